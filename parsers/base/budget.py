@@ -58,7 +58,6 @@ class Budget:
 
     @property
     def steps(self) -> int:
-        """How many steps are left."""
         return max(0, self._steps)
 
     def takes(self, count: int, each: int, steps: int = 0) -> None:

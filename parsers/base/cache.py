@@ -60,7 +60,6 @@ class CacheFolder:
         self.bound = bound
 
     def place(self, name: str) -> str:
-        """Where an entry lies."""
         return os.path.join(self.folder, name)
 
     def make(self) -> None:

@@ -1,11 +1,12 @@
-"""The errors that a user sees: each has a plain sentence, a hint and an exit code.
+"""The errors that a user sees: each has a plain sentence, a hint and an exit code. And the wall around optional parts.
 
 Sentences and hints are masked here, whoever writes them: no password or token of an address stands in one.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
@@ -53,6 +54,47 @@ def unreadable(path: str, error: OSError | ValueError) -> ProfileError:
 
 class Cancelled(Exception):
     """The caller asked to stop the work; nothing is wrong with the input."""
+
+
+LOGGER = "tpuprof"
+"""The logger that gets the tracebacks of parts that failed behind a wall."""
+
+INTERNAL = "internal error, please report"
+"""Why something is unknown if the part that finds it failed behind a wall."""
+
+_Part = TypeVar("_Part")
+
+
+def could_not(what: str) -> str:
+    """The sentence about a part that failed; `what` as for `behind_wall`."""
+    return f"could not {what}: {INTERNAL}"
+
+
+def behind_wall(what: str, part: Callable[[], _Part], failed: list[str]) -> _Part | None:
+    """Runs an optional part of the work; None if it fails. Whatever the error is, it costs only a sentence.
+
+    Args:
+        what: what it does, in words that follow ``could not``.
+        failed: gets the sentence.
+    """
+    try:
+        return part()
+    except (Cancelled, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - whatever it is
+        failed.append(could_not(what))
+        _log(failed[-1])
+        return None
+
+
+def _log(sentence: str) -> None:
+    """Logs the error that is being handled; nothing is printed unless somebody listens."""
+    import logging  # noqa: PLC0415 - seldom needed
+
+    logger = logging.getLogger(LOGGER)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    logger.exception(sentence)
 
 
 Damage = Literal["cut off", "damaged"]

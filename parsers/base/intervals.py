@@ -26,12 +26,10 @@ class Columns:
         return len(getattr(self, self.__slots__[0]))
 
     def take(self: Table, rows: Bools | NDArray[np.integer]) -> Table:
-        """Some of the rows, in the order given."""
         return type(self)(*(getattr(self, name)[rows] for name in self.__slots__))
 
     @classmethod
     def joined(cls: type[Table], parts: Sequence[Table]) -> Table:
-        """The rows of several tables, one after the other."""
         return cls(*(np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]) for name in cls.__slots__))
 
 
@@ -249,7 +247,7 @@ def overlap(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) 
     return covered(end, other_start, other_end) - covered(start, other_start, other_end)
 
 
-def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
+def interval_index(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
     """int64[n]: index of the interval that holds each time, -1 for none. Intervals are in order and do not overlap.
 
     A time equal to one interval's end and the next one's start belongs to the next.

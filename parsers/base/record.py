@@ -48,7 +48,6 @@ class _Member:
 
     @property
     def has_default(self) -> bool:
-        """Whether a call may leave it out."""
         return self.factory is not None or self.default is not _MISSING
 
 

@@ -45,6 +45,10 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_stand_in, text)
 
 
+PATHS = "\0"
+"""Stands between several paths that are opened together: no path can hold it."""
+
+
 def examples(names: Sequence[str], limit: int = 3, total: int | None = None) -> str:
     """Returns ``a, b, c and 7 more``, fit to print; `total` counts the names where `names` does not hold all."""
     shown = ", ".join(printable(name) for name in names[:limit])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 _TIME_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
 BINARY_UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -55,7 +56,7 @@ def multiple(factor: float) -> str:
     return f"{factor:.2f}" if factor < 9.995 else f"{factor:.0f}"
 
 
-def times(factor: float) -> str:
+def factor_text(factor: float) -> str:
     """A multiple: ``1.62x``, ``32x``."""
     return f"{multiple(factor)}x"
 
@@ -68,17 +69,17 @@ def size(count: float) -> str:
     return f"{count:.0f} B" if math.isfinite(count) else "unknown size"
 
 
-def short(name: str, most: int = _LETTERS) -> str:
+def shortened(name: str, most: int = _LETTERS) -> str:
     """A name for a title: a long name is cut at its end."""
     return name if len(name) <= most else name[: most - 3] + "..."
 
 
 def sentence_name(name: str) -> str:
     """A name for a sentence, where there is more room than in a title."""
-    return short(name, _SENTENCE_LETTERS)
+    return shortened(name, _SENTENCE_LETTERS)
 
 
-def tail(path: str) -> str:
+def path_end(path: str) -> str:
     """A framework op or file for a sentence: of a long one only the end, from a ``/`` on if there is one."""
     if len(path) <= _SENTENCE_LETTERS:
         return path
@@ -110,3 +111,13 @@ NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
 NO_CATEGORY = "the profile has no HLO category for these ops"
 NO_HOST_OPS = "no host thread ran a framework op: plain JAX records none on the host"
 NO_FLOPS_OR_BYTES = "no FLOPs or bytes are counted for it"
+
+SOURCE_WORDS: Mapping[str, str] = {
+    "steps": "marked",
+    "annotations": "numbered by the host's step_num",
+    "cycle": "from a cycle of programs",
+    "modules": "from the periods of a module",
+}
+"""How each source of step times is told."""
+
+SOURCE_HELP = f"where steps come from: {', '.join(f'{source}: {words}' for source, words in SOURCE_WORDS.items())}"

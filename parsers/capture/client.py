@@ -43,12 +43,7 @@ _CHANNEL = (
     ("grpc.use_local_subchannel_pool", 1),  # two captures of one process share no connection
 )
 
-
-PROFILE_TOOL = "xplane.pb"
-"""The profile's name among the results of a TensorFlow before 2.5, which sends it only when it is asked for."""
-
-_TOOL_DATA, _EMPTY_TRACE, _XSPACE = 6, 7, 8  # fields of ProfileResponse
-_NAME, _DATA = 1, 2  # fields of ProfileToolData
+_EMPTY_TRACE, _XSPACE = 7, 8  # fields of ProfileResponse
 _DEVICE = "/device:"
 _MOST_SHOWN = 3  # of the profiler's own errors and warnings
 
@@ -61,7 +56,7 @@ class Status:
     details: str
 
 
-class Call:
+class RpcCall:
     """A call that is running."""
 
     def __init__(self, future: Any) -> None:  # noqa: ANN401 - grpc has no types
@@ -104,12 +99,11 @@ class Connection:
             raise failure("no_grpc", sentence, "pip install grpcio") from error
         self._channel = grpc.insecure_channel(address.target, options=_CHANNEL)
 
-    def call(self, method: str, request: bytes, seconds: float) -> Call:
+    def call(self, method: str, request: bytes, seconds: float) -> RpcCall:
         """Begins a call of ``package.Service/Method`` that may take so long; bytes go and come as they are."""
-        return Call(self._channel.unary_unary(f"/{method}").future(request, timeout=seconds))
+        return RpcCall(self._channel.unary_unary(f"/{method}").future(request, timeout=seconds))
 
     def close(self) -> None:
-        """Closes the connection and ends the calls on it."""
         with contextlib.suppress(ValueError):  # closed already
             self._channel.close()
 
@@ -117,28 +111,27 @@ class Connection:
 class Server(Connection):
     """A profiler server. All calls go over one connection, because several processes may share a port."""
 
-    def ping(self, seconds: float) -> Call:
+    def ping(self, seconds: float) -> RpcCall:
         """Calls a method that no server has; a server that is there answers ``UNIMPLEMENTED``."""
         return self.call(f"{SERVICE}/{_PING}", b"", seconds)
 
-    def profile(self, request: bytes, seconds: float) -> Call:
+    def profile(self, request: bytes, seconds: float) -> RpcCall:
         """Asks the server to trace; it answers with a serialized ProfileResponse."""
         return self.call(f"{SERVICE}/Profile", request, seconds)
 
-    def start_continuous(self, request: bytes, seconds: float) -> Call:
+    def start_continuous(self, request: bytes, seconds: float) -> RpcCall:
         """Has the server keep its last seconds from now on; `request` is as for `profile`."""
         return self.call(f"{SERVICE}/StartContinuousProfiling", request, seconds)
 
-    def stop_continuous(self, seconds: float) -> Call:
-        """Ends that."""
+    def stop_continuous(self, seconds: float) -> RpcCall:
         return self.call(f"{SERVICE}/StopContinuousProfiling", b"", seconds)
 
-    def snapshot(self, session: str, seconds: float) -> Call:
+    def snapshot(self, session: str, seconds: float) -> RpcCall:
         """Asks for what the server has kept since the last snapshot; it answers as to `profile`."""
         request = GetSnapshotRequest(snapshot_session_id=session).SerializeToString()
         return self.call(f"{SERVICE}/GetSnapshot", request, seconds)
 
-    def terminate(self, session: str, seconds: float) -> Call:
+    def terminate(self, session: str, seconds: float) -> RpcCall:
         """Ends a session early. The server confirms it, whether it has such a session or not."""
         request = TerminateRequest(session_id=session).SerializeToString()
         return self.call(f"{SERVICE}/Terminate", request, seconds)
@@ -148,7 +141,7 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
     """Makes a serialized ProfileRequest.
 
     Fields that no option sets are as in the profiler's own clients. A server that knows `emit_xspace` answers
-    with the profile; a TensorFlow before 2.5 does so for the tool's name; those in between write it under `repository`.
+    with the profile; those before TensorFlow 2.20 write it under `repository`.
 
     Args:
         host_name, repository: the name for the file of a server that writes one, and a folder on its disk, or empty.
@@ -174,7 +167,6 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
     request = ProfileRequest(
         duration_ms=options.duration_ms,  # where servers looked before it was an option
         max_events=_MOST_EVENTS,
-        tools=[PROFILE_TOOL],
         opts=asked,
         repository_root=repository,
         session_id=session,
@@ -213,24 +205,11 @@ def read_answer(response: bytes) -> Answer | None:
             payload = view[int(begin) : at]
             if number == _EMPTY_TRACE and wire == VARINT:
                 is_empty = varint(bytes(payload)) != 0
-            elif number == _TOOL_DATA and wire == LEN:
-                payload = _tool_data(payload)
-            if number in (_TOOL_DATA, _XSPACE) and wire == LEN and len(payload) > len(profile):
+            elif number == _XSPACE and wire == LEN and len(payload) > len(profile):
                 profile = payload
     if at != len(view):
         return None
     return Answer(profile, is_empty)
-
-
-def _tool_data(message: memoryview) -> memoryview:
-    """Returns the profile in a ProfileToolData; no bytes where it holds something else."""
-    parts = {}
-    for fields in windows(MemorySource(message), 0, len(message)):
-        for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
-            if number in (_NAME, _DATA) and wire == LEN:
-                parts[int(number)] = message[int(begin) : int(end)]
-    is_profile = bytes(parts.get(_NAME, b"")[:100]) == PROFILE_TOOL.encode()
-    return parts.get(_DATA, message[:0]) if is_profile else message[:0]
 
 
 def read_headers(profile: memoryview | bytes | str) -> ProfileHeaders | None:

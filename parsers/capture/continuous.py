@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.capture import errors, model
-from tpuprof.parsers.capture.client import Call, Server, profile_request
+from tpuprof.parsers.capture.client import RpcCall, Server, profile_request
 from tpuprof.parsers.capture.model import Address, CaptureOptions
 
 
@@ -40,7 +40,7 @@ def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> li
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class Started:
     """Which servers began to keep their last seconds.
 
     Attributes:
@@ -52,7 +52,7 @@ class Begun:
     problem: ProfileError | None
 
 
-def begin(addresses: Sequence[str], options: CaptureOptions) -> Begun:
+def begin(addresses: Sequence[str], options: CaptureOptions) -> Started:
     """Makes servers keep their last seconds, one after the other, until one refuses.
 
     Raises:
@@ -65,19 +65,19 @@ def begin(addresses: Sequence[str], options: CaptureOptions) -> Begun:
             call = _start(server, address, options)
             problem = _why_not(call, address, seconds, True)
             if problem is not None:
-                return Begun(tuple(new), problem)
+                return Started(tuple(new), problem)
             if call.status().name == "OK":
                 new.append(address)
-    return Begun(tuple(new), None)
+    return Started(tuple(new), None)
 
 
-def _start(server: Server, address: Address, options: CaptureOptions) -> Call:
+def _start(server: Server, address: Address, options: CaptureOptions) -> RpcCall:
     """Asks a server to keep its last seconds."""
     request = profile_request(options, address.file_name, f"continuous_{secrets.token_hex(6)}")
     return server.start_continuous(request, options.connect_seconds)
 
 
-def _why_not(call: Call, address: Address, seconds: float, is_on: bool) -> ProfileError | None:
+def _why_not(call: RpcCall, address: Address, seconds: float, is_on: bool) -> ProfileError | None:
     if not call.wait(seconds + 1):
         call.cancel()
         return errors.unreachable(address, "DEADLINE_EXCEEDED", "", seconds)

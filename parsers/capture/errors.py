@@ -25,6 +25,10 @@ _UNKNOWN_NAME = re.compile(r"resol|name not found|lookup|name or service", re.I)
 _NOT_GRPC = re.compile(r"http/?[12]|settings frame|protocol error|ssl|tls|trailers|content-type", re.I)
 
 
+PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
+"""Codes of failures that may be over a moment later."""
+
+
 def failure(code: str, sentence: str, hint: str = "") -> ProfileError:
     """Makes an error of a capture, exit code 7."""
     return ProfileError(code, sentence, hint, EXIT_CAPTURE_FAILED)

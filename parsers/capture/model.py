@@ -98,7 +98,6 @@ class CaptureOptions:
 
     @property
     def traces_nothing(self) -> bool:
-        """Whether all tracers are off."""
         return self.host_tracer_level == self.device_tracer_level == self.python_tracer_level == 0
 
 
@@ -164,17 +163,14 @@ class CaptureResult:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the tracing ended early on any host."""
         return any(host.is_stopped for host in self.hosts)
 
     @property
     def files(self) -> tuple[WrittenFile, ...]:
-        """What the capture wrote."""
         return tuple(host.file for host in self.hosts if host.file is not None)
 
     @property
     def written(self) -> tuple[HostCapture, ...]:
-        """The hosts with a file."""
         return tuple(host for host in self.hosts if host.file is not None)
 
     @property
@@ -198,12 +194,10 @@ class CaptureStop:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the tracing shall end."""
         return len(self._requests) > 0
 
     @property
     def is_given_up(self) -> bool:
-        """Whether nobody waits for the data any more."""
         return len(self._requests) > 1
 
 

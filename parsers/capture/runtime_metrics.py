@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.capture.client import Call, Connection
+from tpuprof.parsers.capture.client import Connection, RpcCall
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import Address, parse_addresses
 from tpuprof.parsers.formats.proto.services_pb2 import (
@@ -153,7 +153,6 @@ class RuntimeMetrics:
         self._supported: dict[str, frozenset[str]] = {}
 
     def close(self) -> None:
-        """Closes the connections."""
         for _, server in self._servers:
             server.close()
 
@@ -165,8 +164,9 @@ class RuntimeMetrics:
         """
         began = self._clock()
         silent = self._learn_supported()
+        requests = {name: RuntimeMetricRequest(metric_name=name).SerializeToString() for name in METRICS}
         asked = [
-            (address, name, server.call(f"{SERVICE}/GetRuntimeMetric", _request(name), self._seconds))
+            (address, name, server.call(f"{SERVICE}/GetRuntimeMetric", requests[name], self._seconds))
             for address, server in self._servers
             for name in METRICS
             if name in self._supported.get(address, ())
@@ -308,11 +308,7 @@ def collectives_between(before: Reading, after: Reading) -> tuple[int, float] | 
     return (count, total / count) if count > 0 and total >= 0 else None
 
 
-def _request(name: str) -> bytes:
-    return RuntimeMetricRequest(metric_name=name).SerializeToString()
-
-
-def _answer(call: Call, seconds: float) -> bytes | str:
+def _answer(call: RpcCall, seconds: float) -> bytes | str:
     """The bytes of an answer, or why there is none."""
     if not call.wait(seconds + 1):
         call.cancel()

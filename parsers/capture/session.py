@@ -22,8 +22,8 @@ from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import errors, model
 from tpuprof.parsers.capture.client import (
     Answer,
-    Call,
     ProfileHeaders,
+    RpcCall,
     Server,
     profile_request,
     read_answer,
@@ -139,7 +139,6 @@ class _Job:
     is_stopped: bool = False
 
     def run(self) -> model.HostCapture:
-        """Captures; the result says what went wrong."""
         try:
             return self._capture()
         except ProfileError as error:
@@ -164,7 +163,6 @@ class _Job:
                 server.close()
 
     def _reach(self, server: Server) -> None:
-        """Checks that a server is there."""
         self._say("connecting")
         seconds = self.options.connect_seconds
         call = server.ping(seconds)
@@ -176,7 +174,6 @@ class _Job:
             raise errors.unreachable(self.address, status.name, status.details, seconds)
 
     def _wait_for_start(self) -> None:
-        """Waits for the other servers, then for the delay."""
         for job in self.jobs:
             while not job.is_settled.wait(TICK_SECONDS):
                 self._say("waiting")
@@ -221,7 +218,6 @@ class _Job:
         return self._finish(*taken, ("was traced twice: its server is old and writes profiles itself",))
 
     def _ask(self, server: Server, session: str, repository: str) -> Answer:
-        """Lets the server trace, and returns its answer."""
         options = self.options
         request = profile_request(options, self.address.file_name, session, repository)
         began = time.monotonic()
@@ -231,7 +227,6 @@ class _Job:
         return self._answer(call)
 
     def _snapshot(self, server: Server) -> Answer:
-        """Returns what the server has kept."""
         began = time.monotonic()
         call = server.snapshot(self._new_session(), self.options.grace_seconds)
         self._say("receiving")
@@ -247,8 +242,7 @@ class _Job:
             raise errors.no_snapshots(self.address)
         return self._answer(call)
 
-    def _answer(self, call: Call) -> Answer:
-        """Reads what a call that has ended brought."""
+    def _answer(self, call: RpcCall) -> Answer:
         status = call.status()
         if status.name == "DEADLINE_EXCEEDED":
             raise errors.too_late(self.address, self.options)
@@ -261,9 +255,9 @@ class _Job:
             raise errors.empty_trace(self.address, self.options, self.stop.is_requested)
         return answer
 
-    def _follow(self, server: Server, call: Call, session: str, began: float) -> None:
+    def _follow(self, server: Server, call: RpcCall, session: str, began: float) -> None:
         """Reports progress until the call has ended; asks the server to stop where it should end early."""
-        ending: Call | None = None
+        ending: RpcCall | None = None
         while True:
             left_ms = max(0, round(self.options.duration_ms - 1000 * (time.monotonic() - began)))
             stage: model.CaptureStage = "stopping" if ending else "tracing" if left_ms else "receiving"
@@ -279,7 +273,6 @@ class _Job:
                 raise Cancelled
 
     def _write(self, profile: memoryview) -> model.HostCapture:
-        """Writes the profile to a file."""
         look = self._looked_at(profile)
         self._say("writing", size_bytes=len(profile))
         pieces = (profile[offset : offset + _WRITTEN_AT_ONCE] for offset in range(0, len(profile), _WRITTEN_AT_ONCE))

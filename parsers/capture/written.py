@@ -31,13 +31,10 @@ class WrittenFile:
     sha256: bytes
 
 
-def remove_written(files: Iterable[WrittenFile]) -> tuple[str, ...]:
+def remove_written(files: Iterable[WrittenFile]) -> None:
     """Removes the files of a run that still are what the capture wrote, then their folder where nothing else is in it.
 
     A file that was replaced, changed or moved stays, and so does all that others put into the folder.
-
-    Returns:
-        The paths of what stays in the folders, in order; empty where these are gone.
     """
     folders = set()
     for file in files:
@@ -46,12 +43,9 @@ def remove_written(files: Iterable[WrittenFile]) -> tuple[str, ...]:
             with contextlib.suppress(OSError):
                 os.unlink(file.path)
         folders.add(folder)
-    left: list[str] = []
-    for folder in sorted(folders):
+    for folder in folders:
         with contextlib.suppress(OSError):
-            left += [os.path.join(folder, name) for name in os.listdir(folder)]
             os.rmdir(folder)  # refused where something is in it
-    return tuple(sorted(left))
 
 
 def _is_as_written(file: WrittenFile) -> bool:

@@ -14,8 +14,8 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from tpuprof.parsers.base.budget import INFLATED_PER_BYTE
+from tpuprof.parsers.files.file_kinds import GZIP, ZIP
 from tpuprof.parsers.files.inflate import Inflation, inflated
-from tpuprof.parsers.files.recognise import GZIP, ZIP
 
 _CHUNK = 1 << 18
 _BLOCK, _LONGEST_HEADER = 512, 1 << 16
@@ -129,11 +129,9 @@ class _Stream:
             yield piece
 
     def read(self, size: int) -> bytes:
-        """The next bytes at once; only for few."""
         return b"".join(self.pieces(size))
 
     def skip(self, size: int) -> None:
-        """Passes over bytes."""
         for _ in self.pieces(size):
             pass
 

@@ -34,7 +34,7 @@ BOUND_BYTES = 20_000_000_000
 
 _MOST_MEMBERS, _MOST_DEPTH, _MOST_NAME = 200_000, 32, 255
 _EXAMPLES, _SHOWN_NAME = 3, 255  # of what an archive without a profile holds instead
-_MODULES = re.compile(r".+\.(?:hlo|hlo_snapshot|hlo_module)\.pb(?:\.gz)?|module_\d+\..+\.txt", re.DOTALL)
+_MODULES = re.compile(r".+\.(?:hlo|hlo_module)\.pb(?:\.gz)?|module_\d+\..+\.txt", re.DOTALL)
 _INSIDE, _DESCRIPTION = (
     "in",
     "told.json",

@@ -8,6 +8,8 @@ that stands somewhere: that of the plane (``/device:TPU:2``), that of the timeli
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
@@ -15,8 +17,11 @@ from tpuprof.parsers.base.regex import pattern
 _WHOSE = r"(?:(?P<host>.+?)(?: / |[: ]))?"
 _TITLE = pattern(_WHOSE + r"Chip (?P<chip>[0-9]{1,10}): TPU core (?P<core>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
 _PLANE = pattern(_WHOSE + r"(?:/device:[TG]PU:|[TG]PU )(?P<number>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
-_NUMBER = pattern(r"(?:(?P<host>.*):)?(?P<chip>chip ?)?(?P<number>[0-9]{1,10})", re.ASCII | re.DOTALL)
-_DEVICE_PLANE = pattern(r"/device:[TG]PU:(?P<number>[0-9]+)(?P<sparse> SparseCore[ x]*[0-9]+)?", re.ASCII)
+_NUMBER = pattern(r"(?:(?P<host>.*):)?(?P<chip>chip ?)?(?P<number>[0-9]{1,10}(?:,[0-9]{1,10})*)", re.ASCII | re.DOTALL)
+_GROUP = pattern(r"group ?(?P<number>[0-9]{1,6})", re.ASCII | re.IGNORECASE)
+_DEVICE_PLANE = pattern(
+    r"(?P<kind>/device:[TG]PU:)(?P<number>[0-9]{1,99})(?P<sparse> SparseCore[ x]*[0-9]+)?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class CoreName:
 
     Attributes:
         host: whose it is; empty where the name does not say.
-        core: ``2`` or ``chip1``, as `HostFile.core` has it; empty where the name is a title.
+        core: ``2``, ``chip1``, or several cores, ``0,2``, as `HostFile.core` has it; empty where the name is a title.
         title: ``Chip 2: TPU core 0``, of which only the profile knows the number; empty for other names.
     """
 
@@ -52,6 +57,28 @@ def label_of_plane(host: str, plane: str) -> str:
     return core_label(host, match["number"]) + (match["sparse"] or "").replace("SparseCore x", "SparseCore ")
 
 
+def told_apart(planes: Sequence[str]) -> list[str]:
+    """The names of a file's planes, in which each device has a number of its own.
+
+    A file that was joined of the profiles of several processes has several planes of one name, and each is a core of
+    its own. Those of the second process go on counting where the first one's end.
+    """
+    matches = [_DEVICE_PLANE.fullmatch(name) for name in planes]
+    if len(set(planes)) == len(planes):
+        return list(planes)
+    seen: Counter[str] = Counter()
+    step = 1 + max((int(match["number"]) for match in matches if match is not None), default=0)
+    apart = []
+    for name, match in zip(planes, matches, strict=True):
+        if match is not None and seen[name]:
+            number = int(match["number"]) + seen[name] * step
+            apart.append(f"{match['kind']}{number}{match['sparse'] or ''}")
+        else:
+            apart.append(name)
+        seen[name] += 1
+    return apart
+
+
 def title_of(chip: int, core: int) -> str:
     """How the timeline, as XProf's trace viewer, calls a TensorCore: by its chip, and its number there."""
     return f"Chip {chip}: TPU core {core}"
@@ -65,5 +92,24 @@ def core_named(text: str) -> CoreName | None:
     if (match := _PLANE.fullmatch(text)) is not None:
         return CoreName(match["host"] or "", str(int(match["number"])))
     if (match := _NUMBER.fullmatch(text)) is not None:
-        return CoreName(match["host"] or "", f"{'chip' if match['chip'] else ''}{int(match['number'])}")
+        numbers = ",".join(str(int(number)) for number in match["number"].split(","))
+        return CoreName(match["host"] or "", f"{'chip' if match['chip'] else ''}{numbers}")
     return None
+
+
+def group_named(text: str) -> int | None:
+    """The number of a group of cores, ``group 2``; None for a text that names none."""
+    match = _GROUP.fullmatch(text.strip())
+    return None if match is None else int(match["number"])
+
+
+BETWEEN_HOSTS = "; "
+"""Stands between the cores of several hosts, ``host0:0,1; host1:0``."""
+
+
+def labels_together(cores: Sequence[str]) -> str:
+    """Some cores by one name, ``host0:0,1; host1:0``."""
+    by_host: dict[str, list[str]] = {}
+    for core in cores:
+        by_host.setdefault(host_of(core), []).append(core.rpartition(":")[2])
+    return BETWEEN_HOSTS.join(core_label(host, ",".join(numbers)) for host, numbers in by_host.items())

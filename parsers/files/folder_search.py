@@ -155,6 +155,8 @@ _BESIDE: dict[str, tuple[str, ...]] = {
         *(".op_profile.json", ".pod_viewer.json"),
     ),
 }
+OF_TENSORFLOW = ("traces of TensorFlow 2.1 or older", "pages that TensorFlow computed")
+"""Of these what TensorFlow before 2.3 left in place of a profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,6 @@ class Folder:
     refusal: OSError | None = None  # why it may not be listed, or not to its end
 
     def take(self, entry: os.DirEntry[str]) -> None:
-        """Files an entry under what its name says it is."""
         with contextlib.suppress(OSError):  # a link that leads round in circles: no folder, so inspected as a file
             if entry.is_dir():
                 self.subfolders.append((entry.name, entry.is_symlink()))
@@ -212,7 +213,6 @@ class Folder:
         return [other for other in others if other != name and host_name(other) == host_name(name)]
 
     def pprofs(self) -> list[str]:
-        """Paths of files that are pprof profiles by their names."""
         return [os.path.join(self.path, name) for name in self.files["other"] if is_pprof_name(name)]
 
     def holds(self) -> list[str]:

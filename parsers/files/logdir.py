@@ -10,30 +10,30 @@ of problems and the lines of `Logdir.searched` are for printing and have gone th
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import counted, examples, natural_key, nearest_hint, printable
+from tpuprof.parsers.base.text import PATHS, counted, examples, natural_key, nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.files import folder_search
-from tpuprof.parsers.files.core_names import core_named
+from tpuprof.parsers.files.file_kinds import copied_name, known
 from tpuprof.parsers.files.folder_search import (
     DEFAULT_LIMITS,
     KINDS,
     MAGIC,
+    OF_TENSORFLOW,
     RIEGELI,
     Folder,
     SearchLimits,
     Walk,
     absolute,
+    sibling_kind,
 )
 from tpuprof.parsers.files.places import (
     FIRST_BYTES,
@@ -44,95 +44,20 @@ from tpuprof.parsers.files.places import (
     reason,
     unreadable,
 )
-from tpuprof.parsers.files.recognise import known
+from tpuprof.parsers.files.runs import (
+    AND,
+    Run,
+    folder_part,
+    is_named_after_time,
+    may_be_one,
+    newest_first,
+    together,
+    with_neighbours,
+)
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
-_RUN_TIME = pattern(r"(?a)(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)")
 _SAYS_NOTHING = pattern(r"(?i)(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One capture: a folder with a file per host, or a single file that was asked for.
-
-    Attributes:
-        name: folder name, with the relative logdir in front (``train/2026_…``) where runs share a name. For a single
-            file the folder's name too, or the file's where the folder's says nothing (``/tmp``, the home folder).
-        path: the folder, or the single file.
-        hosts: in natural order of their names, host2 before host10; empty when every file has a problem.
-        problems: files that are left out, by name, then notes.
-        folder_modified: seconds since 1970, of the newest problem file or else the folder; for runs without hosts.
-    """
-
-    name: str
-    path: str
-    hosts: tuple[HostFile, ...]
-    problems: tuple[Problem, ...]
-    folder_modified: float = 0.0
-
-    @property
-    def size_bytes(self) -> int:
-        """Sum over the host files, as they lie on disk."""
-        return sum(host.size_bytes for host in self.hosts)
-
-    @property
-    def modified(self) -> float:
-        """Seconds since 1970: the newest host file, or `folder_modified` where there is none."""
-        return max((host.modified for host in self.hosts), default=self.folder_modified)
-
-    @property
-    def time(self) -> float:
-        """Seconds since 1970 that order runs: the time in a name ``YYYY_MM_DD_HH_MM_SS…``, else `modified`.
-
-        The profiler writes local time without a zone, so the name is read as local time here.
-        """
-        match = _RUN_TIME.match(_folder_part(self.name))
-        if match:
-            year, month, day, hour, minute, second = map(int, match.groups())
-            with contextlib.suppress(ValueError, OverflowError, OSError):  # 2026_99_…: looks like a time and is none
-                return datetime(year, month, day, hour, minute, second).timestamp()
-        return self.modified
-
-    @property
-    def core(self) -> str:
-        """The core or chip that is all that is looked at, ``host:2``; empty for all."""
-        return next((file.label for file in self.hosts if file.core), "")
-
-    def files(self, host: str | None = None) -> Sequence[HostFile]:
-        """The file of one host, or of all.
-
-        Raises:
-            ProfileError: `unknown_host`, exit code 3, with the nearest of the hosts that there are.
-        """
-        chosen = [file for file in self.hosts if host in (None, file.host)]
-        if not chosen and host is not None:
-            names = [file.host for file in self.hosts]
-            hint = nearest_hint(host, names, f"its hosts: {examples(names, 12) or 'none'}")
-            sentence = f"Run {printable(self.name)} has no host {printable(host)}."
-            raise ProfileError("unknown_host", sentence, hint, EXIT_NOT_FOUND)
-        return chosen
-
-    def of_core(self, core: str, host: str | None = None) -> Run:
-        """The run with one core, or one chip, as all that is looked at; whether there is one shows when it is read.
-
-        Args:
-            core: a name of `parsers.files.core_names` that has a number: ``host:2``, ``host:chip1``, ``/device:TPU:2``;
-                without the host where there is one, or `host` says which. For titles see `narrowed`.
-
-        Raises:
-            ProfileError: `usage`, exit code 2, where it is none of these; `unknown_host`, exit code 3.
-        """
-        named = core_named(core)
-        if named is None or not named.core or (named.host and host not in (None, named.host)):
-            sentence = f"{printable(core)!r} is not a core{f' of host {host}' if named else ''}."
-            raise ProfileError("usage", sentence, "--core HOST:2, HOST:chip1, or 2 where there is one host", EXIT_USAGE)
-        files = self.files(named.host or host)
-        if len(files) != 1:
-            few = ", ".join(file.host for file in self.hosts[:4])
-            sentence = f"Run {self.name} has {len(files)} hosts: it is unclear which host's core {named.core} is meant."
-            raise ProfileError("usage", sentence, f"--core HOST:{named.core}; its hosts: {few or 'none'}", EXIT_USAGE)
-        return replace(self, hosts=(replace(files[0], core=named.core),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +80,7 @@ class Logdir:
         """The run of that name, or the newest for `None`, even when its only files have problems.
 
         Tried in turn: the exact name, the exact folder name, a prefix of either. The first that fits must fit one run.
+        Several exact names with ``+`` between them are one run of the hosts of all.
 
         Raises:
             ProfileError: `unknown_run`, exit code 3, with the nearest of the names that there are.
@@ -162,11 +88,14 @@ class Logdir:
         if name is None and self.runs:
             return self.runs[0]
         wanted = (name or "").rstrip("/")
+        parts = [run for part in wanted.split(AND) for run in self.runs if run.name == part]
+        if len(parts) > 1 and len(parts) == wanted.count(AND) + 1 and may_be_one(parts):
+            return together(parts)
         attempts = (
             [run for run in self.runs if run.name == wanted],
-            [run for run in self.runs if _folder_part(run.name) == wanted],
+            [run for run in self.runs if folder_part(run.name) == wanted],
             [run for run in self.runs if run.name.startswith(wanted)],
-            [run for run in self.runs if _folder_part(run.name).startswith(wanted)],
+            [run for run in self.runs if folder_part(run.name).startswith(wanted)],
         )
         fits = next(filter(None, attempts), [])
         if len(fits) == 1:
@@ -177,11 +106,6 @@ class Logdir:
         known = [] if fits else [run.name for run in self.runs]
         hint = nearest_hint(wanted, known, "give a run's name or its beginning")
         raise ProfileError("unknown_run", sentence, hint, EXIT_NOT_FOUND)
-
-
-def newest_first(runs: Iterable[Run]) -> list[Run]:
-    """Runs in the order of `Logdir.runs`."""
-    return sorted(runs, key=lambda run: (-run.time, natural_key(run.name)))
 
 
 def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIMITS) -> Logdir:
@@ -200,6 +124,13 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
             `parsers.files.remote.files.files_of` raises, `no_permission` and `connection` (4).
     """
     query = os.fspath(path)
+    if PATHS in query:
+        found = [open_logdir(each, limits) for each in query.split(PATHS)]
+        runs = {run.path: run for logdir in found for run in logdir.runs}
+        lines = dict.fromkeys(line for logdir in found for line in logdir.searched)
+        problems = dict.fromkeys(problem for logdir in found for problem in logdir.problems)
+        words = " ".join(logdir.query for logdir in found)
+        return _as_one(Logdir(words, tuple(newest_first(runs.values())), tuple(lines), tuple(problems)))
     if is_remote(query):
         from tpuprof.parsers.files.remote.folders import remote_filesystem, remote_limits  # noqa: PLC0415 - for URLs alone
 
@@ -209,6 +140,12 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
     if is_archive(where):
         return _in_archive(query, where, limits)
     return _Search(query, Filesystem(), limits).open(where, "/" if where.startswith("/") else "")
+
+
+def _as_one(logdir: Logdir) -> Logdir:
+    """What several paths, or a pattern, lead to: one run where their runs, named after a time, may be one capture."""
+    are_captures = all(map(is_named_after_time, logdir.runs))
+    return replace(logdir, runs=(together(logdir.runs),)) if are_captures and may_be_one(logdir.runs) else logdir
 
 
 def _in_archive(query: str, where: str, limits: SearchLimits) -> Logdir:
@@ -287,7 +224,7 @@ class _Search:
         others = sorted(set(matches) - set(folders), key=natural_key)
         files = folder_search.readable(others)
         if folders or files:
-            logdir = self.open_folders(folders, files)
+            logdir = _as_one(self.open_folders(folders, files))
             return replace(logdir, searched=tuple(dict.fromkeys((*logdir.searched, *lines))))
         there = f"matches {examples(others)}, whose names are not those of profiles" if others else "matches nothing"
         bounds = "".join(f"; {line}" for line in lines)
@@ -365,7 +302,6 @@ class _Search:
         newest = 0.0
         names = sorted(chosen or folder.profiles(), key=natural_key)
         paths = [os.path.join(folder.path, name) for name in names]
-        self.place.prepare(paths)
         while paths:
             path = paths.pop(0)
             item = self.place.inspect(path)
@@ -455,7 +391,7 @@ def _logdir(query: str, runs: Sequence[Run], folders: Sequence[str], lines: Sequ
         more = f" and {counted(len(walk.denied) - 1, 'further folder')}" if len(walk.denied) > 1 else ""
         sentence = f"{printable(path)}{more} could not be listed: {reason(error)}."
         problems.append(Problem("unreadable_folder", printable(path), sentence, "check its permissions"))
-    return Logdir(query, tuple(newest_first(named)), (*lines, *walk.bounds_hit()), tuple(problems))
+    return Logdir(query, tuple(with_neighbours(named)), (*lines, *walk.bounds_hit()), tuple(problems))
 
 
 def _distinct_names(names: Sequence[str], folders: Sequence[str]) -> list[str]:
@@ -483,10 +419,6 @@ def _logdir_of(folder: str) -> str:
     return os.path.dirname(os.path.dirname(above)) if Folder(folder).is_run_folder() else above
 
 
-def _folder_part(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
 # --- what to say
 
 
@@ -500,7 +432,15 @@ def _nothing_found(query: str, walk: Walk) -> ProfileError:
     sentence = f"No profile (*.xplane.pb) in {printable(query)}: searched {folders}; {holds}{bounds}."
     kinds = {kind for folder in walk.folders for kind, names in folder.files.items() if names}
     run_folders = [folder.path for folder in walk.folders if folder.is_run_folder()]
-    if arrays := [path for folder in walk.folders for path in folder.pprofs()]:
+    others = [(folder.path, name) for folder in walk.folders for name in folder.files["other"]]
+    copies = [os.path.join(path, name) for path, name in others if copied_name(name) is not None]
+    old = [os.path.join(path, name) for path, name in others if sibling_kind(name) in OF_TENSORFLOW]
+    if copies:
+        hint = f"{printable(copies[0])} is a copy that is not finished, or broke off: wait for its end or copy it again"
+    elif old:
+        hint = f"{printable(old[0])} is a page or trace that TensorFlow 2.2 or older computed, without its profile: "
+        hint += "capture again with a newer one, or open it in a TensorBoard of that time"
+    elif arrays := [path for folder in walk.folders for path in folder.pprofs()]:
         hint = f"{printable(arrays[0])} is a device memory profile by its name: name it to open it"
     elif run_folders:
         hint = f"there is a run folder ({examples(run_folders, 1)}): did the capture end, with stop_trace()?"

@@ -8,13 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
 from dataclasses import field
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label
+from tpuprof.parsers.files.file_kinds import recognised
 from tpuprof.parsers.files.folder_search import (
     BEGIN_BYTES,
     NO_HOST_NAME,
@@ -25,7 +25,6 @@ from tpuprof.parsers.files.folder_search import (
     kind_of,
     names_in,
 )
-from tpuprof.parsers.files.recognise import recognised
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83", b"{", b"[")
@@ -65,7 +64,8 @@ class HostFile:
         size_bytes, modified: on disk, so compressed for a packed file; seconds since 1970.
         packed: whether it must be unpacked first, by its name; a reader goes by the first bytes.
         identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
-        core: the core or chip that is all that is looked at, ``2`` or ``chip1``; empty for the whole host.
+        core: the core, cores or chip that is all that is looked at, ``2``, ``0,2`` or ``chip1``; empty for the whole
+            host.
         part: the part of the capture that is all that is looked at; None for all of it.
     """
 
@@ -81,14 +81,14 @@ class HostFile:
 
     @property
     def label(self) -> str:
-        """What figures made of it are called after: the host, or ``host:2`` for a core of it."""
-        return core_label(self.host, self.core) if self.core else self.host
+        """What figures made of it are called after: the host, or ``host:2`` for one core of it."""
+        return core_label(self.host, self.core) if self.core and "," not in self.core else self.host
 
     @property
     def only_shown(self) -> tuple[str, ...]:
         """What to say of figures of one core, and of those of a part of the capture: a sentence each."""
         whose = "host threads and compiled modules are those of the whole host"
-        of_core = f"only {self.label} is shown; {whose}"
+        of_core = f"only {core_label(self.host, self.core)} {'are' if ',' in self.core else 'is'} shown; {whose}"
         of_part = "" if self.part is None else f"only the events that start in {self.part.words} are counted"
         return tuple(filter(None, (of_core if self.core else "", of_part)))
 
@@ -100,7 +100,6 @@ class Filesystem:
     """
 
     def walk(self, limits: SearchLimits) -> Walk:
-        """A bounded search through folders."""
         return Walk(limits)
 
     def exists(self, path: str) -> bool:
@@ -118,15 +117,11 @@ class Filesystem:
         return True
 
     def is_folder(self, path: str) -> bool:
-        """Whether it is a folder, or a link to one."""
         return os.path.isdir(path)
 
     def name(self, path: str) -> str:
         """The last part of a path, as people read it."""
         return os.path.basename(os.path.abspath(path))
-
-    def prepare(self, paths: Sequence[str]) -> None:
-        """These files will be inspected: a place far away may look at several at once."""
 
     def inspect(self, path: str) -> HostFile | Problem:
         """A file that can be used, or why it can't; never waits on what is no regular file."""

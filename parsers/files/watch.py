@@ -16,10 +16,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
-from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile, is_trace
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
@@ -77,31 +76,27 @@ class LogdirWatch:
     """Looks at a logdir again and again. One thread at a time.
 
     Args:
-        logdir: what was found at first, or a path where nothing may be yet. What the path would lead to is what is
-            watched: a path to one run is watched for changes of that run. URLs are not watched.
-        limits, clock: as given to `open_logdir`, and seconds since 1970.
+        logdir: what was found at first. What its path would lead to is what is watched: a path to one run is watched
+            for changes of that run. URLs are not watched.
+        clock: seconds since 1970.
 
     Attributes:
-        logdir: as of the last change that was reported; None as long as nothing was there.
+        logdir: as of the last change that was reported.
     """
 
-    def __init__(
-        self, logdir: Logdir | str, limits: SearchLimits = DEFAULT_LIMITS, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._query = logdir if isinstance(logdir, str) else logdir.query
-        self.logdir: Logdir | None = None if isinstance(logdir, str) else logdir
-        self._limits = limits
+    def __init__(self, logdir: Logdir, clock: Callable[[], float] = time.time) -> None:
+        self.logdir = logdir
         self._clock = clock
-        self._known = {run.path: run for run in self.logdir.runs if run.hosts} if self.logdir is not None else {}
+        self._known = {run.path: run for run in logdir.runs if run.hosts}
         self._settled: dict[str, State | None] = {}
         self._pending: dict[str, tuple[State | None, int]] = {}
         """Folders that differ from what was reported: their state, and for how many looks it has stayed the same."""
-        self._start = local_path(self._query)
+        self._start = local_path(logdir.query)
         self._tops: frozenset[str] = frozenset()
         self._folders: dict[str, int] = {}
         self._subfolders: dict[str, frozenset[str]] = {}
         self._modified: dict[str, int] = {}
-        self._is_remote = is_remote(self._query)
+        self._is_remote = is_remote(logdir.query)
         self._begun = False
 
     def poll(self) -> Changes:
@@ -120,19 +115,12 @@ class LogdirWatch:
         self._begun = True
         tops = sorted({os.path.dirname(path) for path in self._known}) if MAGIC.search(self._start) else [self._start]
         tops = [top for top in tops if os.path.isdir(top or ".")]
-        for run in self.logdir.runs if self.logdir is not None else ():
+        for run in self.logdir.runs:
             state = run_state(run.path)
             if not run.hosts or (state is not None and _agrees(run, state)):
                 self._settled[run.path] = state
-        runs_there = self._watch_below(tops, self._limits)
-        if not tops and self.logdir is None:  # nothing there yet: what is nearest
-            above = os.path.dirname(os.path.abspath(self._start))
-            while above != os.path.dirname(above) and not os.path.isdir(above):
-                above = os.path.dirname(above)
-            tops = [above]
-            self._watch_below(tops, replace(self._limits, max_depth=0))
         self._tops = frozenset(tops)
-        for path in runs_there:
+        for path in self._watch_below(tops, DEFAULT_LIMITS):
             if path not in self._known and path not in self._settled:
                 self._pending[path] = run_state(path), -1
 
@@ -189,7 +177,7 @@ class LogdirWatch:
 
     def _may_lead_to_runs(self, path: str) -> bool:
         """Whether a new folder lies where the query leads, and is no link to a folder above it."""
-        if os.path.basename(path) in self._limits.pruned:
+        if os.path.basename(path) in DEFAULT_LIMITS.pruned:
             return False
         here, start = os.path.abspath(path) + os.sep, os.path.abspath(self._start) + os.sep
         is_on_the_way = here.startswith(start) or start.startswith(here) or bool(MAGIC.search(self._start))
@@ -218,7 +206,7 @@ class LogdirWatch:
             self._settled[path] = self._pending.pop(path)[0]
         logdir = None
         with contextlib.suppress(ProfileError):
-            logdir = open_logdir(self._query, self._limits)
+            logdir = open_logdir(self.logdir.query)
         there = logdir.runs if logdir is not None else ()
         asked = {os.path.abspath(path) for path in ready}
         for run in there:  # that came while this look went on
@@ -329,33 +317,20 @@ def follow(watched: LogdirWatch, tell: Callable[[Changes], object], stopped: thr
 
 def wait_for_run(
     path: str,
-    after: float = 0.0,
-    timeout: float | None = None,
-    on_wait: Callable[[float], object] = lambda _: None,
-    is_cancelled: Callable[[], bool] = lambda: False,
+    on_wait: Callable[[], object] = lambda: None,
     *,
-    interval: float = INTERVAL_SECONDS,
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.time,
-) -> Run:
-    """The newest finished run at a path, waiting for one where there is none.
-
-    This is what ``--latest`` does: with ``after=0`` it returns the newest run at once where one is there, or else the
-    first that is written; with the `Run.modified` of what is shown it returns the next. A path that does not exist yet
-    is waited for as well.
+) -> None:
+    """Returns once a path leads to a finished run, which is at once where one is there: this is what ``--latest`` does.
 
     Args:
-        path: as for `open_logdir`.
-        after: seconds since 1970; a run's newest file must be later. Files' times, not the times in runs' names, which
-            are in the time zone of whoever wrote them.
-        timeout: seconds; None waits as long as it takes.
-        on_wait: called after each look that found nothing, with the seconds waited so far.
-        is_cancelled: asked before each look.
-        interval: seconds between looks; sleep and clock as in `time`.
+        path: as for `open_logdir`; one that does not exist yet is waited for as well.
+        on_wait: called after each look that found nothing.
+        sleep, clock: as in `time`.
 
     Raises:
-        ProfileError: `not_found` (exit code 3) after the timeout, and at once for a path that can never be one.
-        Cancelled: `is_cancelled` said so.
+        ProfileError: `not_found` (exit code 3), at once, for a path that can never lead to one.
     """
     if not path or "\0" in path or is_remote(path):
         try:
@@ -363,24 +338,14 @@ def wait_for_run(
         except ProfileError as error:
             if error.code != "not_found" or not path or "\0" in path:
                 raise
-    began = clock()
     seen: dict[str, State | None] = {}
-    while True:
-        if is_cancelled():
-            raise Cancelled
-        run = _newest_finished(path, after, seen, clock())
-        if run is not None:
-            return run
-        waited = clock() - began
-        if timeout is not None and waited >= timeout:
-            sentence = f"No new run in {printable_url(path)} within {timeout:.0f} s."
-            raise ProfileError("not_found", sentence, "is the program capturing into this folder?", EXIT_NOT_FOUND)
-        on_wait(waited)
-        sleep(interval)
+    while not _has_finished_run(path, seen, clock()):
+        on_wait()
+        sleep(INTERVAL_SECONDS)
 
 
-def _newest_finished(path: str, after: float, seen: dict[str, State | None], now: float) -> Run | None:
-    """The newest run later than `after` that was the same at the last look, or that nobody has written to for long.
+def _has_finished_run(path: str, seen: dict[str, State | None], now: float) -> bool:
+    """Whether a run there was the same at the last look, or nobody has written to it for long.
 
     Args:
         seen: path to state at the last look; is brought up to date.
@@ -388,9 +353,9 @@ def _newest_finished(path: str, after: float, seen: dict[str, State | None], now
     try:
         runs = open_logdir(path).runs
     except ProfileError:
-        return None
-    for run in sorted(runs, key=lambda run: -run.modified):
-        if not run.hosts or run.modified <= after:
+        return False
+    for run in runs:
+        if not run.hosts:
             continue
         listed = tuple((host.path, host.size_bytes, int(host.modified * 1e9)) for host in run.hosts)
         state = listed if is_remote(path) else run_state(run.path)
@@ -402,5 +367,5 @@ def _newest_finished(path: str, after: float, seen: dict[str, State | None], now
         if _is_unfinished(state) and quiet_for < PATIENCE * INTERVAL_SECONDS:
             continue
         if is_same or quiet_for > _FRESH_SECONDS:
-            return run
-    return None
+            return True
+    return False

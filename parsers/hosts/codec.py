@@ -104,7 +104,6 @@ class _Reader:
         self._kept = kept
 
     def value(self, plain: Any) -> Any:  # noqa: ANN401 - what JSON holds
-        """What `_Writer.plain` was given."""
         if isinstance(plain, list):
             return tuple(plain if set(map(type, plain)) <= _SCALARS else map(self.value, plain))
         if not isinstance(plain, dict):
@@ -168,7 +167,6 @@ def _class_name(of_class: type) -> str:
 
 
 def _class(name: str) -> tuple[Callable[..., object], tuple[str, ...]]:
-    """The class of that name, and its fields."""
     module, _, attribute = name.partition(":")
     if not all(map(str.isidentifier, (*module.split("."), attribute))):
         raise ValueError(name)

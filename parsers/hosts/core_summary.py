@@ -7,22 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints, subtract, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, subtract, union, union_of
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.crew import ALONE, Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
-from tpuprof.parsers.ops.core.traced import Coding
+from tpuprof.parsers.ops.core.traced import OpRoles
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
-from tpuprof.parsers.steps.spans.duty import CoreDuty, core_duty
-from tpuprof.parsers.steps.spans.markers import CoreSteps
-from tpuprof.parsers.steps.spans.runs import ModuleRuns
+from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.observed import Ran
+from tpuprof.parsers.steps.boundaries.recorded import Pieces, Recorded, recorded_runs
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
 
 MUCH_IDLE = 0.02
@@ -40,6 +41,8 @@ class CoreSummary(CoreTotals):
         duty: what the core adds to its chip's duty cycle.
         step_times: self time by step and part.
         run_ps: int64[n]; duration of each run of a module by the device's clock, in order of start.
+        recorded: what of its runs was recorded.
+        ran: when it ran ops, or programs whose ops were not recorded.
         gaps: the long gaps between its ops (from the first step to the last where there are steps), disjoint and in
             order, on the trace's clock; none where the core is hardly idle.
     """
@@ -47,11 +50,12 @@ class CoreSummary(CoreTotals):
     duty: CoreDuty
     step_times: CoreStepTimes
     run_ps: Int64s
+    recorded: Recorded
+    ran: Ran | None
     gaps: Intervals
 
     @property
     def gap_ps(self) -> int:
-        """The time of all gaps together."""
         return int((self.gaps[1] - self.gaps[0]).sum())
 
 
@@ -60,12 +64,12 @@ class OfCore:
     """What else a reduction takes from the pass over a core's ops.
 
     Attributes:
-        coding: see `core_sums`; None where it needs no single events.
+        roles: see `core_sums`; None where it needs no single events.
         take: receives each core with its steps and sums, on the thread that decoded it.
         begin: receives the steps of all cores before any core is decoded.
     """
 
-    coding: Coding | None
+    roles: OpRoles | None
     take: Callable[[Plane, CoreSteps, CoreSums], None]
     begin: Callable[[Sequence[CoreSteps]], None] = lambda _: None
 
@@ -103,7 +107,6 @@ def summarise_core(
     works: KernelWorks,
     on_chunk: ChunkDone | None = None,
     more: OfCore | None = None,
-    crew: Crew = ALONE,
 ) -> CoreSummary:
     """Decodes one core's events and adds them up.
 
@@ -113,23 +116,24 @@ def summarise_core(
         causes: what is known to keep the core from running ops. Input counts only without infeed ops.
         modules: the compiled programs of the profile; works: the work of their kernels.
         more: what else is taken from the pass.
-        crew: the threads that may help.
     """
-    times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
-    sums = core_sums(
-        plane, (steps.start_ps, steps.end_ps), times, on_chunk, None if more is None else more.coding, crew
-    )
-    sums = replace(sums, table=works.applied(sums.table))
-    steps = on_device_clock(steps, times, sums.device_times)
+    pieces = Pieces.of(steps, runs)
+    sums = core_sums(plane, pieces.spans, pieces.times, on_chunk, None if more is None else more.roles)
+    run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
+    recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
+    sums = replace(pieces.sums_in_steps(sums), table=works.applied(sums.table))
+    steps = recorded.marked(on_device_clock(steps, pieces.times, sums.device_times))
     total = whole_time(plane, sums)
-    idle = total - int(sums.table.self_ps.sum())
+    idle = total - int(sums.table.self_ps.sum()) - int(recorded.lost_ps.sum())
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
+    is_watched = needs_busy or idle >= MUCH_IDLE * total
+    busy = union_of((sums.busy, recorded.spans(runs))) if recorded.lost_ps.any() else sums.busy
     in_steps_ps = sum_by_key(sums.cells.row, sums.cells.self_ps, len(sums.table))
     made = CoreSummary(
         table=replace(sums.table, in_steps_ps=in_steps_ps),
         op_events=sums.op_events,
         total_ps=total,
-        duty=core_duty(info.chip, sums, runs, shares_chip),
+        duty=core_duty(info.chip, sums, runs, shares_chip, recorded),
         step_times=core_step_times(
             steps,
             sums,
@@ -138,11 +142,17 @@ def summarise_core(
             causes if needs_busy else causes.without_input(),
             lambda: (modules,),
         ),
-        run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
-        gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, causes.behind, steps),
+        run_ps=run_ps,
+        recorded=recorded,
+        ran=Ran.of(busy),
+        gaps=_long_gaps(
+            busy if is_watched and recorded.is_known else None,
+            causes.behind,
+            steps,
+        ),
     )
     if more is not None:
-        if more.coding is not None:
+        if more.roles is not None:
             sums = sums.without_intervals()  # as large as what is made of the traced events now
         more.take(plane, steps, sums)
     return made

@@ -10,8 +10,8 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.hosts import op_summary
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, summarise_ops
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.ops.host.events import HOST_PLANE, read_threads, thread_lines
-from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, read_threads, thread_lines
+from tpuprof.parsers.ops.host_events.ops import HostOps, HostOpsReader, merge_host_ops
 
 
 @dataclass(frozen=True, slots=True)

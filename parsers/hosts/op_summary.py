@@ -11,7 +11,7 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.files.places import HostFile
-from tpuprof.parsers.formats.crew import Crew
+from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
@@ -191,11 +191,11 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
     works = KernelWorks(lambda: _programs(trace))
 
     def totals(plane: Plane) -> CoreTotals:
-        sums = op_sums(plane, on_chunk, crew)
+        sums = op_sums(plane, on_chunk)
         return CoreTotals(works.applied(sums.table), sums.op_events, whole_time(plane, sums))
 
-    with Crew(threads) as crew:
-        cores = crew.map(totals, planes)
+    with ThreadPool(threads) as pool:
+        cores = pool.map(totals, planes)
     modules = {name for plane in planes for name in _module_names(plane)}
     streams = _streams(trace, on_chunk) if not planes else ()
     made = op_summary(trace, file.host, list(map(device_info, planes)), cores, modules, streams)
@@ -224,7 +224,7 @@ def of_file(summary: Summary, file: HostFile) -> Summary:
 
 def _streams(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:
     """The GPUs of a profile without TPUs, or the host's CPU of one without a device, where it ran ops."""
-    from tpuprof.parsers.ops.host.events import read_threads  # noqa: PLC0415 - for profiles without TPUs only
+    from tpuprof.parsers.ops.host_events.events import read_threads  # noqa: PLC0415 - for profiles without TPUs only
     from tpuprof.parsers.ops.streams import devices  # noqa: PLC0415
     from tpuprof.parsers.ops.streams.attribution import OP_STATS  # noqa: PLC0415
 
@@ -236,7 +236,7 @@ def _streams(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:
 
 
 def _module_names(plane: Plane) -> list[str]:
-    """Names of the modules that ran on a core; `steps.spans.runs` would bring in the host's side, which no op needs."""
+    """Names of the modules that ran on a core; `steps.boundaries.runs` would bring in the side of the host."""
     lines = [line for line in plane.lines if line.name == MODULES_LINE]
     ids = {number for line in lines for number in line.events(places=False).metadata_id.tolist()}
     return [plane.event_metadata.label(number) for number in ids]

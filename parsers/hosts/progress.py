@@ -57,8 +57,7 @@ class ProgressReceiver(Protocol):
     def opened(self, needed: int) -> None:
         """The worker is about to decode this many bytes."""
 
-    def chunk(self, size: int, events: int) -> None:
-        """The worker has decoded a chunk; any thread may call this."""
+    def chunk(self, size: int, events: int) -> None: ...
 
 
 class Meter:
@@ -80,13 +79,11 @@ class Meter:
         self._events = 0
 
     def begin(self, index: int) -> None:
-        """Host `index` is next."""
         self._index = index
         self._before = self._bytes = sum(self._expected[:index])
         self._report()
 
     def fetched(self, done: int, total: int | None) -> None:
-        """See `ProgressReceiver.fetched`."""
         self._expected[self._index] = max(total or self._expected[self._index], done)
         self._bytes = self._before + done
         self._report(is_fetching=True)
@@ -98,7 +95,6 @@ class Meter:
         self._report()
 
     def chunk(self, size: int, events: int) -> None:
-        """A chunk is decoded; called on any thread."""
         with self._lock:
             self._bytes += size
             self._events += events

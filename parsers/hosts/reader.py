@@ -1,11 +1,10 @@
-"""Reduces each of a run's hosts once: in this process, in several, or on an executor.
+"""Reduces each of a run's hosts once: in this process or in several.
 
 All hosts of a program have the same metadata of ops, and the same names: where they are equal, they are kept once.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,39 +16,30 @@ import numpy as np
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile
-from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
+from tpuprof.parsers.hosts.plan import decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result, reduce_host
 from tpuprof.parsers.ops.table import TEXTS, OpTable
 
 if TYPE_CHECKING:  # multiprocessing, which one host does without
-    from concurrent.futures import Executor
-
     from tpuprof.parsers.hosts.cache import HostCache, Slot
-    from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task
+    from tpuprof.parsers.hosts.workers.pool import PoolMeter
     from tpuprof.parsers.ops.op_metadata import OpSource
-
-_EXECUTOR_WINDOW = 2
-"""How many hosts an executor gets at a time for each core of this machine, as its number of workers is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ReadOptions:
     """How hosts are read.
 
     Attributes:
         on_progress: called often, on any thread.
         is_cancelled: called while hosts are read.
-        executor: reads the hosts where it is given; it must be able to call this package's functions by name.
-        scheduler: address of a Dask scheduler whose workers read the hosts; they must see the same paths.
         cache: summaries of files that were read before, and will be again.
         jobs: how many cores may be busy here; None for what `parsers.hosts.plan` finds.
     """
 
     on_progress: OnProgress = lambda _: None
     is_cancelled: Callable[[], bool] = lambda: False
-    executor: Executor | None = None
-    scheduler: str | None = None
     cache: HostCache | None = None
     jobs: int | None = None
 
@@ -64,22 +54,22 @@ class HostReader(Generic[Given, Result]):
         summaries, failed: the outcome of each host, by path.
     """
 
-    def __init__(self, reduction: Reduction[Given, Result], means: Means, given: Callable[[HostFile], Given]) -> None:
+    def __init__(
+        self, reduction: Reduction[Given, Result], options: ReadOptions, given: Callable[[HostFile], Given]
+    ) -> None:
         self.reduction = reduction
         self.summaries: dict[str, Result] = {}
         self.failed: dict[str, ProfileError] = {}
-        self._means = means
+        self._options = options
         self._given = given
         self._slots: dict[str, Slot | None] = {}
         self._sources: dict[tuple[bytes, bytes], OpSource] = {}
         self._texts: dict[tuple[str | None, ...], tuple[str | None, ...]] = {}
 
     def knows(self, file: HostFile) -> bool:
-        """Whether it has read a host, or tried to."""
         return file.path in self.summaries or file.path in self.failed
 
     def so_far(self, files: Sequence[HostFile]) -> Reduced[Result]:
-        """What it knows of some hosts."""
         return Reduced(
             tuple((file, self.summaries[file.path]) for file in files if file.path in self.summaries),
             tuple((file, self.failed[file.path]) for file in files if file.path in self.failed),
@@ -92,12 +82,11 @@ class HostReader(Generic[Given, Result]):
             on_host: called after each host with how many of `files` are known by now, readable or not.
 
         Raises:
-            ProfileError: the scheduler cannot be reached.
-            Cancelled: `Means.is_cancelled` said so.
+            Cancelled: `ReadOptions.is_cancelled` said so.
         """
-        if self._means.is_cancelled():
+        if self._options.is_cancelled():
             raise Cancelled
-        cache = self._means.cache
+        cache = self._options.cache
         todo = [place for place, file in enumerate(files) if not (self.knows(file) or self._recalls(file))]
         for done, (index, outcome) in enumerate(self._outcomes(files, todo) if todo else (), 1):
             file = files[index]
@@ -114,7 +103,7 @@ class HostReader(Generic[Given, Result]):
 
     def _recalls(self, file: HostFile) -> bool:
         """Takes a host's summary from the cache, where it has it."""
-        if (cache := self._means.cache) is None:
+        if (cache := self._options.cache) is None:
             return False
         slot = self._slots[file.path] = cache.slot((file,), self.reduction.name, self._given(file))
         larger = (cache.slot((file,), name, self._given(file)) for name in self.reduction.given_by)
@@ -128,16 +117,16 @@ class HostReader(Generic[Given, Result]):
     def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Result | ProfileError]]:
         """Yields each host's index and outcome, in the order in which they are done."""
         chosen = [files[index] for index in todo]
-        workers = worker_count(chosen, self._means.jobs)
-        if self._means.executor is None and self._means.scheduler is None and workers < 2:
-            meter_here = Meter(files, self._means.on_progress, self._means.is_cancelled)
+        workers = worker_count(chosen, self._options.jobs)
+        if workers < 2:
+            meter_here = Meter(files, self._options.on_progress, self._options.is_cancelled)
             for index in todo:
                 meter_here.begin(index)
                 yield index, self._read(files[index], meter_here)
             return
         from tpuprof.parsers.hosts.workers.pool import PoolMeter  # noqa: PLC0415 - for several hosts
 
-        meter = PoolMeter(files, todo, self._means.on_progress, self._means.is_cancelled)
+        meter = PoolMeter(files, todo, self._options.on_progress, self._options.is_cancelled)
         for place, outcome in self._over_workers(chosen, workers, meter):
             meter.done(place)
             yield todo[place], outcome
@@ -146,23 +135,19 @@ class HostReader(Generic[Given, Result]):
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
     ) -> Iterator[tuple[int, Result | ProfileError]]:
-        from tpuprof.parsers.hosts.workers.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
+        from tpuprof.parsers.hosts.workers.pool import Task, over_processes  # noqa: PLC0415 - for several hosts
 
-        task = Task(partial(reduce_host, self.reduction), files, meter.poll, [self._given(file) for file in files])
-        if self._means.scheduler is not None:
-            yield from _over_dask(task, self._means.scheduler)
-        elif self._means.executor is not None:
-            yield from over_executor(task, self._means.executor, _EXECUTOR_WINDOW * available_cores())
-        else:
-            task = replace(task, threads=max(1, decoding_threads(self._means.jobs) // workers))
-            yield from over_processes(
-                task, workers, lambda file: self._read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
-            )
+        work, given = partial(reduce_host, self.reduction), [self._given(file) for file in files]
+        threads = max(1, decoding_threads(self._options.jobs) // workers)
+        return over_processes(
+            Task(work, files, meter.poll, given, threads),
+            workers,
+            lambda file: self._read(file, Meter((file,), lambda _: meter.poll(None), lambda: False)),
+        )
 
     def _read(self, file: HostFile, meter: Meter) -> Result | ProfileError:
-        """Reads a host in this process."""
         try:
-            return reduce_host(self.reduction, file, self._given(file), meter, decoding_threads(self._means.jobs))
+            return reduce_host(self.reduction, file, self._given(file), meter, decoding_threads(self._options.jobs))
         except ProfileError as error:
             return error
 
@@ -183,15 +168,3 @@ class HostReader(Generic[Given, Result]):
         first = self._sources.setdefault((source.events.body, source.stats.body), source)
         same = np.array_equal(first.events.ids, source.events.ids) and np.array_equal(first.stats.ids, source.stats.ids)
         return first if same else source
-
-
-def _over_dask(task: Task[Result], scheduler: str) -> Iterator[tuple[int, Result | ProfileError]]:
-    from tpuprof.parsers.hosts.workers.dask import over_dask  # noqa: PLC0415 - an extra
-
-    files = [replace(file, path=_absolute(file.path)) for file in task.files]
-    return over_dask(replace(task, files=files), scheduler)
-
-
-def _absolute(path: str) -> str:
-    """A path that means the same in another folder."""
-    return path if "://" in path else os.path.abspath(path)

@@ -1,4 +1,4 @@
-"""What is taken from each host's file: declared once, and read in this process, in several, or on a Dask cluster.
+"""What is taken from each host's file: declared once, and read in this process or in several.
 
 A page that reads hosts declares a `Reduction`. `parsers.hosts.reader` runs any of them, and keeps what it gives in the
 user's cache.
@@ -82,17 +82,14 @@ class Reduced(Generic[Result]):
 
     @property
     def files(self) -> list[HostFile]:
-        """The hosts that could be read."""
         return [file for file, _ in self.read]
 
     @property
     def summaries(self) -> list[Result]:
-        """Their summaries."""
         return [part for _, part in self.read]
 
     @property
     def left_out(self) -> list[str]:
-        """A sentence for each host that can't be read."""
         return left_out(error for _, error in self.failed)
 
 

@@ -5,18 +5,18 @@ The steps of each core come from its markers, from what the host launched, or fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, no_ints
+from tpuprof.parsers.base.intervals import Int64s, Intervals, median, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
-from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary, needed_bytes
 from tpuprof.parsers.hosts.op_summary import CoreTotals, of_file, op_summary, whole_time
@@ -25,11 +25,24 @@ from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.core.sums import step_sums
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads
-from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
-from tpuprof.parsers.ops.host.memory_use import memory_stats
-from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, read_threads
+from tpuprof.parsers.ops.host_events.input_events import (
+    INPUT_STATS,
+    InputRows,
+    input_rows,
+    input_waits,
+    merge_input_rows,
+)
+from tpuprof.parsers.ops.host_events.memory_use import memory_stats
+from tpuprof.parsers.ops.host_events.ops import HostOps, HostOpsReader, merge_host_ops
+from tpuprof.parsers.steps.accounts.causes import barriers, meets
 from tpuprof.parsers.steps.aligned import StepSpans, align_spans
+from tpuprof.parsers.steps.boundaries import markers
+from tpuprof.parsers.steps.boundaries.core_groups import LOST_NAME, JoinedCores, by_program, joined_cores
+from tpuprof.parsers.steps.boundaries.cycles import marks_each_run
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps, LaunchingSteps
+from tpuprof.parsers.steps.boundaries.recorded import ModuleHoles, Pieces, Recorded, joined_holes, recorded_runs
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns, busiest_module, module_runs
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
     EventGroups,
@@ -41,15 +54,42 @@ from tpuprof.parsers.steps.groups.groups import (
 from tpuprof.parsers.steps.launches import LaunchedRuns, Launches, annotated_steps
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, has_requests
-from tpuprof.parsers.steps.spans import markers
-from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps
-from tpuprof.parsers.steps.spans.runs import MINIMUM_RUNS, ModuleRuns, busiest_module, module_runs
-from tpuprof.parsers.steps.times import on_device_clock
+from tpuprof.parsers.steps.requests.serving import step_cycle
+from tpuprof.parsers.steps.times import device_durations, on_device_clock
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
 
 NOTHING_SHARED = "the cores share no step"
+
+
+_MOST_PROGRAMS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HostGroup:
+    """The cores of one host that depend on each other.
+
+    Attributes:
+        core_names: ``host:ordinal`` of each core.
+        programs: the programs that they run, most time first, without the numbers that compilers give them.
+        devices: how many devices the largest of their collectives needs; 0 where that is unknown, None where no op or
+            barrier joins them to cores of other hosts.
+        sends: whether they send to other cores or receive from these, which may run other programs.
+        busy_ps, total_ps: self time of their ops, and their whole time.
+        run_ps, run_count: the median run of the first program, and how many runs there are on all cores.
+        steps: the steps that they share; None without any, and for a host's first group, whose steps are the host's.
+    """
+
+    core_names: tuple[str, ...]
+    programs: tuple[str, ...]
+    devices: int | None
+    sends: bool
+    busy_ps: int
+    total_ps: int
+    run_ps: int
+    run_count: int
+    steps: StepSpans | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +98,17 @@ class StepSpansSummary(FrameworkOpsSummary):
 
     Attributes:
         steps: the steps that the host's cores share, None where there are none; step_note: how they were inferred, or
-            why there are none; step_module: the module whose periods they are, None where they are other ones.
+            why there are none; step_module: the module whose periods they are, None where they are other ones. Where
+            cores form several groups, these are the steps of the first.
+        holes: modules with runs whose ops were not recorded, over all cores.
+        groups: the cores that depend on each other, the largest group first.
     """
 
     steps: StepSpans | None
     step_note: str
     step_module: str | None
+    holes: tuple[ModuleHoles, ...]
+    groups: tuple[HostGroup, ...]
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepSpansSummary:
@@ -72,26 +117,41 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     found = find_steps(trace, cores, side.events)
     works = KernelWorks(lambda: HloModules.of(trace))
 
-    def work(index: int) -> tuple[CoreTotals, CoreSteps, Int64s]:
-        plane, steps = cores[index], found.of_cores[index]
-        times = distinct(np.concatenate([steps.start_ps, steps.end_ps]))
-        sums = step_sums(plane, (steps.start_ps, steps.end_ps), times, on_chunk, crew)
+    def work(index: int) -> tuple[CoreTotals, CoreSteps, Int64s, Recorded]:
+        plane, steps, runs = cores[index], found.of_cores[index], found.runs[index]
+        pieces = Pieces.of(steps, runs)
+        sums = step_sums(plane, pieces.spans, pieces.times, on_chunk)
+        run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
+        recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
+        cells = pieces.in_steps(sums.cells)
+        count = np.bincount(cells.step, cells.count, len(steps)).astype(np.int64)
         totals = CoreTotals(works.applied(sums.table), sums.op_events, whole_time(plane, sums))
-        return totals, on_device_clock(steps, times, sums.device_times), sums.op_count
+        return totals, recorded.marked(on_device_clock(steps, pieces.times, sums.device_times)), count, recorded
 
-    with Crew(threads) as crew:
-        parts = crew.map(work, range(len(cores)))
+    with ThreadPool(threads) as pool:
+        parts = pool.map(work, range(len(cores)))
     infos = [devices.device_info(plane) for plane in cores]
     modules = {name for runs in found.runs for name in runs.names}
-    ops = op_summary(trace, file.host, infos, [totals for totals, _, _ in parts], modules, streams)
+    ops = op_summary(trace, file.host, infos, [part[0] for part in parts], modules, streams)
     names = [core_label(file.host, devices.device_ordinal(plane)) for plane in cores]
-    spans = align_spans([steps for _, steps, _ in parts], [count for _, _, count in parts], found.source, names)
+    holes = joined_holes(of for part in parts for of in part[3].modules)
+
+    def spans_of(chosen: Sequence[int]) -> StepSpans | None:
+        lists, counts = [parts[core][1] for core in chosen], [parts[core][2] for core in chosen]
+        spans = align_spans(lists, counts, found.source, [names[core] for core in chosen])
+        return None if spans is None else replace(spans, is_numbered=found.is_numbered)
+
+    joined = joined_cores(found.runs, [part[0].table for part in parts], lambda core: meets(barriers(cores[core])))
+    spans = spans_of(joined[0].cores) if joined else None
+    times = [(int(part[0].table.self_ps.sum()), part[0].total_ps) for part in parts]
     made = StepSpansSummary(
         **{field.name: getattr(ops, field.name) for field in fields(ops)},
         host_ops=side.ops,
-        steps=None if spans is None else replace(spans, is_numbered=found.module is None),
+        steps=spans,
         step_note=found.note or ("" if spans is not None else NOTHING_SHARED),
         step_module=found.module,
+        holes=holes,
+        groups=host_groups(joined, names, found.runs, times, spans_of),
     )
     return of_file(made, file)
 
@@ -186,8 +246,11 @@ class FoundSteps:
 
     @property
     def runs(self) -> list[ModuleRuns]:
-        """Each core's runs of modules."""
         return [core.runs for core in self.launched]
+
+    @property
+    def is_numbered(self) -> bool:
+        return self.source in ("steps", "annotations")
 
 
 def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> FoundSteps:
@@ -204,20 +267,33 @@ def _steps_of_cores(
     """Each core's steps, where they come from, what to say about them, and the module whose periods they are."""
     host_steps = _host_steps(cores, groups)
     marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
+    runs, why = [core.runs for core in launched], "no Steps line"
+    if any(map(len, marked)):
+        is_numbered = any(of is not None and of.step_numbers for of in host_steps)
+        if is_numbered or not any(map(marks_each_run, marked, runs)):
+            return marked, "steps", "", None
+        why = "the Steps line marks each run of a program"
+    else:
+        numbered = _numbered_steps(cores, launched, groups, host)
+        if min(map(len, numbered), default=0) >= MINIMUM_RUNS - 1:
+            note = f"{why}: a step is taken as the time from the end of the last run that one step of the host "
+            return numbered, "annotations", note + "(step_num) launched to the end of the next one's", None
+    parts = by_program(runs)
+    cycle = None if has_requests(host) or len(parts) > 1 else step_cycle(runs)
+    if cycle is not None:
+        note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
+        return [cycle.steps(core) for core in runs], "cycle", note, None
     if any(map(len, marked)):
         return marked, "steps", "", None
-    numbered = _numbered_steps(cores, launched, groups, host)
-    if min(map(len, numbered), default=0) >= MINIMUM_RUNS - 1:
-        note = "no Steps line: a step is taken as the time from the end of the last run that one step of the host "
-        return numbered, "modules", note + "(step_num) launched to the end of the next one's", None
-    runs = [core.runs for core in launched]
-    busiest = busiest_module(runs)
+    found = {core: busiest_module([runs[each] for each in part]) for part in parts for core in part}
+    busiest = found[max(parts, key=len)[0]] if parts else None
     if busiest is None:
         if not any(map(len, runs)):
             return marked, "modules", "no Steps line and no XLA Modules in this profile", None
         return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core", None
-    note = f"no Steps line: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
-    return [markers.inferred_steps(core, busiest) for core in runs], "modules", note, busiest
+    note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
+    of_cores = [markers.inferred_steps(core, found[at] or busiest) for at, core in enumerate(runs)]
+    return of_cores, "modules", note, busiest
 
 
 def _numbered_steps(
@@ -253,3 +329,59 @@ def _host_steps(cores: Sequence[Plane], groups: EventGroups | None, marked: bool
         LaunchingSteps(group, numbers) if _has_markers(plane) == marked else None
         for plane, group in zip(cores, groups.cores, strict=True)
     ]
+
+
+# --- groups of cores ------------------------------------------------------------------------------------------------
+
+
+def host_groups(
+    found: Sequence[JoinedCores],
+    names: Sequence[str],
+    runs: Sequence[ModuleRuns],
+    times_ps: Sequence[tuple[int, int]],
+    steps: Callable[[Sequence[int]], StepSpans | None],
+) -> tuple[HostGroup, ...]:
+    """What pages need of a host's groups.
+
+    Args:
+        names, runs, times_ps: of all cores: name, runs, self time of its ops and whole time.
+        steps: gives the steps that some cores share.
+    """
+    groups = []
+    for index, group in enumerate(found):
+        programs = _programs([runs[core] for core in group.cores])
+        durations = _durations([runs[core] for core in group.cores], programs[:1])
+        groups.append(
+            HostGroup(
+                tuple(names[core] for core in group.cores),
+                programs[:_MOST_PROGRAMS],
+                group.devices,
+                group.sends,
+                sum(times_ps[core][0] for core in group.cores),
+                sum(max(times_ps[core]) for core in group.cores),
+                int(median(durations.astype(np.float64))) if len(durations) else 0,
+                len(durations),
+                None if index == 0 else steps(group.cores),
+            )
+        )
+    return tuple(groups)
+
+
+def _programs(runs: Sequence[ModuleRuns]) -> tuple[str, ...]:
+    times: dict[str, int] = {}
+    for core in runs:
+        for name, ps in zip(core.names, core.module_ps.tolist(), strict=True):
+            base = name.partition("(")[0]
+            if not LOST_NAME.fullmatch(base):
+                times[base] = times.get(base, 0) + ps
+    return tuple(sorted(times, key=lambda name: -times[name]))
+
+
+def _durations(runs: Sequence[ModuleRuns], programs: Sequence[str]) -> Int64s:
+    """int64[n]: the runs of some programs on all cores."""
+    parts = [np.zeros(0, np.int64)]
+    for core in runs:
+        of = [at for at, name in enumerate(core.names) if name.partition("(")[0] in programs]
+        rows = np.isin(core.module, of)
+        parts.append(core.end_ps[rows] - core.start_ps[rows])
+    return np.concatenate(parts)

@@ -12,9 +12,9 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
-from tpuprof.parsers.files.places import HostFile
-from tpuprof.parsers.formats.crew import Crew
+from tpuprof.parsers.files.places import HostFile, TimePart
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
@@ -26,40 +26,46 @@ from tpuprof.parsers.hosts.step_summary import (
     HostSide,
     StepSpansSummary,
     find_steps,
+    host_groups,
     streams_and_host,
 )
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, has_waits, merged_calls
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
-from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, event_spans
+from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, as_interval, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
-from tpuprof.parsers.ops.host.activity import (
+from tpuprof.parsers.ops.host_events.activity import (
     Compilation,
     IdleTime,
     activities,
     compilations,
     compiling,
+    host_during,
     in_flight,
     launches,
     launches_on_cpu,
     reading,
 )
-from tpuprof.parsers.ops.host.events import HOST_PLANE, thread_lines
-from tpuprof.parsers.ops.host.input_events import InputRows
-from tpuprof.parsers.ops.host.memory_use import fullest_memory
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, thread_lines
+from tpuprof.parsers.ops.host_events.input_events import InputRows
+from tpuprof.parsers.ops.host_events.memory_use import fullest_memory
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.accounts.causes import IdleCauses, barriers, causes_of_core
+from tpuprof.parsers.steps.accounts.causes import IdleCauses, barriers, causes_of_core, meets
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align
+from tpuprof.parsers.steps.boundaries.core_groups import joined_cores
+from tpuprof.parsers.steps.boundaries.duty import ChipDuty, chip_duty
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.observed import Capture, Observed, capture_of
+from tpuprof.parsers.steps.boundaries.outside import Outside, outside_of
+from tpuprof.parsers.steps.boundaries.recorded import joined_holes
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
+from tpuprof.parsers.steps.boundaries.sparse_core import sparse_core_times
 from tpuprof.parsers.steps.groups.groups import (
     has_step_numbers,
 )
 from tpuprof.parsers.steps.launches import ClockLead, clock_lead
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import HostRequests, host_requests
-from tpuprof.parsers.steps.spans.duty import ChipDuty, chip_duty
-from tpuprof.parsers.steps.spans.markers import CoreSteps
-from tpuprof.parsers.steps.spans.runs import ModuleRuns
-from tpuprof.parsers.steps.spans.sparse_core import sparse_core_times
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
@@ -77,7 +83,11 @@ class HostSummary(StepSpansSummary):
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
         generic: what its GPUs did, or its own CPU in a profile without a device; None with TPUs, or without either.
+        observed: what was observed of each of its cores, or GPUs.
+        silence: the longest time of the capture in which a core ran nothing, although it ran something at another; None
+            where none is long.
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
+        outside: what lies before its first whole step, and after its last one, where that is much.
         barriers: of each core with a line for them, how long it waited for other cores at barriers; in its steps where
             it has any.
         compilations: programs that the host compiled during the profile.
@@ -88,8 +98,7 @@ class HostSummary(StepSpansSummary):
         launched: how often the host launched a program, counted only where no core ran an op; None without a host.
         ran_on_cpu: how often it ran one on its own CPU, counted likewise.
         profile_start_ns: when the profiler began, in nanoseconds since 1970; None where it did not record that.
-        profile_duration_ps: the duration that the profiler recorded, else from the first to the last device event,
-            else None.
+        profile_duration_ps: how long the host was profiled; None where neither the profiler nor any event shows it.
         mxu_percent, hbm_percent: hardware counters that the host plane may hold.
         hlo_programs: program id to the name of each compiled HLO module that the profile holds.
         calls: kernels of which the profile has the spans inside, over the host's cores.
@@ -101,7 +110,10 @@ class HostSummary(StepSpansSummary):
     input_rows: InputRows
     requests: HostRequests
     generic: GenericSummary | None
+    observed: tuple[Observed, ...]
+    silence: IdleTime | None
     idle: IdleTime | None
+    outside: tuple[Outside, ...]
     barriers: Mapping[str, int]
     compilations: tuple[Compilation, ...]
     core_ops: CoreOpTimes
@@ -116,6 +128,19 @@ class HostSummary(StepSpansSummary):
     hbm_percent: float | None
     hlo_programs: Mapping[int, str]
     calls: tuple[CallRuns, ...]
+
+
+def duty_of_capture(summaries: Sequence[HostSummary]) -> float | None:
+    """The share of the capture in which a chip runs an op on duty; None where ops of a core were not recorded."""
+    if any(of.lost_ps is None for summary in summaries for of in summary.observed):
+        return None
+    active = sum(chip.active_ps + chip.lost_ps for summary in summaries for chip in summary.duty)
+    watched = 0
+    for summary in summaries:
+        whole = summary.profile_duration_ps or 0
+        are_whole = all(of.capture.length_ps == whole for of in summary.observed)
+        watched += whole * len(summary.duty) if are_whole else sum(chip.total_ps for chip in summary.duty)
+    return None if not watched else min(100.0, 100.0 * active / watched)
 
 
 def needed_bytes(trace: Trace) -> int:
@@ -134,13 +159,19 @@ def _is_needed(plane: Plane, line: Line) -> bool:
 
 
 def summarise(
-    trace: Trace, host: str, on_chunk: ChunkDone | None = None, workers: int = 1, more: OfCore | None = None
+    trace: Trace,
+    host: str,
+    on_chunk: ChunkDone | None = None,
+    workers: int = 1,
+    more: OfCore | None = None,
+    part: TimePart | None = None,
 ) -> HostSummary:
     """Decodes what the overview needs of one host and adds it up.
 
     Args:
         workers: how many threads decode cores; they help where the decoding releases the interpreter lock.
         more: what else is taken from the pass over each core's ops.
+        part: the part of the capture whose events the trace has; None for all of it.
     """
     cores = devices.tensor_cores(trace)
     streams, side = streams_and_host(trace, on_chunk)
@@ -168,22 +199,33 @@ def summarise(
         core = cores[index], infos[index], step_lists[index], runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
         of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
-        made = summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more, crew)
+        made = summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more)
         if more is not None:
             trim()  # of what more was made of, else the next core's comes on top
         return made
 
-    with Crew(workers) as crew:
-        summaries = crew.map(work, range(len(cores)))
+    with ThreadPool(workers) as pool:
+        summaries = pool.map(work, range(len(cores)))
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
-    steps = _grid(trace, names, summaries, found.source, _input_source(ops.table, waits, step_lists))
-    if steps is not None:
-        steps = replace(steps, is_numbered=found.module is None)
+    input_source = _input_source(ops.table, waits, step_lists)
+    generic = _generic(trace, streams, side) if not cores and not beside else None
+    capture = _capture(trace, summaries, side, generic, part)
+    is_of_cores = capture is not None and _is_of_cores(capture, summaries)
+    observed = () if capture is None else tuple(_observed(names, summaries, generic, host, capture, is_of_cores))
+
+    def steps_of(chosen: Sequence[int]) -> AlignedSteps | None:
+        of_cores = [names[core] for core in chosen], [summaries[core] for core in chosen]
+        grid = _grid(trace, *of_cores, found.source, input_source)
+        return None if grid is None else replace(grid, is_numbered=found.is_numbered)
+
+    joined = joined_cores(found.runs, [core.table for core in summaries], lambda core: meets(at_barriers[core]))
+    times = [(int(core.table.self_ps.sum()), core.total_ps) for core in summaries]
+    steps = steps_of(joined[0].cores) if joined else None
     if steps is None and not note:
         note = NOTHING_SHARED
-    host_stats, environment = (_plane_stats(trace, name) for name in (HOST_PLANE, devices.ENVIRONMENT_PLANE))
+    host_stats = _plane_stats(trace, HOST_PLANE)
     return HostSummary(
         **{field.name: getattr(ops, field.name) for field in fields(ops)},
         clocks=_of_clocks(lead),
@@ -191,11 +233,16 @@ def summarise(
         steps=steps,
         step_note=note,
         step_module=found.module,
+        holes=joined_holes(of for core in summaries for of in core.recorded.modules),
+        groups=host_groups(joined, names, found.runs, times, steps_of),
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, found.groups, cores, launched, [core.run_ps for core in summaries], shift),
-        generic=_generic(trace, streams, side) if not cores and not beside else None,
+        generic=generic,
+        observed=observed,
+        silence=_silence(observed, side, shift),
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
+        outside=() if steps is None else outside_of(side.events, runs, steps.start_ps, steps.end_ps, shift),
         barriers={
             name: waited
             for name, spans, steps in zip(names, at_barriers, step_lists, strict=True)
@@ -213,7 +260,7 @@ def summarise(
         core_ops=core_op_times(names, [core.table for core in summaries], ops.table),
         cores=tuple(map(_core_busy, names, cores, summaries)),
         profile_start_ns=devices.capture_start_ns(trace.plane(devices.ENVIRONMENT_PLANE)),
-        profile_duration_ps=_profile_duration(environment, summaries),
+        profile_duration_ps=None if capture is None else capture.length_ps,
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         hlo_programs=dict(modules.names),
@@ -229,7 +276,7 @@ def _traced_calls(cores: Sequence[Plane]) -> Iterator[CallRuns]:
 
 
 def _summarise_host(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostSummary:
-    return of_file(summarise(trace, file.host, on_chunk, threads), file)
+    return of_file(summarise(trace, file.host, on_chunk, threads, part=file.part), file)
 
 
 SUMMARY_OF_HOST = Reduction(
@@ -247,6 +294,74 @@ SUMMARY_OF_HOST = Reduction(
 def _core_busy(name: str, plane: Plane, core: CoreSummary) -> CoreBusy:
     busy = int(core.table.self_ps.sum())
     return CoreBusy(name, devices.chip_number(plane), busy, max(core.total_ps, busy))
+
+
+_AROUND = 1.1
+"""Where the profiler noted no capture, events of the host around the ops count from this multiple of their span on."""
+
+
+def _is_of_cores(capture: Capture, cores: Sequence[CoreSummary]) -> bool:
+    """Whether only what cores ran shows how long the capture was."""
+    spans = [core.duty.span for core in cores if core.duty.span is not None]
+    if capture.is_noted or not spans:
+        return False
+    return capture.length_ps <= _AROUND * (max(end for _, end in spans) - min(start for start, _ in spans))
+
+
+def _observed(
+    names: Sequence[str],
+    cores: Sequence[CoreSummary],
+    generic: GenericSummary | None,
+    host: str,
+    capture: Capture,
+    is_of_cores: bool,
+) -> Iterator[Observed]:
+    """What was observed of a host's cores, or GPUs.
+
+    Args:
+        is_of_cores: see `_is_of_cores`.
+    """
+    for name, core in zip(names, cores, strict=True):
+        lost_ps = int(core.recorded.lost_ps.sum()) if core.recorded.is_known else None
+        span = core.duty.span if is_of_cores else None  # cores need not have been traced for as long as each other
+        own = capture if span is None else Capture(span, False)
+        yield Observed(name, own, core.ran, int(core.table.self_ps.sum()), lost_ps)
+    for gpu in () if generic is None else generic.busy:
+        yield Observed(core_label(host, gpu.number), capture, gpu.ran, gpu.busy_ps, 0)
+
+
+def _capture(
+    trace: Trace, cores: Sequence[CoreSummary], side: HostSide, generic: GenericSummary | None, part: TimePart | None
+) -> Capture | None:
+    """When a host was profiled: as long as the part of its capture that is looked at."""
+    if part is not None and part.spans:
+        return Capture((min(start for start, _ in part.spans), max(end for _, end in part.spans)), True)
+    spans = [core.duty.span for core in cores if core.duty.span is not None]
+    spans += [gpu.ran.span for gpu in (() if generic is None else generic.busy) if gpu.ran is not None]
+    threads = () if side.events is None else side.events.threads
+    spans += [(int(of.start_ps.min()), int(of.end_ps.max())) for of in threads if len(of)]
+    return capture_of(trace.plane(devices.ENVIRONMENT_PLANE), spans)
+
+
+_LONG_SILENCE = 0.05
+"""A silence is looked at from this share of the capture on."""
+
+
+def _silence(observed: Sequence[Observed], side: HostSide, shift_ps: int) -> IdleTime | None:
+    """The longest silence of the cores that ran something, and what the host did in it; None where none is long."""
+    known = [(of, span) for of in observed if (span := of.silence) is not None]
+    of, span = max(known, key=lambda each: each[1][1] - each[1][0], default=(None, (0, 0)))
+    length = span[1] - span[0]
+    if of is None or length < _LONG_SILENCE * of.capture.length_ps or not length:
+        return None
+    gaps = as_interval((span[0] + shift_ps, span[1] + shift_ps))
+    return IdleTime(
+        gap_ps=length,
+        count=1,
+        longest=span,
+        activities=() if side.events is None else activities(side.events, gaps),
+        core=int(of.name.rpartition(":")[2]),
+    )
 
 
 def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
@@ -338,13 +453,15 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
         return None
     length = gaps[1] - gaps[0]
     longest = int(length.argmax())
+    did, inside = ((), ()) if side.events is None else host_during(side.events, _shifted(gaps, shift_ps))
     return IdleTime(
         core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
         unlaunched_ps=_outside(gaps, union(runs.start_ps, runs.end_ps)),
         count=len(length),
         longest=(int(gaps[0][longest]), int(gaps[1][longest])),
-        activities=activities(side.events, _shifted(gaps, shift_ps)) if side.events is not None else (),
+        activities=did,
+        inside=inside,
         in_flight=_in_flight(plane, gaps),
     )
 
@@ -385,11 +502,3 @@ def _op_name(plane: Plane, row: int) -> str:
     if row < 0:
         return "async op"
     return plane.event_metadata.name(row).partition(" = ")[0].lstrip("%") or plane.event_metadata.display_name(row)
-
-
-def _profile_duration(environment: dict[str, object], cores: Sequence[CoreSummary]) -> int | None:
-    start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
-    if isinstance(start, int) and isinstance(stop, int) and 0 < start < stop:
-        return (stop - start) * 1000
-    spans = [core.duty.span for core in cores if core.duty.span is not None]
-    return max(last for _, last in spans) - min(first for first, _ in spans) if spans else None

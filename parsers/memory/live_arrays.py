@@ -18,8 +18,7 @@ from tpuprof.parsers.base.errors import EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, natural_key, printable
 from tpuprof.parsers.base.urls import printable_url
-from tpuprof.parsers.formats.pprof.files import read_pprof
-from tpuprof.parsers.formats.pprof.messages import Frame, Pprof, Sample, SampleType
+from tpuprof.parsers.formats.pprof.messages import Frame, Pprof, Sample, SampleType, read_pprof
 from tpuprof.parsers.ops.frames import INSTALLED, OF_JAX
 
 By = Literal["source", "function", "stack", "device", "kind"]
@@ -133,7 +132,7 @@ def read_live_arrays(path: str) -> LiveArrays:
 
     Raises:
         ProfileError: `not_memory` for a pprof profile of something else, such as CPU time; and what
-            `parsers.formats.pprof.files.read_pprof` raises.
+            `parsers.formats.pprof.messages.read_pprof` raises.
     """
     return live_arrays(read_pprof(path), printable_url(os.path.basename(path.rstrip("/"))), path)
 

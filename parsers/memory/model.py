@@ -220,7 +220,6 @@ class SpaceMemory:
 
     @property
     def name(self) -> str:
-        """What the memory is called."""
         return self.own_name or space_name(self.space)
 
     @property

@@ -17,7 +17,7 @@ from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label, title_of
 from tpuprof.parsers.files.places import TimePart
 from tpuprof.parsers.formats.xspace.core.api import split_fields
-from tpuprof.parsers.formats.xspace.pieces import keep_started
+from tpuprof.parsers.formats.xspace.parts_of_lines import keep_started
 from tpuprof.parsers.formats.xspace.source import OnFetched
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import VARINT, varint
@@ -216,9 +216,9 @@ def chip_number(plane: Plane) -> int | None:
 
 
 def core_title(plane: Plane) -> str:
-    """How the timeline calls a TensorCore, by its chip and its number there; empty where the profile has neither."""
+    """How the timeline calls a TensorCore, by its chip and its number there; empty where that is no name of its own."""
     chip, number = chip_number(plane), _detail(plane, _CORE_NUM)
-    return "" if chip is None or number is None else title_of(chip, number)
+    return "" if chip is None or number is None or not plane.is_of_first else title_of(chip, number)
 
 
 _NVIDIA = (
@@ -267,7 +267,7 @@ def device_info(plane: Plane) -> DeviceInfo:
     return DeviceInfo(
         device_type=kind if isinstance(kind, str) and kind else named,
         peaks=Peaks(flops_per_second=_peak(stats.get("peak_teraflops_per_second"), 1e12), **peaks),
-        chip=plane.name if chip is None else f"chip {chip}",
+        chip=plane.name if chip is None or not plane.is_of_first else f"chip {chip}",
     )
 
 
@@ -278,8 +278,8 @@ def open_host(
 
     Args:
         on_fetched: as for `Trace.open`.
-        core: the core (``2``) or chip (``chip1``) whose planes are all that it has of devices; empty for all.
-            SparseCores go with the TensorCore whose number they have. What the host did, and the metadata, stay.
+        core: the core (``2``), cores (``0,2``) or chip (``chip1``) whose planes are all that it has of devices; empty
+            for all. SparseCores go with the TensorCore whose number they have. What the host did and metadata stay.
         part: the part of the capture whose events are all that its lines have; None for all of them.
 
     Raises:
@@ -303,14 +303,15 @@ def _numbers(trace: Trace, host: str, core: str) -> set[int]:
     """Numbers of the planes of a core or chip; errors as for `open_host`."""
     cores = [plane for plane in trace.planes if is_tensor_core(plane) or is_gpu(plane)]
     chips = {device_ordinal(plane): f"chip{chip}" for plane in cores if (chip := chip_number(plane)) is not None}
-    wanted = {number for number in map(device_ordinal, cores) if core in (str(number), chips.get(number))}
+    asked = core.split(",")
+    wanted = {number for number in map(device_ordinal, cores) if str(number) in asked or chips.get(number) == core}
     if not wanted:
         names = [str(number) for number in sorted(map(device_ordinal, cores))]
         there_are = f"its cores are {examples(names, 16)}" if names else "its profile holds no device"
         there_are += f", its chips {examples(list(dict.fromkeys(chips.values())), 16)}" if chips else ""
         what = core if core.startswith("chip") else f"core {core}"
         sentence = f"Host {printable(host)} has no {what}: {there_are}."
-        near = _nearest(core, {*chips.values()} if core.startswith("chip") and chips else {*names})
+        near = _nearest(asked[0], {*chips.values()} if core.startswith("chip") and chips else {*names})
         near = [printable(core_label(host, name)) for name in near]
         hint = f"--core {' or '.join(near)}" if near else "leave --core out"
         raise ProfileError("unknown_core", sentence, hint, EXIT_NOT_FOUND)

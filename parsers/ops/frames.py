@@ -23,7 +23,7 @@ _CALL = pattern(r"(.+?):(\d{1,9})(?::\d{1,9})?(?: (.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StackFrame:
     """A call on a stack: a file, its line, and the function that the line is in, empty where the profile lacks it."""
 
     file: str
@@ -48,21 +48,16 @@ def call_stack(source: str, text: str) -> tuple[str, ...]:
     return calls[::-1] if turned else calls
 
 
-def own_call(calls: Sequence[str]) -> Call | None:
+def own_call(calls: Sequence[str]) -> StackFrame | None:
     """The innermost of some calls that is the user's own; else the innermost that is not JAX's; None without any.
 
     Args:
         calls: outermost first, ``file:line``, ``file:line:column`` or ``file:line function`` each.
     """
-    read = [_read(call) for call in reversed(calls)]
-    known = [call for call in read if call is not None]
+    read = map(_CALL.fullmatch, reversed(calls))
+    known = [StackFrame(call[1], int(call[2]), call[3] or "") for call in read if call is not None]
     for of_library in ((INSTALLED, OF_FRAMEWORK), (INSTALLED,), (OF_JAX,)):
         for call in known:
             if not any(pattern.search(call.file) for pattern in of_library):
                 return call
     return known[0] if known else None
-
-
-def _read(call: str) -> Call | None:
-    found = _CALL.fullmatch(call)
-    return None if found is None else Call(found[1], int(found[2]), found[3] or "")

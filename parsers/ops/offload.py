@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints, place
+from tpuprof.parsers.base.intervals import Int64s, interval_index, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
@@ -127,7 +127,7 @@ def _table(plane: Plane, line: Line, runs: _Marked, parents: dict[_Key, str], wi
     found = [parents.get(pair) for pair in runs.pairs()]
     names = list(dict.fromkeys(name for name in found if name is not None))
     parent_of_run = np.array([-1 if name is None else names.index(name) for name in found], np.int64)
-    run = place(start, runs.start_ps, runs.end_ps)
+    run = interval_index(start, runs.start_ps, runs.end_ps)
     known = run >= 0
     known[known] &= (end[known] <= runs.end_ps[run[known]]) & (parent_of_run[run[known]] >= 0)
     parent = np.full(len(start), len(names), np.int64)

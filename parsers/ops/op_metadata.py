@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, distinct, positions
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import decode_events
-from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED
 from tpuprof.parsers.formats.xspace.metadata import (
     KIND_BYTES,
     KIND_DOUBLE,
@@ -107,7 +105,6 @@ class MetadataStats:
         return out
 
     def texts(self, name: str) -> list[str | None]:
-        """The text of each row; it resolves references."""
         out = [None if raw is None else text(raw) for raw in self.raw(name)]
         kind, value, _ = self._column(name)
         names: dict[int, str | None] = {}
@@ -152,17 +149,17 @@ def _traffic(raws: Sequence[bytes]) -> Floats:
     borders = np.cumsum([0, *map(len, raws)])
     messages = split_all(b"".join(raws), borders[:-1], borders[1:])
     chosen = (messages.number == 1) & (messages.wire == LEN)
-    # an access has operation, memory and bytes as fields 1 to 3, where an event has its id, offset and duration
-    access = decode_events(messages.body, messages.begin[chosen], messages.end[chosen])
-    owner = np.flatnonzero(messages.kept)[messages.owner[chosen]]
-    size = access.duration_ps.view(np.uint64).astype(np.float64)
-    operation, memory = access.metadata_id & 0xFFFFFFFF, access.offset_ps
-    ways = (operation == _READ, operation == _WRITE)
+    accesses = split_all(messages.body, messages.begin[chosen], messages.end[chosen])
+    of_each = np.flatnonzero(messages.kept)[messages.owner[chosen]]
+    owner = of_each[accesses.kept]
+    operation, memory, size = accesses.integers(1), accesses.integers(2), accesses.integers(3)
+    size = size.view(np.uint64).astype(np.float64)
+    ways = (operation & 0xFFFFFFFF == _READ, operation & 0xFFFFFFFF == _WRITE)
     # neither read nor write: HBM has one peak for both, so it counts there and nowhere else
     on_chip = [(memory != _HBM) & way for way in ways]
     columns = (memory == _HBM, *on_chip, *(way & (memory == of) for of in (_CMEM, _VMEM) for way in on_chip))
     sums = [np.bincount(owner[of], size[of], minlength=len(raws)) for of in columns]
     out = np.stack(sums, axis=1).astype(np.float64)
     out[~messages.kept] = np.nan
-    out[owner[(access.flags & EVENT_MALFORMED) != 0]] = np.nan
+    out[of_each[~accesses.kept]] = np.nan
     return out

@@ -182,6 +182,36 @@ def rates(work: Floats, total_ps: Floats, normalized_ps: Floats, peaks: Peaks) -
     )
 
 
+def clock_scale(table: OpTable) -> Floats:
+    """float64[n]: time at the nominal clock over time measured, of each op; 1 where it took no time."""
+    return np.divide(table.normalized_ps, table.total_ps, out=np.ones(len(table)), where=table.total_ps > 0)
+
+
+def time_scale(table: OpTable, busy_ps: int) -> float | None:
+    """The same of all ops, by their self time, `busy_ps`; None where the profile does not say."""
+    return float(table.self_ps @ clock_scale(table)) / busy_ps if table.has_time_scale and busy_ps else None
+
+
+def added(work: Floats) -> Floats:
+    """Sums over the first axis; NaN where no entry has the count."""
+    known = np.isfinite(work).any(axis=0)
+    return np.where(known, np.nansum(work, axis=0), np.nan)
+
+
+def rates_of_cores(work: Floats, time_ps: Int64s, whole: tuple[int, int], scale: float | None, peaks: Peaks) -> Rates:
+    """Rates of what cores did in some times with idle time in them, the program's or a step's.
+
+    Args:
+        work: float64[n, WORK_COUNT]: of ops that hold no others.
+        whole: the cores' whole time and the idle time in it: only the rest runs at the clock that is scaled.
+        scale: the time scale of all ops.
+    """
+    total, idle = whole
+    of_nominal = 1.0 if not total else (idle + (total - idle) * (scale or 1.0)) / total
+    time = time_ps.astype(np.float64)
+    return rates(work, time, time * of_nominal, peaks)
+
+
 def table_rates(table: OpTable, peaks: Peaks) -> Rates:
     """Rates of each op over its total time, which includes the ops inside it, as its counts do."""
     return rates(_counted(table), table.total_ps.astype(np.float64), table.normalized_ps, peaks)

@@ -90,7 +90,6 @@ class OpTable:
         return self.traffic[:, TRAFFIC.index("hbm")]
 
     def classes(self) -> tuple[OpClass, ...]:
-        """What the core does during each row's ops."""
         with_flops = np.nan_to_num(self.flops) > 0
         types: dict[str, str] = {}
         if not with_flops.any():  # as on GPUs
@@ -104,7 +103,6 @@ class OpTable:
         return tuple([known[kind] for kind in kinds])
 
     def take(self, rows: NDArray[np.intp]) -> OpTable:
-        """The table of some rows, in their order."""
         picked = rows.tolist()
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         columns |= {name: tuple(map(getattr(self, name).__getitem__, picked)) for name in TEXTS}

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.file_kinds import HLO_ENDINGS
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.places import inside
-from tpuprof.parsers.files.recognise import HLO_ENDINGS
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, module_files, read_hlo_file, read_whole_module
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.memory.model import MemoryPage
 from tpuprof.parsers.memory.modules.target import device_of
-from tpuprof.parsers.pages.graph.programs import Programs
-from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
-from tpuprof.parsers.session.pages import GRAPHS, MEMORY, MEMORY_PROFILE, MODULE_RUNS, ONLY_HLO, Page, PageKey
+from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
+from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
+from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
+from tpuprof.parsers.pages.shared.key import Page, PageKey
+from tpuprof.parsers.session.pages import ONLY_HLO
 
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.model import Timeline
@@ -139,7 +141,7 @@ class HloSession:
         self._device_type = device_type
         self._made: dict[PageKey[Any], Callable[[], object]] = {
             MEMORY: lambda: self._compiled,
-            GRAPHS: self._graphs,
+            GRAPHS: lambda: Programs(CompiledModules(self._compiled.sources), None),
             MEMORY_PROFILE: lambda: MemoryProfilePage((), (), NO_ALLOCATORS),
             MODULE_RUNS: lambda: (),
         }
@@ -165,9 +167,6 @@ class HloSession:
         texts = sum(file.path.endswith(".txt") for file in modules.files.values())
         return CompiledModules([source], notes=(_OF_TEXTS.format(texts),) if texts else ())
 
-    def _graphs(self) -> Programs:
-        return Programs(CompiledModules(self._compiled.sources), None)
-
     def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> NoReturn:
         """None: files hold no events.
 
@@ -177,5 +176,4 @@ class HloSession:
         raise ProfileError("only_hlo", *ONLY_HLO)
 
     def flows(self, timeline: Timeline) -> NoReturn:
-        """None either; errors as for `timeline`."""
         raise ProfileError("only_hlo", *ONLY_HLO)

@@ -15,7 +15,6 @@ def open_run(
     on_progress: Callable[[Progress], None],
     is_cancelled: Callable[[], bool],
     *,
-    scheduler: str | None = None,
     cache: bool = False,
     cache_bytes: int | None = None,
     jobs: int | None = None,
@@ -23,11 +22,10 @@ def open_run(
     """A session of a run.
 
     Args:
-        on_progress, is_cancelled, scheduler, jobs: see `Session`.
+        on_progress, is_cancelled, jobs: see `Session`.
         cache, cache_bytes: whether what is read is kept for the next time, and how much at most (None: as usual).
     """
-    kept = host_cache(cache, cache_bytes)
-    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=kept, jobs=jobs)
+    return Session(run, on_progress, is_cancelled, cache=host_cache(cache, cache_bytes), jobs=jobs)
 
 
 def host_cache(is_wanted: bool, most_bytes: int | None) -> HostCache | None:

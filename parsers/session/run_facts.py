@@ -30,12 +30,14 @@ from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.summary import needed_bytes, summarise
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
-from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE
 from tpuprof.parsers.ops.streams.devices import CPU, runs_on_cpu
 from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED, software
+from tpuprof.parsers.steps.boundaries.cycles import marks_each_run
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps, inferred_steps, marked_steps
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, busiest_module, module_runs
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.spans.markers import CoreSteps, inferred_steps, marked_steps
-from tpuprof.parsers.steps.spans.runs import ModuleRuns, busiest_module, module_runs
+from tpuprof.parsers.steps.requests.serving import step_cycle
 
 HostTracing = Literal["off", "annotations", "python"]
 
@@ -72,7 +74,7 @@ class RunFacts:
         core_step_ps: median of the steps on one core, by its own markers or runs of a module. A step of the pages is
             that of the slowest core, and takes the host into account, for which all events have to be read. Where a
             core shows none it is the pages' step, of GPUs and of the host's CPU, if that is cheap or known.
-        step_source: whether steps are marked, or periods of the busiest module.
+        step_source: what the steps are taken from.
         step_count: how many steps the median covers.
         duration_ps: how long the profiler says that it recorded.
         has_hlo: whether the profile holds compiled HLO.
@@ -203,7 +205,6 @@ class _Budget:
 
 
 def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
-    """The facts of one host."""
     unknown: dict[str, str] = {}
     devices = _devices(trace)
     environment = _environment(trace, budget)
@@ -323,17 +324,19 @@ def _runs_and_steps(core: Plane, budget: _Budget) -> tuple[ModuleRuns | None, Co
 
 def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | None, int | None, StepSource | None]:
     """Median duration of the steps, their number and where they are from."""
-    busiest = busiest_module([runs]) if runs is not None else None
-    periods = inferred_steps(runs, busiest) if runs is not None and busiest is not None else None
+    runs = runs if runs is not None and len(runs) else None
+    cycle = None if runs is None else step_cycle([runs])
     if (
         steps is not None
         and len(steps)
-        and not (periods is not None and runs is not None and _a_module_each(steps, runs))
+        and not (runs is not None and cycle is not None and marks_each_run(steps, runs))
     ):
         return _median(steps.duration_ps), len(steps), "steps"
-    if periods is not None and len(periods):
-        return _median(periods.duration_ps), len(periods), "modules"
-    return None, None, None
+    busiest = None if runs is None else busiest_module([runs])
+    if runs is None or busiest is None:
+        return None, None, None
+    inferred = inferred_steps(runs, busiest) if cycle is None else cycle.steps(runs)
+    return _median(inferred.duration_ps), len(inferred), "modules" if cycle is None else "cycle"
 
 
 def _median(durations_ps: ArrayLike) -> int:
@@ -355,20 +358,6 @@ def _steps_of_host(trace: Trace, host: str, budget: _Budget) -> tuple[int | None
     if summary.steps is not None and len(summary.steps):
         return _median(summary.steps.duration_ps[0]), len(summary.steps), summary.steps.source
     return None, None, None
-
-
-def _a_module_each(steps: CoreSteps, runs: ModuleRuns) -> bool:
-    """Whether the markers are runs of several modules in turn, as where a step runs more than one module.
-
-    Only the host's events show which markers make a step, and those are not read here.
-    """
-    step = np.searchsorted(steps.start_ps, runs.start_ps, side="right") - 1
-    inside = (step >= 0) & (runs.start_ps < steps.end_ps[np.maximum(step, 0)])
-    held = np.bincount(step[inside], minlength=len(steps))
-    if len(held) != len(steps) or held.max(initial=0) != 1 or 2 * int(held.sum()) < len(steps):
-        return False
-    common = np.sort(np.bincount(runs.module[inside], minlength=2))[::-1]
-    return bool(common[1] > 0 and 2 * common[1] > common[0])
 
 
 def _module_names(runs: ModuleRuns | None) -> tuple[str, ...] | None:

@@ -10,26 +10,29 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
-from tpuprof.parsers.hosts.reader import HostReader, Means
+from tpuprof.parsers.hosts.reader import HostReader, ReadOptions
 from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result
-from tpuprof.parsers.session.files import narrowed, nothing_to_read
-from tpuprof.parsers.session.pages import OVERVIEW, Page, PageKey, maker
+from tpuprof.parsers.pages.shared.host_files import nothing_to_read
+from tpuprof.parsers.pages.shared.key import Later, OnPartial, Page, PageKey
+from tpuprof.parsers.session.one_core import narrowed
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.cache import HostCache, Slot
-    from tpuprof.parsers.pages.hosts.model import HostsPage
-    from tpuprof.parsers.pages.memory import ModuleSource
-    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage
-    from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.session.partials import OnPartial
+    from tpuprof.parsers.pages.memory.compiled import ModuleSource
     from tpuprof.parsers.timeline.hosts.clocks import HostClocks
     from tpuprof.parsers.timeline.hosts.joined import HostRead
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.parsers.timeline.read.timeline import OnPart
+
+
+_PARTS, _TIMELINES = "tpuprof.parsers.pages.ops.parts:", "tpuprof.parsers.session.timeline:"
+_IN_STEPS, _BETWEEN = Later(f"{_PARTS}in_steps"), Later(f"{_PARTS}between")
+_INTERVAL_OF_STEPS = Later(f"{_PARTS}interval_of_steps")
+_TIMELINE, _HOST_TIMELINE = Later(f"{_TIMELINES}timeline"), Later(f"{_TIMELINES}host_timeline")
+_SPLIT_WORDS = Later("tpuprof.parsers.pages.shared.split_runs:split_words")
+_FLOWS = Later("tpuprof.parsers.timeline.read.flows:flows_of")
 
 
 class Session:
@@ -39,14 +42,12 @@ class Session:
         run: what `parsers.files.logdir` found.
         on_progress: called often, on the decoding threads; it must be cheap and thread-safe.
         is_cancelled: called between chunks; when it returns True the work stops with `parsers.base.errors.Cancelled`.
-        executor, scheduler: where hosts are read, see `parsers.hosts.reader.Means`; without either, this process does
-            it, or several where there is enough to do (`parsers.hosts.plan`).
         cache: where what was read of hosts is kept from one session to the next; None to keep none.
         jobs: how many cores may be busy; None for all that there are (`parsers.hosts.plan`).
 
     Attributes:
         modules: by path, the HLO modules of hosts' files that are open; programs: the ids of those that each file has.
-        sources: by path, the same as the memory page has them.
+        sources: by path, the same modules as the memory page has them.
         timelines: the last timeline, by its file and whether it has steps.
         clocks: how the hosts' clocks come to one axis; None as long as nothing was put on it.
     """
@@ -57,8 +58,6 @@ class Session:
         on_progress: OnProgress = lambda _: None,
         is_cancelled: Callable[[], bool] = lambda: False,
         *,
-        executor: Executor | None = None,
-        scheduler: str | None = None,
         cache: HostCache | None = None,
         jobs: int | None = None,
     ) -> None:
@@ -68,21 +67,23 @@ class Session:
         self.sources: dict[str, ModuleSource] = {}
         self.timelines: dict[tuple[HostFile, bool], Timeline] = {}
         self.clocks: HostClocks | None = None
-        self._means = Means(on_progress, is_cancelled, executor, scheduler, cache, jobs)
+        self._options = ReadOptions(on_progress, is_cancelled, cache, jobs)
         self._readers: dict[str, HostReader[Any, Any]] = {}
-        self._pages: dict[tuple[PageKey[Any], str | None], object] = {}
+        self._held: dict[tuple[PageKey[Any], str | None], object] = {}
         self._narrowed: Session | None = None
 
     def of_core(self, core: str, host: str | None = None) -> Session:
-        """A session whose pages are all of one core or chip; only the last such session is kept.
+        """A session whose pages are all of one core, chip or group of cores; only the last such session is kept.
 
         Raises:
             ProfileError: as `narrowed`.
         """
-        run = narrowed(self.run, core, host)
+        run = narrowed(self.run, core, host, self)
+        if run == self.run:
+            return self
         if self._narrowed is None or self._narrowed.run != run:
             one = Session(run)
-            one._means = self._means
+            one._options = self._options
             one.modules, one.programs = self.modules, self.programs  # of all cores
             one.timelines = self.timelines  # of which only one is kept
             self._narrowed = one
@@ -95,25 +96,7 @@ class Session:
             ProfileError: `no_steps`, `unknown_step`, exit code 3; and as for `page`.
             Cancelled: as for `page`.
         """
-        return self._of_part(maker("ops.parts:in_steps")(self, host, steps))
-
-    def hosts_in_steps(self, steps: str) -> HostsPage:
-        """Hosts and cores compared over a step, or a range of steps.
-
-        Raises:
-            ProfileError, Cancelled: as for `in_steps`.
-        """
-        made: HostsPage = maker("ops.parts:hosts_in_steps")(self, steps)
-        return made
-
-    def names_of_steps(self, steps: str, host: str | None = None) -> tuple[str, ...]:
-        """The names of a step, or of a range of steps.
-
-        Raises:
-            ProfileError, Cancelled: as for `in_steps`.
-        """
-        found: tuple[str, ...] = maker("ops.parts:steps_asked")(self, host, steps).names
-        return found
+        return self._of_part(_IN_STEPS(self, host, steps))
 
     def interval_of_steps(self, steps: str, host: str | None = None) -> tuple[int, int]:
         """From the first core's begin to the last core's end of some steps, on the clock of the first host asked for.
@@ -121,7 +104,7 @@ class Session:
         Raises:
             ProfileError, Cancelled: as for `in_steps`.
         """
-        found: tuple[int, int] = maker("ops.parts:interval_of_steps")(self, host, steps)
+        found: tuple[int, int] = _INTERVAL_OF_STEPS(self, host, steps)
         return found
 
     def between(self, start_ps: int | None, end_ps: int | None, host: str | None = None) -> Session:
@@ -133,18 +116,18 @@ class Session:
         Raises:
             ProfileError: `usage`, exit code 2, where several hosts are asked for.
         """
-        return self._of_part(maker("ops.parts:between")(self, host, start_ps, end_ps))
+        return self._of_part(_BETWEEN(self, host, start_ps, end_ps))
 
     def _of_part(self, run: Run) -> Session:
         one = Session(run)
-        one._means = replace(self._means, cache=None)
+        one._options = replace(self._options, cache=None)
         one.modules, one.programs = self.modules, self.programs  # of the whole capture
         return one
 
     @property
     def threads(self) -> int:
         """How many threads may decode at once."""
-        return decoding_threads(self._means.jobs)
+        return decoding_threads(self._options.jobs)
 
     # --- pages
 
@@ -157,10 +140,10 @@ class Session:
             ProfileError: no host of the run is readable (exit code 4), or `host` names none (exit code 3).
             Cancelled: `is_cancelled` said so.
         """
-        return self._page(key, host, lambda: maker(key.maker)(self, host))
+        return self._page(key, host, lambda: key.make(self, host))
 
-    def overview_as_read(self, host: str | None, on_partial: OnPartial) -> Overview:
-        """The overview; before that it makes pages over the hosts that are read so far.
+    def page_as_read(self, key: PageKey[Page], host: str | None, on_partial: OnPartial[Page]) -> Page:
+        """A page; before that, where its key has such a maker, pages over the hosts that are read so far.
 
         Args:
             on_partial: called with a page soon after the first host is read, and again now and then until all are. The
@@ -169,7 +152,10 @@ class Session:
         Raises:
             ProfileError, Cancelled: as for `page`.
         """
-        return self._page(OVERVIEW, host, lambda: maker("overview:as_read")(self, host, on_partial))
+        as_read = key.make_as_read
+        if as_read is None:
+            return self.page(key, host)
+        return self._page(key, host, lambda: as_read(self, host, on_partial))
 
     def timeline(self, host: str | None = None, with_steps: bool = True, on_part: OnPart | None = None) -> Timeline:
         """All events of one host; when `host` is None, of the first with a device. It keeps only the last timeline.
@@ -181,27 +167,8 @@ class Session:
         Raises:
             ProfileError, Cancelled: as for `page`.
         """
-        made: Timeline = maker("timeline:timeline")(self, host, with_steps, on_part)
+        made: Timeline = _TIMELINE(self, host, with_steps, on_part)
         return made
-
-    def op(self, name: str | None, host: str | None = None, module: str | None = None) -> OpPage:
-        """All about one op or kernel, with the spread of its runs; reads the events of that op alone.
-
-        Args:
-            name: of an HLO op, a kernel, or a framework op; None for the HLO op that takes most time.
-            module: ``name`` or ``name(program id)``; None for the one in which it takes most time.
-
-        Raises:
-            ProfileError: `unknown_op`, `unknown_module`, exit code 3; and as for `page`.
-            Cancelled: as for `page`.
-        """
-        made: OpPage = maker("ops.one_op:one_op")(self, host, name, module)
-        return made
-
-    def op_runs(self, name: str | None, host: str | None = None, module: str | None = None) -> FoundRuns:
-        """The single runs of one op or kernel, device by device; arguments and errors as of `op`."""
-        found: FoundRuns = maker("ops.one_op:op_runs")(self, host, name, module)
-        return found
 
     def host_timeline(
         self,
@@ -220,7 +187,7 @@ class Session:
             ProfileError: the host can't be read, or the run has none of that name.
             Cancelled: `is_cancelled` said so.
         """
-        made: HostRead = maker("timeline:host_timeline")(self, host, with_steps, on_part, only_first)
+        made: HostRead = _HOST_TIMELINE(self, host, with_steps, on_part, only_first)
         return made
 
     def flows(self, timeline: Timeline) -> Flows:
@@ -230,22 +197,22 @@ class Session:
             ProfileError: the file cannot be read any more.
             Cancelled: `is_cancelled` said so.
         """
-        found: Flows = maker("flows:flows")(self, timeline)
+        found: Flows = _FLOWS(timeline, self.poll)
         return found
 
     def _page(self, key: PageKey[Page], host: str | None, make: Callable[[], Page]) -> Page:
-        page = cast("Page | None", self._pages.get((key, host)))  # what `make` gave once
+        page = cast("Page | None", self._held.get((key, host)))  # what `make` gave once
         if page is None:
-            page = self._kept(key, host, make) if key.is_kept else make()
-        if key.is_kept and self._is_outdated(cast("_OfHosts", page), host):
+            page = self._kept(key, host, make) if key.cached_as else make()
+        if key.cached_as and self._is_outdated(cast("_OfHosts", page), host):
             page = make()
-        if key.live_ranges:
-            self._pages[key, host] = page
+        if key.is_held:
+            self._held[key, host] = page
         return page
 
     def _kept(self, key: PageKey[Page], host: str | None, make: Callable[[], Page]) -> Page:
         """A page that the hosts' files alone decide: from the cache where it has it."""
-        if (cache := self._means.cache) is None:
+        if (cache := self._options.cache) is None:
             return make()
         files = self.run.files(host)
         slot = self._slot_of(key, files, cache)
@@ -259,12 +226,12 @@ class Session:
 
     def kept_page(self, key: PageKey[Page]) -> Page | None:
         """A page of all hosts that an earlier session has left in the cache; None where none did. It reads no file."""
-        if (cache := self._means.cache) is None:
+        if (cache := self._options.cache) is None:
             return None
         return cast("Page | None", cache.get(self._slot_of(key, self.run.files(), cache)))
 
     def _slot_of(self, key: PageKey[Page], files: Sequence[HostFile], cache: HostCache) -> Slot | None:
-        return cache.slot(files, f"page {key.maker} {self.problems}")
+        return cache.slot(files, f"page {key.cached_as} {self.problems}")
 
     def _is_outdated(self, page: _OfHosts, host: str | None) -> bool:
         """Whether hosts that could be read for a page can't be read any more, as a more thorough page has found."""
@@ -306,10 +273,9 @@ class Session:
         """The summaries of some hosts' files for a reduction that is given something for each; none is kept here.
 
         Raises:
-            ProfileError: the scheduler cannot be reached.
             Cancelled: `is_cancelled` said so.
         """
-        return HostReader(reduction, self._means, given.__getitem__).read(tuple(given))
+        return HostReader(reduction, self._options, given.__getitem__).read(tuple(given))
 
     def _reader(self, reduction: Reduction[None, Result], files: Sequence[HostFile]) -> HostReader[None, Result]:
         """What reads hosts for a reduction: one that does more, where it has read all of some files already."""
@@ -318,7 +284,7 @@ class Session:
             if does_more and all(map(known.knows, files)):
                 return known
         if reduction.name not in self._readers:
-            self._readers[reduction.name] = HostReader(reduction, self._means, lambda _: None)
+            self._readers[reduction.name] = HostReader(reduction, self._options, lambda _: None)
         return self._readers[reduction.name]
 
     def meter(self, files: Sequence[HostFile], decodes: bool = True) -> Meter:
@@ -327,22 +293,21 @@ class Session:
         Args:
             decodes: whether events are decoded; without that there is nothing to report but files that are fetched.
         """
-        on_progress = self._means.on_progress
+        on_progress = self._options.on_progress
 
         def fetched(progress: Progress) -> None:
             if progress.is_fetching:
                 on_progress(progress)
 
-        return Meter(files, on_progress if decodes else fetched, self._means.is_cancelled)
+        return Meter(files, on_progress if decodes else fetched, self._options.is_cancelled)
 
     @property
     def cache(self) -> HostCache | None:
         """Where what was read of hosts is kept from one session to the next."""
-        return self._means.cache
+        return self._options.cache
 
     def is_cancelled(self) -> bool:
-        """Whether the user wants the work to end."""
-        return self._means.is_cancelled()
+        return self._options.is_cancelled()
 
     def poll(self, size: int = 0, events: int = 0) -> None:
         """Ends the work where the user wants it.
@@ -355,8 +320,8 @@ class Session:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the run's files, a sentence each."""
-        return [problem.sentence for problem in self.run.problems]
+        told = [problem.sentence for problem in self.run.problems]
+        return [*told, *_SPLIT_WORDS(self.run)] if self.run.beside else told
 
     @property
     def only_shown(self) -> list[str]:

@@ -5,7 +5,7 @@ core lacks, and also a step in which a core ran no op although another did: that
 nothing in any step, such as a chip that the program does not use, takes no part. It leaves out and names a first or
 last step that the capture cut into; XProf counts it.
 
-How steps of several hosts are matched is in `parsers.steps.spans.matching`.
+How steps of several hosts are matched is in `parsers.steps.boundaries.matching`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, without
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, interval_index, no_ints, without
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.matching import HostSteps, by_name, matched, repeats
+from tpuprof.parsers.steps.boundaries.sparse_core import joined_times
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.spans.markers import CoreSteps
-from tpuprof.parsers.steps.spans.matching import HostSteps, by_name, matched, repeats
-from tpuprof.parsers.steps.spans.sparse_core import together
 from tpuprof.parsers.steps.times import INFEED, CoreStepTimes, SlowOp
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class StepSpans:
         dropped: number of steps that some cores have and others lack.
         incomplete: sentences on what else is left out: cores, steps with lost ops, steps that the capture cut into.
         lost: the cores that lost ops, and the steps that are left out for it.
+        are_lost: whether each step lost ops on some core: then they are all kept, and only their durations are known.
     """
 
     names: tuple[str, ...]
@@ -77,6 +78,7 @@ class StepSpans:
     dropped: int
     incomplete: tuple[str, ...]
     lost: tuple[LostOps, ...]
+    are_lost: bool
 
     def __len__(self) -> int:
         return len(self.names)
@@ -88,28 +90,19 @@ class StepSpans:
         return longest
 
     @property
+    def longest_of_host_ps(self) -> Int64s:
+        """int64[cores, steps]: duration on the slowest core of each core's host."""
+        longest = np.zeros((int(self.hosts.max(initial=0)) + 1, len(self)), np.int64)
+        np.maximum.at(longest, self.hosts, self.duration_ps)
+        return longest[self.hosts]
+
+    @property
     def end_ps(self) -> Int64s:
         """int64[steps]: the last core's end."""
         end: Int64s = self.core_end_ps.max(axis=0)
         return end
 
-    def cores_among(self, names: Sequence[str], starts: Sequence[Int64s]) -> list[int]:
-        """Where each of these cores stands among all of a host.
-
-        In a damaged profile two cores may have one name: these differ by their steps.
-
-        Args:
-            names, starts: of all cores their names and when they begin each of their own steps.
-        """
-        left, places = list(range(len(names))), []
-        for name, begins in zip(self.core_names, self.core_start_ps, strict=True):
-            place = next(at for at in left if names[at] == name and np.isin(begins, starts[at]).all())
-            left.remove(place)
-            places.append(place)
-        return places
-
     def take(self, rows: NDArray[np.intp]) -> Self:
-        """Some of the steps, in their order."""
         if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all
             return self
         return replace(self, **self._taken(rows))
@@ -135,7 +128,7 @@ class AlignedSteps(StepSpans):
             although an op may outlast it.
         class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
         owner_ps, between_ps: int64[cores, steps, len(OWNERS)]; each core's account of its steps, and of the time from
-            each step to the next of these (`parsers.steps.ledger`).
+            each step to the next of these (`parsers.steps.step_account`).
         work, feed_work: float64[cores, steps, WORK_COUNT].
         all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
         collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
@@ -160,17 +153,15 @@ class AlignedSteps(StepSpans):
 
     def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         return StepSpans._taken(self, rows) | {
-            "part_ps": self.part_ps[:, rows],
-            "class_ps": self.class_ps[:, rows],
-            "owner_ps": self.owner_ps[:, rows],
-            "between_ps": _of_followers(self.between_ps[:, rows], rows),
-            "work": self.work[:, rows],
-            "feed_work": self.feed_work[:, rows],
+            **{name: getattr(self, name)[:, rows] for name in (*_OF_CORES, "collective_ps")},
+            "between_ps": self.between_ps[:, rows] * _follow(rows)[:, None],
             "all_reduce": tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
-            "collective_ps": self.collective_ps[:, rows],
             "sparse_core": None if self.sparse_core is None else self.sparse_core[:, rows],
         }
 
+
+_OF_CORES = ("part_ps", "class_ps", "owner_ps", "between_ps", "work", "feed_work")
+"""What there is of each core by step, in `CoreStepTimes` too."""
 
 Spans = TypeVar("Spans", bound=StepSpans)
 
@@ -189,17 +180,16 @@ def align(
     spans, taking, index = found
     pairs = [(cores[core], rows) for core, rows in zip(taking, index, strict=True)]
     collectives = _by_collective([(core.collective_names, core.collective_ps[rows][None]) for core, rows in pairs])
-    part_ps = np.stack([core.part_ps[rows] for core, rows in pairs])
+    columns: dict[str, Any] = {
+        name: np.stack([getattr(core, name)[rows] for core, rows in pairs]) for name in _OF_CORES
+    }
     if input_source == "host":
-        part_ps[:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
+        columns["part_ps"][:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
+    columns["part_ps"] = np.minimum(columns["part_ps"], spans.duration_ps[:, :, None])
+    columns["between_ps"] *= np.stack([_follow(rows) for _, rows in pairs])[:, :, None]
     grid = AlignedSteps(
         **{field.name: getattr(spans, field.name) for field in fields(spans)},
-        part_ps=np.minimum(part_ps, spans.duration_ps[:, :, None]),
-        class_ps=np.stack([core.class_ps[rows] for core, rows in pairs]),
-        owner_ps=np.stack([core.account.owner_ps[rows] for core, rows in pairs]),
-        between_ps=np.stack([_of_followers(core.account.between_ps[rows][None], rows)[0] for core, rows in pairs]),
-        work=np.stack([core.work[rows] for core, rows in pairs]),
-        feed_work=np.stack([core.feed_work[rows] for core, rows in pairs]),
+        **columns,
         all_reduce=tuple(
             _renumbered((core.all_reduce_step, core.all_reduce_id, core.all_reduce_ps), rows, len(core.steps))
             for core, rows in pairs
@@ -210,7 +200,9 @@ def align(
         input_source=input_source,
         sparse_core=None,
     )
-    return _whole_steps(grid, [core.op_count[rows] for core, rows in pairs])
+    return _whole_steps(
+        grid, [core.op_count[rows] for core, rows in pairs], [of.steps.lost_among(rows) for of, rows in pairs]
+    )
 
 
 def align_spans(
@@ -225,7 +217,10 @@ def align_spans(
     if found is None:
         return None
     spans, taking, index = found
-    return _whole_steps(spans, [op_count[core][rows] for core, rows in zip(taking, index, strict=True)])
+    pairs = list(zip(taking, index, strict=True))
+    return _whole_steps(
+        spans, [op_count[core][rows] for core, rows in pairs], [steps[core].lost_among(rows) for core, rows in pairs]
+    )
 
 
 def _matched_cores(
@@ -260,20 +255,27 @@ def _matched_cores(
         dropped=seen - len(names),
         incomplete=_without_cores(unused),
         lost=(),
+        are_lost=False,
     )
     return spans, taking, index
 
 
-def _whole_steps(grid: Spans, op_count: Sequence[Int64s]) -> Spans:
-    """Without the steps that the capture cut into, and those in which a core lost ops."""
-    return _without_lost_ops(*_without_cut_steps(grid, np.stack(op_count)))
+def _whole_steps(grid: Spans, op_count: Sequence[Int64s], lost: Sequence[Bools]) -> Spans:
+    """Without the steps that the capture cut into, and those in which a core lost ops.
+
+    Args:
+        lost: of each core bool[steps], those of whose runs much was not recorded.
+    """
+    holes = np.stack(lost)
+    if holes.any(axis=0).all():
+        return replace(grid, are_lost=True)
+    whole, op_counts, kept = _without_cut_steps(grid, np.stack(op_count))
+    return _without_lost_ops(whole, op_counts, holes[:, kept])
 
 
-def _of_followers(between_ps: Int64s, rows: NDArray[np.intp]) -> Int64s:
-    """The account of the time after each step where the next one follows; 0 where steps between are left out."""
-    follows = np.append(np.diff(rows) == 1, False)[: len(rows)]
-    out: Int64s = between_ps * follows[:, None]
-    return out
+def _follow(rows: NDArray[np.intp]) -> Bools:
+    """bool[n]: where the next step follows, and none between is left out: the time up to it is known there."""
+    return np.append(np.diff(rows) == 1, False)[: len(rows)]
 
 
 def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tuple[str, ...], Int64s]:
@@ -297,14 +299,19 @@ def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     if len(names) == 1:
-        return (f"core {names[0]} is left out of the steps: it ran nothing in them",)
+        return (f"core {names[0]} is left out of the steps: it has no ops in them",)
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they ran nothing in them",)
+    return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they have no ops in them",)
 
 
-def _without_lost_ops(grid: Spans, op_count: Int64s) -> Spans:
-    """Leaves out steps in which a core lost its ops, all or some, unless these are all steps."""
-    lost = _lost(op_count)
+def _without_lost_ops(grid: Spans, op_count: Int64s, holes: Bools) -> Spans:
+    """Leaves out steps in which a core lost its ops, all or some, unless these are all steps.
+
+    Args:
+        holes: bool[cores, steps], those of whose runs much was not recorded; the pages tell of these by runs.
+    """
+    told = _lost(op_count) & ~holes
+    lost = told | holes
     kept = np.flatnonzero(~lost.any(axis=0))
     if len(kept) in (0, len(grid)):
         return grid
@@ -313,7 +320,9 @@ def _without_lost_ops(grid: Spans, op_count: Int64s) -> Spans:
         for name, steps in zip(grid.core_names, lost, strict=True)
         if steps.any()
     )
-    return replace(grid.take(kept), incomplete=(*grid.incomplete, _of_lost(grid.names, lost, cores)), lost=cores)
+    named = tuple(core for core, steps in zip(cores, told[lost.any(axis=1)], strict=True) if steps.any())
+    remarks = [_of_lost(grid.names, told, named)] if named else []
+    return replace(grid.take(kept), incomplete=(*grid.incomplete, *remarks), lost=cores)
 
 
 def _lost(op_count: Int64s) -> NDArray[np.bool_]:
@@ -351,7 +360,7 @@ def _at_once(cores: Sequence[CoreSteps]) -> list[NDArray[np.intp]]:
     """Where each core has the steps that all cores run at once; in lock step where these are less than half."""
     fewest = min(cores, key=len)
     middle = fewest.start_ps + (fewest.end_ps - fewest.start_ps) // 2
-    index = np.stack([place(middle, core.start_ps, core.end_ps) for core in cores])
+    index = np.stack([interval_index(middle, core.start_ps, core.end_ps) for core in cores])
     at_first = np.diff(index, axis=1, prepend=-1) > 0  # two of them may lie in a long one of another core
     together = ((index >= 0) & at_first).all(axis=0)
     if 2 * np.count_nonzero(together) < len(fewest):
@@ -371,20 +380,21 @@ def _renumbered(
     return new[kept], ids[kept], duration[kept]
 
 
-def _without_cut_steps(grid: Spans, op_count: Int64s) -> tuple[Spans, Int64s]:
+def _without_cut_steps(grid: Spans, op_count: Int64s) -> tuple[Spans, Int64s, Int64s]:
     """Leaves out a first or last step that the capture cut into, which has fewer ops and less time than all others.
 
     It does so only where the other steps have nearly the same number of ops. Only marked steps can be cut.
 
     Returns:
-        The grid, and the ops of its steps.
+        The grid, the ops of its steps, and which steps these are.
     """
+    every = np.arange(len(grid))
     if grid.source != "steps" or len(grid) < _LEAST_STEPS_TO_TELL:
-        return grid, op_count
+        return grid, op_count, every
     ops, time = op_count.sum(axis=0), grid.longest_ps
     usual_ops, usual_time = np.sort(ops)[len(ops) // 2], np.sort(time)[len(time) // 2]
     if not usual_ops or int(ops[1:-1].min()) < _STEADY * usual_ops:
-        return grid, op_count
+        return grid, op_count, every
     cut = [
         index for index in (0, len(grid) - 1) if ops[index] < _STEADY * usual_ops and time[index] < _STEADY * usual_time
     ]
@@ -394,9 +404,9 @@ def _without_cut_steps(grid: Spans, op_count: Int64s) -> tuple[Spans, Int64s]:
         for index in cut
     ]
     if not cut:
-        return grid, op_count
-    kept = without(np.arange(len(grid)), np.array(cut, np.int64))
-    return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
+        return grid, op_count, every
+    kept = without(every, np.array(cut, np.int64))
+    return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept], kept
 
 
 def shared_steps(grids: Sequence[StepSpans]) -> list[NDArray[np.intp]]:
@@ -416,22 +426,18 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
         return grids[0]
     spans, index = _joined(grids)
     taken = [grid.take(position) for grid, position in zip(grids, index, strict=True)]
+    columns: dict[str, Any] = {name: np.concatenate([getattr(of, name) for of in taken]) for name in _OF_CORES}
     collectives = _by_collective([(grid.collective_names, grid.collective_ps) for grid in taken])
     sources = {grid.input_source for grid in grids}
     return AlignedSteps(
         **{field.name: getattr(spans, field.name) for field in fields(spans)},
-        part_ps=np.concatenate([grid.part_ps for grid in taken]),
-        class_ps=np.concatenate([grid.class_ps for grid in taken]),
-        owner_ps=np.concatenate([grid.owner_ps for grid in taken]),
-        between_ps=np.concatenate([grid.between_ps for grid in taken]),
-        work=np.concatenate([grid.work for grid in taken]),
-        feed_work=np.concatenate([grid.feed_work for grid in taken]),
+        **columns,
         all_reduce=tuple(part for grid in taken for part in grid.all_reduce),
         collective_names=collectives[0],
         collective_ps=collectives[1],
         slow_ops=max((grid.slow_ops for grid in taken), key=lambda ops: sum(op.excess_ps for op in ops)),
         input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
-        sparse_core=together([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
+        sparse_core=joined_times([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
     )
 
 
@@ -457,6 +463,7 @@ def _joined(grids: Sequence[StepSpans]) -> tuple[StepSpans, list[NDArray[np.intp
         dropped=max(len(grid) for grid in grids) - len(names),
         incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
         lost=tuple(core for grid in grids for core in grid.lost),
+        are_lost=any(grid.are_lost for grid in grids),
     )
     return spans, index
 

@@ -13,10 +13,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, is_among, no_ints, positions, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
-from tpuprof.parsers.ops.host.events import HostEvents
+from tpuprof.parsers.ops.host_events.events import HostEvents
+from tpuprof.parsers.steps.boundaries.markers import LaunchingSteps
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.groups.links import RUN_ID_BITS
-from tpuprof.parsers.steps.spans.markers import LaunchingSteps
-from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 NEVER = np.int64(1 << 62)
 

@@ -6,8 +6,9 @@ from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
 
-StepSource = Literal["steps", "modules"]
-"""Where step times come from: markers of the `Steps` line, or periods of the `XLA Modules` line (inferred)."""
+StepSource = Literal["steps", "annotations", "cycle", "modules"]
+"""Where step times come from: markers of the `Steps` line, `step_num` annotations of the host, or what is inferred from
+the `XLA Modules` line, a cycle of programs or the periods of the busiest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class StepTime:
         average_ps, median_ps, minimum_ps, maximum_ps: over the steps.
         standard_deviation_ps: standard deviation of the sample (n - 1); 0 for one step, as XProf prints it.
         count: number of steps.
-        source: `steps` for marked steps, `modules` for inferred periods.
-        note: a sentence on how sure an inferred figure is; empty for marked steps.
+        source: what the steps are taken from.
+        note: a sentence on how steps without markers are found; empty for marked steps.
     """
 
     average_ps: float

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, numbered, place
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, interval_index, numbered
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import cell_sums, sum_by_key
@@ -22,9 +22,9 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
-from tpuprof.parsers.steps.accounts.core import CoreAccount, core_account
+from tpuprof.parsers.steps.accounts.core import core_account
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Modules, op_owners
-from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
 PART_COUNT = 7
@@ -51,7 +51,7 @@ INFEEDS = frozenset({"infeed", "sparsecorev0 infeed"})
 _DENSE = 4
 """A table of steps by ops is the cheapest way to sum work up to this many times the cells that are filled."""
 
-SLOW_STEP = 1.15
+SLOW_FACTOR = 1.15
 """A step is slow from this multiple of the median step on."""
 
 _SLOW_OPS = 5
@@ -85,7 +85,7 @@ class CoreStepTimes:
         collective_names, collective_ps: the collectives with most time, and int64[steps, k], their self time by step;
             that of all others together stands under an empty name.
         slow_ops: the ops that the slowest step has more of than the median step, where it is slow.
-        account: the time of the steps and between them, by owner.
+        owner_ps, between_ps: see `core_account`.
     """
 
     steps: CoreSteps
@@ -101,7 +101,8 @@ class CoreStepTimes:
     collective_names: tuple[str, ...]
     collective_ps: Int64s
     slow_ops: tuple[SlowOp, ...]
-    account: CoreAccount
+    owner_ps: Int64s
+    between_ps: Int64s
 
 
 def core_step_times(
@@ -141,6 +142,8 @@ def core_step_times(
         np.concatenate([work, np.where(feeds(table)[:, None], work, np.nan)], 1),
         len(steps),
     )
+    of_ops = _together(by_kind, kind, owners.owner, len(OWNERS))
+    owner_ps, between_ps = core_account(steps, sums.busy, of_ops, by_step.weighted, causes or IdleCauses())
     return CoreStepTimes(
         steps=steps,
         part_ps=_with_sparse_core_wait(_together(by_kind, kind, parts, PART_COUNT + 1)),
@@ -155,13 +158,8 @@ def core_step_times(
         collective_names=collectives,
         collective_ps=_together(by_kind, kind, column, len(collectives)),
         slow_ops=_slow_ops(steps, sums),
-        account=core_account(
-            steps,
-            sums.busy,
-            _together(by_kind, kind, owners.owner, len(OWNERS)),
-            by_step.weighted,
-            causes or IdleCauses(),
-        ),
+        owner_ps=owner_ps,
+        between_ps=between_ps,
     )
 
 
@@ -234,8 +232,8 @@ def _idle_within(steps: CoreSteps, waits: Intervals | None, busy: Intervals) -> 
         return np.zeros(len(steps), np.int64)
     borders = distinct(np.concatenate([*waits, steps.start_ps, steps.end_ps]))  # no stretch between two crosses a step
     middle = borders[:-1]
-    within = place(middle, *waits) >= 0
-    step = place(middle, steps.start_ps, steps.end_ps)
+    within = interval_index(middle, *waits) >= 0
+    step = interval_index(middle, steps.start_ps, steps.end_ps)
     idle = np.diff(borders) - np.diff(covered(borders, *busy))
     chosen = within & (step >= 0)
     on_trace = sum_by_key(step[chosen], idle[chosen], len(steps))
@@ -250,7 +248,7 @@ def _slow_ops(steps: CoreSteps, sums: CoreSums) -> tuple[SlowOp, ...]:
         return ()
     order = np.argsort(steps.duration_ps, kind="stable")
     slowest, middle = int(order[-1]), int(order[len(order) // 2])
-    if steps.duration_ps[slowest] < SLOW_STEP * steps.duration_ps[middle]:
+    if steps.duration_ps[slowest] < SLOW_FACTOR * steps.duration_ps[middle]:
         return ()
     more = _op_times(sums, slowest) - _op_times(sums, middle)
     longest = np.argsort(-more, kind="stable")[:_SLOW_OPS]

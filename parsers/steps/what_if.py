@@ -17,7 +17,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
-from tpuprof.parsers.steps.ledger import Ledger
+from tpuprof.parsers.steps.step_account import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Without:
         between_ps: float64[steps], the time from each step to the next, mean over cores.
     """
 
-    of: Ledger
+    of: Account
     owners: tuple[Owner, ...]
     step_ps: Floats
     owner_ps: Floats
@@ -40,7 +40,6 @@ class Without:
 
     @property
     def mean_step_ps(self) -> float:
-        """The mean duration of a step."""
         return float(self.step_ps.mean())
 
     @property
@@ -50,13 +49,12 @@ class Without:
 
     @property
     def saved_ps(self) -> float:
-        """What the time from a step to the next is shorter."""
-        return max(0.0, self.of.mean_step_ps + float(self.of.mean_between_ps.sum()) - self.mean_period_ps)
+        return max(0.0, self.of.mean_period_ps - self.mean_period_ps)
 
     @property
     def saved_fraction(self) -> float:
         """The same as part of that time as it is, 0-1."""
-        return self.saved_ps / (self.of.mean_step_ps + float(self.of.mean_between_ps.sum()))
+        return self.saved_ps / self.of.mean_period_ps
 
 
 KnownOwners = Mapping[str, tuple[Owner, ...]]
@@ -89,8 +87,8 @@ def owners_named(names: str, known: KnownOwners = OWNERS_BY_NAME) -> tuple[Owner
     return tuple(owner for owner in OWNERS if owner in chosen)
 
 
-def without(of: Ledger, owners: Collection[Owner]) -> Without:
-    """The steps of a ledger without the time of some owners.
+def without(of: Account, owners: Collection[Owner]) -> Without:
+    """The steps without the time of some owners.
 
     Without `collective_wait` and `barrier` the cores are even: a step takes the mean of their own times. Without one of
     the two, what that saves is divided by the waits that each has in the step.
@@ -114,7 +112,7 @@ def without(of: Ledger, owners: Collection[Owner]) -> Without:
     )
 
 
-def _by_owner(of: Ledger, taken: Bools, waits: Bools, waiting_ps: Floats) -> Floats:
+def _by_owner(of: Account, taken: Bools, waits: Bools, waiting_ps: Floats) -> Floats:
     """float64[steps, len(OWNERS)]: the owners' means over cores where cores wait for `waiting_ps` of each step."""
     kept: Floats = of.owner_ps.mean(axis=0) * ~taken
     before = kept[:, waits].sum(axis=1)

@@ -1,7 +1,8 @@
 """XProf's own split of a step's time, as its overview and input pages show it.
 
 Its parts overlap, mix cores, and leave out what they don't name, so they are no account of the step: that is
-`parsers.steps.ledger`, which pages show and reasons read. XProf's stays for comparison with XProf, under its names.
+`parsers.steps.step_account`, which pages show and reasons read. XProf's stays for comparison with XProf, under its
+names.
 """
 
 from __future__ import annotations
@@ -55,19 +56,19 @@ def xprof_breakdowns(grid: AlignedSteps) -> tuple[XprofBreakdown, ...]:
     """XProf's split of each step over all cores.
 
     `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute includes. The rest
-    are XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), with the slowest core's step time for all: infeed is
-    that of the core that waits most, compute that of the least busy core, outfeed the mean, host transfer the longest,
-    and idle the rest of the step (never below 0). All-reduces are those of the core with the largest sum; the shortest
-    duration of each over all cores is its compute, the rest synchronisation.
+    are XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), with the step time of a host's slowest core for all its
+    cores: infeed is that of the core that waits most, compute that of the least busy core, outfeed the mean, host
+    transfer the longest, and idle the rest of the fastest host's step (never below 0). All-reduces are those of the
+    core with the largest sum; the shortest duration of each over all cores is its compute, the rest synchronisation.
     """
-    step = grid.longest_ps.astype(np.float64)
+    step = grid.longest_of_host_ps.astype(np.float64)
     infeed, outfeed = grid.part_ps[:, :, INFEED], grid.part_ps[:, :, OUTFEED]
     active = grid.part_ps[:, :, COMPUTE]
     compute = (active + grid.part_ps[:, :, [MEGACORE, ASYNC_DONE]].sum(axis=2)).min(axis=0).astype(np.float64)
     slowest_infeed = infeed.max(axis=0).astype(np.float64)
     mean_outfeed = outfeed.mean(axis=0)
     sparse_core = grid.part_ps[:, :, SPARSE_CORE_WAIT].max(axis=0).astype(np.float64)
-    idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed - sparse_core)
+    idle = np.maximum(0.0, step.min(axis=0) - compute - slowest_infeed - mean_outfeed - sparse_core)
     percent = 100.0 * infeed / np.maximum(step, 1.0)
     reduce_compute, reduce_sync = all_reduce_times(grid)
     columns = (

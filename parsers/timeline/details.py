@@ -19,7 +19,8 @@ from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import message_at
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats
-from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
+from tpuprof.parsers.timeline.model import EventId, EventNames, Section, Timeline, Track
+from tpuprof.parsers.timeline.read.device_clock import durations
 from tpuprof.parsers.timeline.windows import lane_window
 
 _SOURCE_STATS = ("tf_op", "source", "hlo_category", "flops", "bytes_accessed", "memory_access_breakdown", "program_id")
@@ -49,10 +50,11 @@ Stats = tuple[tuple[str, StatValue], ...]
 
 
 class EventStats(NamedTuple):
-    """Every stat of an event, and of its metadata."""
+    """Every stat of an event, and of its metadata; and how long it took by the device's clock, where that is known."""
 
     of_event: Stats
     of_metadata: Stats
+    device_ps: int | None = None
 
 
 def op_facts(track: Track, index: int) -> OpFacts:
@@ -78,14 +80,15 @@ def self_time(track: Track, index: int) -> int:
     return end - start - int(lane_window(track, lane, np.array([start, end], np.int64)).busy_ps.sum())
 
 
-def read_event_stats(path: str, track: Track, index: int) -> EventStats:
-    """Opens a profile and reads every stat of one event.
+def read_event_stats(path: str, section: Section, track: Track, index: int) -> EventStats:
+    """Opens a profile and reads every stat of one event, and what its device's clock says.
 
     Raises:
         ProfileError: the file cannot be read any more.
     """
     with closing(Trace.open(path)) as trace:
-        return event_stats(trace, track, index)
+        taken = durations(trace, section, track, np.array([index], np.int64))[0]
+        return event_stats(trace, track, index)._replace(device_ps=int(taken) if taken >= 0 else None)
 
 
 def event_stats(trace: Trace, track: Track, index: int) -> EventStats:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints, place, ranges, subtract, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, interval_index, no_ints, ranges, subtract, union
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 
@@ -64,7 +64,7 @@ def next_gap(
         first, last, lasting = _step_columns(timeline.steps)
         some = float(np.median(lasting))
         start, end = gaps(track, int(min(float(lasting.min()), some) * fraction))
-        step = place(start + (end - start) // 2, first, last)
+        step = interval_index(start + (end - start) // 2, first, last)
         is_long = end - start >= np.where(step >= 0, lasting[np.maximum(step, 0)], some) * fraction
         start, end = start[is_long], end[is_long]
     gap = int(np.searchsorted(start, time_ps, "right" if direction > 0 else "left")) - (direction <= 0)

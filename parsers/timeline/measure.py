@@ -109,7 +109,6 @@ class Measurement:
 
     @property
     def duration_ps(self) -> int:
-        """How long the interval lasts."""
         return self.end_ps - self.start_ps
 
     def rows(
@@ -129,7 +128,6 @@ class Measurement:
         return tuple(self._row(row, known) for row in chosen.tolist())
 
     def count(self, places: Collection[TrackId]) -> int:
-        """How many rows some tracks have."""
         return int(np.count_nonzero(self._is_of(places)))
 
     def _is_of(self, places: Collection[TrackId]) -> Bools:

@@ -147,7 +147,6 @@ class Track:
 
     @property
     def end_ps(self) -> Ends:
-        """When each event ends."""
         return Ends(self.start_ps, self.lasting)
 
     @property
@@ -157,11 +156,9 @@ class Track:
 
     @property
     def depth(self) -> int:
-        """Number of lanes."""
         return len(self.lanes) - 1
 
     def lane(self, number: int) -> slice:
-        """The events of a lane."""
         return slice(int(self.lanes[number]), int(self.lanes[number + 1]))
 
     def between(self, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
@@ -187,15 +184,12 @@ class Track:
         return first
 
     def lane_of(self, index: int) -> int:
-        """The lane of an event."""
         return int(np.searchsorted(self.lanes, index, side="right")) - 1
 
     def label(self, index: int) -> str:
-        """An event's name."""
         return self.names.name(int(self.key[index]))
 
     def event_class(self, index: int) -> OpClass:
-        """An event's class."""
         return CLASSES[int(self.names.classes[int(self.key[index])])]
 
     @cached_property
@@ -213,7 +207,6 @@ class Track:
 
     @cached_property
     def counts(self) -> Int64s:
-        """Events of each key, int64[keys]."""
         return np.bincount(self.key, minlength=len(self.names)).astype(np.int64)
 
 
@@ -280,7 +273,6 @@ class Section:
 
     @property
     def label(self) -> str:
-        """Its title, behind the host's name where there are several: ``host1 / Chip 2: TPU core 1``."""
         return f"{self.host} / {self.title}" if self.host else self.title
 
 
@@ -369,13 +361,11 @@ class Timeline:
         return next((part for part in self.hosts if part.first <= section < part.last), None)
 
     def path_of(self, section: int) -> str:
-        """The path of the file that a section was read from."""
         part = self.part_of(section)
         return self.path if part is None else part.path
 
     @property
     def unread(self) -> int:
-        """How many sections are still being read."""
         return sum(not section.is_read for section in self.sections)
 
     def step_at(self, time_ps: int) -> int | None:
@@ -388,7 +378,6 @@ class Timeline:
         return step if step is not None and time_ps < self.steps[step].end_ps else None
 
     def track(self, place: tuple[int, ...]) -> Track:
-        """A track by its place, or that of an event."""
         return self.sections[place[0]].tracks[place[1]]
 
     def tracks(self) -> Iterator[tuple[TrackId, Section, Track]]:
@@ -418,7 +407,6 @@ class Timeline:
 
     @property
     def event_count(self) -> int:
-        """Number of events of all tracks except derived ones."""
         return sum(len(track) for *_, track in self.tracks() if not track.is_derived)
 
 

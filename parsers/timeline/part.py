@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.details import metadata_stats, own_stats
 from tpuprof.parsers.timeline.measure import MeasuredRow, measure
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.read.device_clock import durations_of
 from tpuprof.parsers.timeline.windows import held_values, mean_rate, mean_value
 
 MOST_TOP_OPS = 10
@@ -339,7 +340,7 @@ def select(part: TimelinePart) -> Selection:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Content:
+class TimelineContent:
     """What a report holds.
 
     Attributes:
@@ -362,6 +363,7 @@ class EventRow(NamedTuple):
         section, track, number, lane: which one; of events that nest the lane is the depth.
         start_ps, end_ps: on the trace's clock.
         decimals: of its begin in milliseconds, see `time_decimals`.
+        device_ps: how long it took by the device's clock; None where that is not known, or not shown.
         args: its arguments; none where the report shows none.
     """
 
@@ -372,14 +374,15 @@ class EventRow(NamedTuple):
     start_ps: int
     end_ps: int
     decimals: int
+    device_ps: int | None
     args: Args
 
 
-def event_rows(content: Content, opened: Callable[[str], Trace] | None = None) -> Iterator[Sequence[EventRow]]:
+def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None = None) -> Iterator[Sequence[EventRow]]:
     """The events that are printed, some at a time.
 
     Args:
-        opened: gives the profile at a path, open, where their arguments are wanted.
+        opened: gives the profile at a path, open, where their arguments and the device's clock are wanted.
     """
     part, selection = content.part, content.selection
     if selection is None:
@@ -390,12 +393,15 @@ def event_rows(content: Content, opened: Callable[[str], Trace] | None = None) -
     for begin in range(0, content.shown, _CHUNK):
         chunk = slice(begin, min(content.shown, begin + _CHUNK))
         rows = []
+        device: Iterable[int | None] = repeat(None)
+        if opened is not None:
+            device = durations_of(part.timeline, part.places, selection.of_track[chunk], selection.index[chunk], opened)
         columns = (column[chunk].tolist() for column in (selection.of_track, selection.index, selection.lane))
-        for number, index, lane in zip(*columns, strict=True):
+        for (number, index, lane), device_ps in zip(zip(*columns, strict=True), device, strict=False):
             section, track = tracks[number]
             start, end = int(track.start_ps[index]), int(track.end_ps[index])
             args = read(number, index) if read is not None else {}
-            rows.append(EventRow(section, track, index, lane, start, end, decimals, args))
+            rows.append(EventRow(section, track, index, lane, start, end, decimals, device_ps, args))
         yield rows
 
 
@@ -453,7 +459,6 @@ def argument_reader(trace: Trace, tracks: Sequence[Track]) -> Callable[[int, int
 
 
 def _merged(stats: Iterable[tuple[str, StatValue]]) -> Args:
-    """Stats as arguments."""
     args: Args = {}
     for name, value in stats:
         _put(args, printable(name), plain_value(name, value))

@@ -66,11 +66,9 @@ class Matches:
 
     @property
     def total(self) -> int:
-        """Number of matching events of all tracks."""
         return sum(track.count for track in self.tracks)
 
     def is_match(self, event: EventId) -> bool:
-        """Whether an event matches."""
         track = self._by_place.get(event[:2])
         return track is not None and bool(track.matching[track.track.key[event[2]]])
 
@@ -280,7 +278,6 @@ class _Few:
         return *self._places[int(self._of[index])], int(self._index[index])
 
     def marks(self, edges: Int64s) -> Bools:
-        """See `Matches.marks`."""
         cells = len(edges) - 1
         first = np.searchsorted(edges, self._start, side="right") - 1
         last = np.maximum(np.searchsorted(edges, self._end, side="left"), first + 1)
@@ -341,7 +338,6 @@ class _Many:
     def nearest(
         self, time_ps: int, direction: int, event: EventId | None
     ) -> tuple[tuple[int, EventId], EventId] | None:
-        """See `_Few.nearest`."""
         reached = self._counted(self._reached(time_ps, event, direction > 0))
         if direction > 0:
             numbers = reached[reached < self._counted(self._track.lanes[1:])]
@@ -352,12 +348,10 @@ class _Many:
         return (min if direction > 0 else max)(hits, default=None)
 
     def before(self, time_ps: int, event: EventId) -> int:
-        """See `_Few.before`."""
         reached = self._counted(self._reached(time_ps, event, False))
         return int((reached - self._counted(self._track.lanes[:-1])).sum())
 
     def marks(self, edges: Int64s) -> Bools:
-        """See `Matches.marks`."""
         out = np.zeros(len(edges) - 1, np.bool_)
         for lane in range(self._track.depth):
             window = lane_window(self._track, lane, edges)

@@ -130,26 +130,6 @@ def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
     return TrackWindow(edges, np.cumsum(opens - closes)[:cells].astype(np.int64), busy)
 
 
-def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
-    """float64[cells]: the work in each cell of the ops of a track with many lanes."""
-    cells, track = len(edges) - 1, rate.ops
-    events, first, last = _events_in(track, edges)
-    start, end = track.start_ps[events], track.end_ps[events]
-    work = rate.work[track.key[events]]
-    # of what each picosecond of an op counts; one of no duration does all in the cell that holds it
-    density = work / np.maximum(end - start, 1)
-    begins, ends = np.maximum(start, edges[first]), np.minimum(end, edges[last])
-    is_one = last == first + 1
-    inside = np.where(end > start, density * (ends - begins), work)
-    done = np.zeros(cells) + np.bincount(first[is_one], inside[is_one], cells)
-    first, last, begins, ends, density = (column[~is_one] for column in (first, last, begins, ends, density))
-    done += np.bincount(first, density * (edges[first + 1] - begins), cells)
-    done += np.bincount(last - 1, density * (ends - edges[last - 1]), cells)
-    whole = np.bincount(first + 1, density, cells + 1) - np.bincount(last - 1, density, cells + 1)
-    done += np.cumsum(whole)[:cells] * np.diff(edges)
-    return done
-
-
 def _events_in(track: Track, edges: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """The events that a window touches, and the cells [first, last) that each is in."""
     low, high = int(edges[0]), int(edges[-1])
@@ -164,15 +144,10 @@ def _events_in(track: Track, edges: Int64s) -> tuple[Int64s, Int64s, Int64s]:
 
 def rate_window(rate: RateTrack, edges: Int64s) -> Floats:
     """float64[cells]: work per second of the ops in each cell, each op's spread evenly over its duration."""
-    track = rate.ops
-    if _has_many_lanes(track):
-        done = _many_lanes_rate(rate, edges)
-    else:
-        sums, before = _work_sums(rate), np.zeros(len(edges))
-        for lane in range(track.depth):
-            before += _covered(track, track.lane(lane), edges, sums)[:, 0]
-        done = np.diff(before)
-    per_second: Floats = np.maximum(done, 0.0) / (np.diff(edges) / 1e12)
+    track, sums, before = rate.ops, _work_sums(rate), np.zeros(len(edges))
+    for lane in range(track.depth):
+        before += _covered(track, track.lane(lane), edges, sums)[:, 0]
+    per_second: Floats = np.maximum(np.diff(before), 0.0) / (np.diff(edges) / 1e12)
     return per_second
 
 

@@ -1,9 +1,6 @@
 """How long a user waits in the app: for the first figure, the timeline, and a tab that is there already.
 
     python tests/bench/app_keys.py PROFILE [--repeat 3]
-    python -m tests.bench.app_keys PROFILE --sent
-
-With --sent it says how many bytes the start and some keys send, at 80x24 in 256 colours, as over SSH.
 
 It runs in a pseudo terminal of 120x40, as a user's own. A screen counts as there when its words have arrived: the
 device on the overview, a track of ops on the timeline, the number of its events where no more of it is being read.
@@ -31,7 +28,6 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import said_load
-from tests.tui.terminal.pty.pty_app import PtyApp
 
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07")
 
@@ -92,32 +88,11 @@ def waits(profile: str, *options: str) -> dict[str, float]:
     return out
 
 
-SENT = ("start", *"jjj", *"3jjjvjjj", *"4wdwdjjll", *"5jjj", "?", "\x1b", "1")
-"""Keys, one after the other, of which `sent` counts what they send."""
-
-
-def sent(profile: str) -> list[tuple[str, int]]:
-    """The bytes that the app sends for each of some keys, when it rests again."""
-    with PtyApp(profile, width=80, height=24) as app:
-        app.wait_for(lambda at: "Where a step goes" in at.text)
-        out = [(SENT[0], app.settle())]
-        for key in SENT[1:]:
-            before = app.settle()
-            app.press(key)
-            out.append((key, app.settle() - before))
-    return out
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profile")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--sent", action="store_true")
     arguments = parser.parse_args()
-    if arguments.sent:
-        for key, count in sent(arguments.profile):
-            print(f"{key!r}: {count:,} bytes")
-        return
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
         _print("first look", [waits(arguments.profile, "--no-cache") for _ in range(arguments.repeat)])

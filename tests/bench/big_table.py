@@ -34,28 +34,28 @@ def main() -> None:
 
     def opened() -> TableView:
         view = TableView(cards)
-        view.lines(Pen(WIDTH, BLOCK), HEIGHT)
+        view.draw(Pen(WIDTH, BLOCK), HEIGHT)
         return view
 
     view = opened()
 
     def moved() -> None:
         view.move(0, 1)
-        view.lines(Pen(WIDTH, BLOCK), HEIGHT)
+        view.draw(Pen(WIDTH, BLOCK), HEIGHT)
 
     def ended() -> None:
-        view.jump(rows)
-        view.lines(Pen(WIDTH, BLOCK), HEIGHT)
-        view.jump(-rows)
+        view.step(rows)
+        view.draw(Pen(WIDTH, BLOCK), HEIGHT)
+        view.step(-rows)
 
     print(f"{rows:,} rows at {WIDTH}x{HEIGHT}")
     print(f"open           {1e3 * least_seconds(opened):8.1f} ms")
     print(f"cursor move    {1e3 * least_seconds(moved):8.1f} ms")
     print(f"to the end     {1e3 * least_seconds(ended):8.1f} ms")
-    view.command("sort")
+    view.sort()
     made = view.sorting
     if made is None:  # so few rows that the screen's thread sorts them
-        print(f"sort           {1e3 * least_seconds(lambda: view.command('sort')):8.1f} ms")
+        print(f"sort           {1e3 * least_seconds(view.sort):8.1f} ms")
     else:
         rows_in_order = made.rows()
         print(f"sort           {1e3 * least_seconds(lambda: view.show_sorted(made, rows_in_order)):8.1f} ms", end="; ")

@@ -62,11 +62,10 @@ class Row:
     xprof_rs: Sequence[Cost]
     ours: Sequence[Cost]
     again: Sequence[Cost]
-    numpy: Sequence[Cost]
 
     def cells(self) -> list[str]:
         """The line's cells."""
-        sides = (self.xprof, self.xprof_rs, self.ours, self.again, self.numpy)
+        sides = (self.xprof, self.xprof_rs, self.ours, self.again)
         ratios = [f"**{wall(side) / wall(self.ours):.1f}×**" if side and self.ours else "–" for side in sides[:2]]
         return [self.page, self.size, *map(cell, sides), *ratios]
 
@@ -80,7 +79,6 @@ HEAD = (
     "xprof-rs",
     "tpuprof-tui",
     "second look",
-    "numpy alone",
     "XProf/ours",
     "xprof-rs/ours",
 )
@@ -159,16 +157,16 @@ def run_xprof(python: Path, profile: Path, page: str) -> Cost:
         shutil.rmtree(folder)
 
 
-def run_ours(profile: Path, page: str, core: str, *options: str) -> Cost:
+def run_ours(profile: Path, page: str, *options: str) -> Cost:
     program = str(Path(sys.executable).parent / "tpuprof-tui")
-    environment = {"TPUPROF_CORE": core, "XDG_CACHE_HOME": str(WORK / "cache")}
+    environment = {"XDG_CACHE_HOME": str(WORK / "cache")}
     return measure([program, "report", page, str(profile), "--format", "json", *options], environment)
 
 
 def first_look(profile: Path, page: str) -> None:
     """Leaves a page in the cache, which keeps nothing of a file that has just changed."""
     time.sleep(SETTLED)
-    run_ours(profile, page, "c")
+    run_ours(profile, page)
 
 
 def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repeat: int) -> list[Row]:
@@ -180,7 +178,7 @@ def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repea
         profile = make_profile(size)
         warm(profile)
         first_look(profile, page)
-        costs: dict[str, list[Cost]] = {name: [] for name in ("xprof", "xprof_rs", "c", "again", "numpy")}
+        costs: dict[str, list[Cost]] = {name: [] for name in ("xprof", "xprof_rs", "ours", "again")}
         for turn in range(max(repeat, xprof_repeat)):
             print(f"{page}, {size}: turn {turn + 1}", file=sys.stderr)
             if xprof is not None and turn < xprof_repeat:
@@ -190,9 +188,8 @@ def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repea
             if turn < repeat:
                 if command is not None:
                     costs["xprof_rs"].append(measure([str(xprof_rs), command, str(profile)]))
-                for core in ("c", "numpy"):
-                    costs[core].append(run_ours(profile, page, core, "--no-cache"))
-                costs["again"].append(run_ours(profile, page, "c"))
+                costs["ours"].append(run_ours(profile, page, "--no-cache"))
+                costs["again"].append(run_ours(profile, page))
         label = f"{profile.stat().st_size / 1e6:.0f} MB"
         rows.append(Row(page, label, *costs.values()))
         print("| " + " | ".join(rows[-1].cells()) + " |", file=sys.stderr)

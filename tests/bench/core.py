@@ -5,8 +5,7 @@
 It decodes the `XLA Ops` lines of a profile from memory, each line whole: without stats, and with those that the
 overview reads. The copy of the same bytes in the same run says what the memory can do.
 
-Then it adds up the ops of the first core, its line in pieces on so many threads: wall time, CPU over wall, and the CPU
-time of the thread that works longest. Where others use the machine, this last one shows what its cores would give.
+Then it adds up the ops of the first core.
 """
 
 from __future__ import annotations
@@ -18,15 +17,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import get_ident
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import said_load
-from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.api import core_name
-from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.ops.core.ops import ALL_REDUCE_ID, DEVICE_SPAN, DMA_STALL, OPS_LINE, TIME_SCALE
 from tpuprof.parsers.ops.core.sums import op_sums
 
@@ -54,21 +51,6 @@ def copy(line: Line) -> int:
     )
 
 
-def summed(plane: Plane, threads: int) -> tuple[float, float, float]:
-    """Adds up the ops of a core; wall time, CPU time, and CPU time of the busiest thread, in seconds."""
-    spent: dict[int, float] = {}
-
-    def on_chunk(_size: int, _events: int) -> None:
-        spent[get_ident()] = time.thread_time()  # of a helper, which began with this
-
-    before = time.thread_time()
-    start, cpu = time.perf_counter(), time.process_time()
-    with Crew(threads) as crew:
-        op_sums(plane, on_chunk, crew)
-    spent[get_ident()] = time.thread_time() - before
-    return time.perf_counter() - start, time.process_time() - cpu, max(spent.values())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profile")
@@ -88,14 +70,8 @@ def main() -> None:
                 f"{core_name()} core, {threads} threads, {name}: {count:,} events, "
                 f"{best / count * 1e9:.1f} ns an event, {best / plain:.1f} times a copy ({plain * 1e3:.0f} ms)"
             )
-    plane = lines[0].plane
-    for threads in arguments.threads:
-        wall, cpu, busiest = min(summed(plane, threads) for _ in range(arguments.repeat))
-        print(
-            f"ops of one core, {lines[0].size / 1e6:.0f} MB on {threads} threads: "
-            f"{wall * 1e3:.0f} ms, CPU over wall {cpu / wall:.1f}, CPU {cpu * 1e3:.0f} ms, "
-            f"the busiest thread's {busiest * 1e3:.0f} ms"
-        )
+    best = min(seconds(lambda line: op_sums(line.plane), lines[:1], 1) for _ in range(arguments.repeat))
+    print(f"ops of one core, {lines[0].size / 1e6:.0f} MB: {best * 1e3:.0f} ms")
 
 
 if __name__ == "__main__":

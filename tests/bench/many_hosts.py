@@ -42,7 +42,7 @@ from tests.demo.profile.timeline import DemoSpec
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.cache import SETTLED_SECONDS
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, available_cores
-from tpuprof.parsers.hosts.reader import HostReader, Means
+from tpuprof.parsers.hosts.reader import HostReader, ReadOptions
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary, summarise
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.ops.ops import ops_page
@@ -58,7 +58,7 @@ from tpuprof.parsers.session.session import Session
 if __name__ == "__main__":
     begin, partials = time.perf_counter(), []
     session = Session(open_logdir(sys.argv[1]).find_run(None), cache=HostCache())
-    page = session.overview_as_read(None, lambda *_: partials.append(time.perf_counter() - begin))
+    page = session.page_as_read(OVERVIEW, None, lambda *_: partials.append(time.perf_counter() - begin))
     wall = time.perf_counter() - begin
     for child in multiprocessing.active_children():
         child.join()
@@ -181,7 +181,7 @@ def merge(hosts: int) -> None:
     """Makes pages of many hosts' summaries; prints CPU seconds, and the peak memory so far."""
     with closing(Trace.open(demo_path())) as trace:
         one = summarise(trace, "host0")
-    reader = HostReader(SUMMARY_OF_HOST, Means(), lambda _: None)  # what hosts have in common is kept once
+    reader = HostReader(SUMMARY_OF_HOST, ReadOptions(), lambda _: None)  # what hosts have in common is kept once
     summaries = [reader.sharing(_host(one, number)) for number in range(hosts)]
     print(f"{hosts} hosts' summaries: {hosts * len(pickle.dumps(one)) / 1e6:,.0f} MB pickled, {_peak():,.0f} MB")
     for name, page in (("overview", overview), ("hosts", lambda all_: hosts_page(all_, [])), ("ops", ops_page)):

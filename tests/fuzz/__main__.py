@@ -1,8 +1,9 @@
 """Runs damaged input through every reader for as long as asked, and keeps what breaks a promise.
 
-    python -m tests.fuzz [--minutes 60] [--only xspace,oom] [--from 0] [--asan] [--costs] [--coverage]
+    python -m tests.fuzz [--minutes 60] [--only xspace,oom] [--from 0] [--asan] [--fallback] [--costs]
+        [--coverage]
 
-`TPUPROF_CORE=numpy` has the readers do without the compiled core. With `--asan` that is built with AddressSanitizer and
+With `--fallback` the readers do without the compiled core; with `--asan` that is built with AddressSanitizer and
 UndefinedBehaviorSanitizer first. Prints for each target how many inputs were read and how many refused, and which took
 most memory and time by its size; a fault is written to a file in `--keep`, from where `python -m tests.fuzz.corpus
 FILE...` puts it among the past failures that the suite runs. Exits with 1 where there was one.
@@ -24,10 +25,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fuzz.core.sanitizer import built_core, preloaded, with_core
+from tests.fuzz.core.sanitizer import CORE, built_core, preloaded, with_core
 from tests.fuzz.measured.costs import Worst, kept_costs
 from tests.fuzz.measured.recording import recorded, with_branches
 from tests.fuzz.targets import TARGETS, Target
+from tpuprof.parsers.base.folders import cache_folder
 
 
 def main() -> int:
@@ -36,8 +38,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="of the processor's time, in all (default: 1)")
     parser.add_argument("--only", default="", help=f"targets, of {', '.join(target.name for target in TARGETS)}")
     parser.add_argument("--from", dest="begin", type=int, default=0, help="number of the first input (default: 0)")
-    parser.add_argument("--keep", type=Path, default=Path("faults"), help="folder for faults (default: faults)")
+    keep = Path(cache_folder()) / "faults"
+    parser.add_argument("--keep", type=Path, default=keep, help="folder for faults (default: one in the cache)")
     parser.add_argument("--asan", action="store_true", help="with a compiled core that watches its memory")
+    parser.add_argument("--fallback", action="store_true", help="without the compiled core")
     parser.add_argument("--costs", action="store_true", help="keep the inputs that cost most, for the suite")
     parser.add_argument("--coverage", action="store_true", help="count the branches of each reader that are reached")
     parser.add_argument("--core", help=argparse.SUPPRESS)
@@ -55,6 +59,8 @@ def main() -> int:
             ).returncode
     if args.core:
         with_core(Path(args.core))
+    if args.fallback:
+        sys.modules[CORE] = None  # type: ignore[assignment]
     chosen = [target for target in TARGETS if not args.only or target.name in args.only.split(",")]
     worst = Worst()
     if args.costs:

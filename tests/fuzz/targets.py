@@ -27,31 +27,29 @@ from tests.fuzz.structure.graphs import products
 from tests.fuzz.structure.logs import log
 from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
-from tests.parsers.pages.overview.use.test_programs import COMPILED
+from tests.parsers.pages.overview.model_use.test_programs import COMPILED
 from tests.support.build import tpu_plane
 from tests.support.files.chrome import packed, xprof_trace
 from tests.support.files.counters import with_custom_calls, with_instructions, with_periodic, with_readings
 from tests.support.files.dumps import DUMP, STEM
 from tests.support.files.hlo_graphs import SMALL
 from tests.support.files.pprof import pprof, training
-from tests.support.files.riegeli import Writer, written
+from tests.support.files.riegeli import written
 from tests.support.files.wire import field
 from tests.support.made.serving import five_requests, serving_profile
-from tests.support.servers.web import Web, serving
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace import pieces
+from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.spool import Spool
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import codec
 from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.overview.model_use.hlo_flow import HloFlow
+from tpuprof.parsers.pages.overview.model_use.samples import samples_of
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.pages.overview.use.hlo_flow import HloFlow
-from tpuprof.parsers.pages.overview.use.samples import samples_of
 from tpuprof.parsers.session import opening
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages import PAGES as ALL_PAGES
@@ -171,13 +169,13 @@ def _all_pages(folder: Path, data: bytes, _: random.Random) -> Outcome:
 
 @contextlib.contextmanager
 def small_rooms() -> Iterator[None]:
-    """Long lines have some hundred bytes, and what is inflated lies in a file, as large ones do."""
+    """Three threads read, and what is inflated lies in a file, as large ones do."""
 
-    def with_help(self: Crew, threads: int = 1, _: int = 0) -> None:
-        begin(self, 3, 150)
+    def of_three(self: ThreadPool, _: int) -> None:
+        begin(self, 3)
 
-    begin, in_memory = Crew.__init__, Spool.__init__.__defaults__
-    with mock.patch.object(Crew, "__init__", with_help), mock.patch.object(pieces, "_CHAIN", 3):
+    begin, in_memory = ThreadPool.__init__, Spool.__init__.__defaults__
+    with mock.patch.object(ThreadPool, "__init__", of_three):
         Spool.__init__.__defaults__ = (200,)
         try:
             yield
@@ -249,14 +247,8 @@ def _comparison(folder: Path, data: bytes, rng: random.Random) -> Outcome:
 
 @cache
 def _records() -> tuple[bytes, ...]:
-    """Simple chunks in each compression, transposed ones, whose messages lie in others."""
-    simple = [written([data], codec) for data in _profiles()[:2] for codec in ("none", "brotli", "zstd", "snappy")]
-    transposed = []
-    for codec_name in ("none", "brotli"):
-        writer = Writer()
-        writer.transposed(_profiles()[:2], codec_name)
-        transposed.append(bytes(writer.data))
-    return (*simple, *transposed)
+    """Chunks in each compression."""
+    return tuple(written([data], codec) for data in _profiles()[:2] for codec in ("none", "brotli"))
 
 
 @cache
@@ -419,23 +411,6 @@ def _decode(_: Path, data: bytes, __: random.Random) -> Outcome:
     return Outcome("read")
 
 
-# --- web servers
-
-
-def _index(folder: Path, data: bytes, rng: random.Random) -> Outcome:
-    """A folder's page on a web server, with these bytes among its links."""
-    web = Web(files={"/logs/plugins/profile/run/host.xplane.pb": _profiles()[0]}, links=[data.decode("latin-1")])
-    with serving(web):
-        words = rng.choice(("report runs", "report runs --format json", "report ops --format json"))
-        return attempt([*words.split(), f"{web.url}/logs/"])
-
-
-@cache
-def _links() -> tuple[bytes, ...]:
-    names = ("host2.xplane.pb", "/logs/other/", "?C=M;O=A", "%2e%2e/", "http://localhost:1/x/", "a b%20c.xplane.pb.gz")
-    return ('"><a href="'.join(names).encode(), b"host.xplane.pb")
-
-
 # --- all
 
 
@@ -486,5 +461,4 @@ TARGETS = (
     Target("kernel", kernels.modules, kernels.read_module, made=kernels.made_module),
     Target("schedule", kernels.schedules, kernels.read_schedule, made=kernels.made_schedule),
     Target("cache", _all_kept, _decode, made=lambda rng: made.kept(rng, _all_kept())),
-    Target("http", _links, _index, turns=10),
 )

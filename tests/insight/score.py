@@ -12,11 +12,10 @@ from tests.insight.cases.case import WORTHLESS, Case, Half, Truth
 from tests.insight.simulator.space import spaces
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import Run, open_logdir
-from tpuprof.parsers.pages.findings.finding import Finding, FindingKind
+from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.overview import verdict as program
-from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.overview.verdict import LEAST_BOUND, VerdictKind
-from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 _WORD = re.compile(r"[\w.-]*\w")
@@ -146,7 +145,7 @@ def answer(case: Case) -> Answer:
 
 
 _ONE_CAUSE = ("input-bound", "host-bound", "compiling", "waiting")
-_VERDICTS: Mapping[FindingKind, tuple[VerdictKind, ...]] = {
+_VERDICTS: Mapping[str, tuple[VerdictKind, ...]] = {
     "input": ("input-bound",),
     "compilation": ("compiling",),
     "host": ("host-bound",),

@@ -30,8 +30,7 @@ from tests.insight.raw import (
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import LEDGER, OVERVIEW
+from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.tui.demo import demo_path

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.insight.cases.all import HALF_OF, SPLIT
-from tests.insight.cases.case import CODEBASES, DOMAINS, HALVES, JOBS, LABS, TRIALS, Case
-from tests.insight.cases.shapes.all import CASES, SHAPES
-from tests.insight.cases.shapes.models import block, decoder, sharded
-from tests.insight.cases.shapes.shape import Plant
-from tests.insight.simulator.code import V5E, V5P
+from tests.insight.cases.all import CASES as ALL
+from tests.insight.cases.all import HALF_OF, SHAPES, SHOWN, SPLIT
+from tests.insight.cases.case import HALVES, LATER, Case
+from tests.insight.cases.models.shapes import block
+from tests.insight.cases.reader import VOCABULARY
+from tests.insight.cases.shape import Plant
+from tests.insight.simulator.code import V4, V5E, V5P, V6E, V7X
 from tests.insight.simulator.parts import Activations
 from tests.insight.simulator.play import MS, Chips, Chore, Launch, Loop, Played
-from tests.insight.simulator.scene import Scene, play
-from tests.insight.simulator.stack import Beside, Cast, Gemms, Ring, Scores, Stack, Uneven
+from tests.insight.simulator.scene import Scene, compiled, play
+from tests.insight.simulator.stack import Beside, Gemms, Stack
+from tests.support.golden import check_golden
 
+CASES = [case for case in ALL if case.shape]
 MULTIPLIES = Gemms(((0, 0, 0),), "dot_general")
 PLAIN = Scene((Stack(8192, 4096, 2, (MULTIPLIES,), (MULTIPLIES,)),), V5E, cores=2, chips=Chips(jitter=0))
 
@@ -29,15 +36,9 @@ def _steps(played: Played) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     return np.asarray((played.step_ends - played.step_begins).max(axis=1))
 
 
-def _of(launch: Launch, word: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Durations [event, core] of a run's ops whose name has a word."""
-    names = [launch.program.ops[op].op.instruction.name.decode() for op in launch.ops.tolist()]
-    return launch.durations[[word in name for name in names]]
-
-
 def test_each_shape_was_in_both_halves_when_it_was_made() -> None:
     """Cases of the held-back half that were shown since count as tuned; newer ones took their places."""
-    shapes = {case.shape for case in CASES if case.later not in (JOBS, CODEBASES, LABS, DOMAINS, TRIALS)}
+    shapes = {case.shape for case in CASES if case.later not in LATER}
     assert len(shapes) >= 16
     for shape in shapes:
         for count, what in enumerate(("healthy", "problem", "pair")):
@@ -52,7 +53,11 @@ def test_each_half_has_a_third_of_the_cases() -> None:
         assert 3 * min(halves[half] for half in HALVES) >= halves.total()
 
 
-PAIRS = {f"{shape.name}-{'-and-'.join(names)}": shape.done_well(names) for shape in SHAPES for names in shape.pairs}
+PAIRS = {
+    f"{shape.name}-{'-and-'.join(names)}": shape.done_well(shape.problems[names[0]][0], names)
+    for shape in SHAPES
+    for names in shape.pairs
+}
 """The scenes of pairs with neither problem."""
 
 
@@ -102,60 +107,6 @@ def test_a_stack_takes_the_time_of_its_parts() -> None:
     assert abs(step(micro=4) - 4 * step()) <= 4 * tolerance
     assert abs(step(turn=(MULTIPLIES,), micro=4) - step(once=(MULTIPLIES,) * 4, micro=4)) <= 4 * tolerance
     assert step(rows=4096) > step()
-
-
-@pytest.mark.parametrize("opcode", ["all-gather", "reduce-scatter", "all-to-all", "all-reduce"])
-def test_a_collective_beside_enough_work_costs_nothing(opcode: str) -> None:
-    bare = Stack(4096, 2048, 2, (Gemms(((0, 0, 8192),) * 4, "dot_general"),))
-    beside = Beside(opcode, 1024, bare.each)
-    times = [
-        play(replace(PLAIN, work=(replace(bare, each=each),), cores=4)).step_ps
-        for each in (bare.each, (beside,), (replace(beside, bad=True),))
-    ]
-    assert times[1] - times[0] <= 0.001 * times[0]
-    late = play(replace(PLAIN, work=(replace(bare, each=(replace(beside, bad=True),)),), cores=4))
-    waits = _of(late.launches[0], opcode).sum(axis=0)
-    assert abs(times[2] - times[0] - waits.max()) <= 0.02 * waits.max()
-
-
-def test_uneven_work_is_as_much_as_even_work() -> None:
-    for bad in (False, True):
-        played = play(replace(PLAIN, work=(replace(PLAIN.work[0], once=(Uneven((0.5, 1.5), Scores(False), bad),)),)))  # type: ignore[type-var]
-        lengths = _of(played.launches[0], "splash_attention")
-        assert np.allclose(lengths / lengths.mean(), (0.5, 1.5) if bad else 1, rtol=1e-6)
-
-
-def test_blocks_go_around_a_ring_once() -> None:
-    work = (MULTIPLIES,) * 3
-    whole, late = (
-        play(replace(PLAIN, cores=4, work=(Stack(8192, 4096, 2, (Ring(1024, work, bad),)),))) for bad in (False, True)
-    )
-    assert len(_of(whole.launches[0], "collective-permute-start")) == 2 * 3
-    assert len(_of(whole.launches[0], "fusion")) == 2 * 4 * len(work)
-    on_the_way = 1024 * 4096 * 2 / (2 * V5E.link_bytes) * 1e12
-    assert abs(late.step_ps - whole.step_ps - 2 * 3 * on_the_way) <= 0.1 * 2 * 3 * on_the_way
-
-
-def test_scores_that_go_through_hbm_cost_more_than_a_kernel() -> None:
-    good, bad = (play(replace(PLAIN, work=(Stack(1024, 1024, 3, (Scores(bad=bad),)),))) for bad in (False, True))
-    moved = 4 * 2 * 32 * 2048 * 2048
-    assert bad.step_ps - good.step_ps > 0
-    assert bad.step_ps >= 3 * moved / V5E.hbm_bytes * 1e12
-
-
-def test_weights_are_cast_as_fast_as_memory_allows() -> None:
-    plain, cast = (play(replace(PLAIN, work=(replace(PLAIN.work[0], once=(Cast(bad),)),))) for bad in (False, True))  # type: ignore[type-var]
-    moved = 32_768 * 4096 * 6 / V5E.hbm_bytes * 1e12
-    assert moved <= cast.step_ps - plain.step_ps <= 1.2 * moved
-
-
-def test_gradients_are_exchanged_and_weights_gathered_once_a_layer() -> None:
-    trains = play(Scene((decoder(layers=3),), V5E)).launches[0]
-    assert len(_of(trains, "all-reduce-start")) == 3
-    shards = play(Scene((sharded(layers=2),), V5P, cores=8)).launches[0]
-    assert len(_of(shards, "all-gather-start")) == 2 * 2
-    assert len(_of(shards, "reduce-scatter-start")) == 2
-    assert len(_of(play(Scene((decoder(exchange=""),), V5E)).launches[0], "all-reduce")) == 0
 
 
 def test_a_chip_is_slow_from_its_step_on() -> None:
@@ -222,3 +173,70 @@ def test_what_is_done_well_differs_from_the_scene_by_the_part_alone() -> None:
     assert replace(bad, work=()) == replace(good, work=()) == replace(PLAIN, work=())
     removed = replace(plant, instead=())
     assert removed.into_scene(PLAIN, bad=False) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("later", "least"),
+    [("jobs", (24, 32, 16)), ("codebases", (18, 45, 24)), ("labs", (17, 49, 16)), ("domains", (16, 38, 12))],
+)
+def test_later_cases_are_many_of_all_chips_and_held_back_until_they_are_shown(
+    later: str, least: tuple[int, int, int]
+) -> None:
+    cases = [case for case in ALL if case.later == later]
+    counts = Counter(len(case.planted) for case in cases)
+    assert all(counts[planted] >= number for planted, number in enumerate(least))
+    assert {HALF_OF[case.name] for case in cases if case.name not in SHOWN} == {"held"}
+    assert {case.scene.device for case in cases} == {V4, V5E, V5P, V6E, V7X}
+
+
+def test_domains_have_most_kinds() -> None:
+    assert len({case.kind for case in ALL if case.later == "domains" and not case.is_healthy}) >= 25
+
+
+def test_programs_of_one_name_have_ids_of_their_own() -> None:
+    stack = Stack(512, 512, 1, (MULTIPLIES,), name="jit_step_fun")
+    first, second = compiled(Scene((replace(stack, variant="32"), replace(stack, variant="64"))))
+    assert first.module.name == second.module.name
+    assert first.module.program_id != second.module.program_id
+
+
+def test_a_loader_is_slow_until_its_last_slow_step_alone() -> None:
+    stack = Stack(512, 512, 1, (MULTIPLIES,))
+    loop = Loop(slow_every=1, slow_ps=20 * MS, slow_since=4, slow_until=8)
+    played = play(Scene((stack,), V5E, cores=1, steps=16, loop=loop))
+    steps = (played.step_ends - played.step_begins).max(axis=1)
+    assert [int(step) for step in np.flatnonzero(steps > 10 * MS)] == [4, 5, 6, 7]
+
+
+def test_a_loop_launches_under_the_name_that_it_gives() -> None:
+    stack = Stack(512, 512, 1, (MULTIPLIES,), name="jit_step")
+    for launcher, name in (("PjitFunction({})", "PjitFunction(step)"), ("Client::Execute", "Client::Execute")):
+        (events,) = play(Scene((stack,), steps=3, loop=Loop(call="", launcher=launcher))).events
+        assert sum(event.name == name for event in events) == 3
+
+
+GIVEN: Mapping[str, object] = {
+    **{"int": 2, "float": 100.0, "str": "all-gather", "source": "layers.py:1"},
+    **{"Part": MULTIPLIES, "tuple[Part, ...]": (MULTIPLIES,)},
+    **{"tuple[int, ...]": (8192,), "tuple[float, ...]": (0.6, 1.6, 0.9, 0.9)},
+    **{"tuple[tuple[int, int], ...]": ((0, 8192),), "tuple[tuple[int, int, int], ...]": ((0, 0, 0),)},
+}
+"""What parts are made with, by the types or names of their fields without a default."""
+
+
+def test_parts_of_programs_take_as_long_as_they_did_and_have_the_same_ops() -> None:
+    """Each part, done well and badly, once a step of four cores without noise."""
+    parts: list[Any] = [part for part in VOCABULARY.values() if is_dataclass(part) and hasattr(part, "emit")]
+    lines = []
+    for part in sorted(parts, key=lambda part: str(part.__name__)):
+        types = {field.name: str(field.type) for field in fields(part) if field.default is MISSING}
+        made: Any = part(**{name: GIVEN.get(name, GIVEN[kind]) for name, kind in types.items()})
+        for each in [replace(made, bad=bad) for bad in (False, True)] if hasattr(made, "bad") else [made]:
+            scene = Scene((Stack(8192, 4096, 1, (MULTIPLIES,), once=(each,)),), V5P, steps=2, chips=Chips(jitter=0))
+            (program,), launch = compiled(scene), play(scene).launches[0]
+            lengths = (launch.end - launch.begin) / 1e6
+            values = [timed.op.instruction for timed in program.ops]
+            names = sha256(b" ".join(name for of in values for name in (of.name, of.opcode, of.metadata.op_name)))
+            took = f"{lengths.min():.6g} to {lengths.max():.6g} µs, {len(values)} ops {names.hexdigest()[:6]}"
+            lines.append(f"{part.__name__}{' badly' * getattr(each, 'bad', False)}: {took}\n")
+    check_golden(Path(__file__).parent / "cases" / "parts.txt", "".join(lines))

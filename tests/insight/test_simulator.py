@@ -20,17 +20,17 @@ from tests.parity.ops.test_ops import compare_ops
 from tests.parity.oracle.live import ask, has_xprof
 from tests.parity.oracle.op_fields import summary_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
-from tpuprof.parsers.pages.findings.finding import KINDS
+from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.ops.ops import ops_page
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 WRITTEN = [case for case in CASES if case.scene.traced == "all"][::4]
 """Cases whose profiles are looked at closely."""
 
 
-NO_REASON = ("unexplained",)
-"""What is said where no reason is known: nobody can plant that."""
+NO_REASON = ("unexplained", "silence")
+"""What no case is planted for: that no reason is known, and what lies outside the steps, which is not simulated."""
 
 
 def test_every_kind_of_finding_has_a_planted_case() -> None:
@@ -158,8 +158,8 @@ def _check_nested(spans: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Non
         around.append(end)
 
 
-TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are counted for")
-"""What is true of some profiles and no complaint: clocks that differ, and kernels that nobody counted."""
+TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are counted for", "before the first whole step")
+"""What is true of some profiles and no complaint: clocks that differ, kernels without counts, time in no step."""
 
 
 READ = [case for case in WRITTEN[::3] if case.part == "single" or case.scene.hosts == 1]
@@ -173,7 +173,7 @@ def test_the_program_reads_profiles_without_complaint(case: Case, tmp_path: Path
     run = open_run(case, tmp_path)
     page = Session(run).page(OVERVIEW)
     assert not run.problems
-    assert all(warning.startswith(TOLD) for warning in page.warnings)
+    assert all(any(words in warning for words in TOLD) for warning in page.warnings)
     is_ahead = any(warning.startswith(TOLD[0]) for warning in page.warnings)
     assert is_ahead == (case.scene.chips.ahead_ps > 0)
     assert page.environment.device_core_count == case.scene.hosts * case.scene.cores

@@ -11,7 +11,7 @@ from tests.insight.cases.all import CASES, HALF_OF
 from tests.insight.cases.case import Case
 from tests.insight.score import TOLERANCE, open_run, write
 from tests.support.build import present
-from tpuprof.parsers.session.pages import LEDGER
+from tpuprof.parsers.pages.overview.model import LEDGER
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.what_if import owners_named, without
 

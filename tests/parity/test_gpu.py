@@ -14,13 +14,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.parity.ops.test_framework_ops import ROW as FRAMEWORK_ROW
-from tests.parity.ops.test_framework_ops import our_rows as framework_rows
+from tests.parity.ops.test_framework_ops import compare_framework_ops
 from tests.parity.ops.test_ops import ROW as OP_ROW
 from tests.parity.ops.test_ops import our_rows as op_rows
-from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
+from tests.parity.oracle.fields import Agrees, Difference, Value, compare
+from tests.parity.oracle.golden import golden_answer
 from tests.parity.oracle.live import ask
-from tests.parity.oracle.op_fields import ABSENT, NOT_HELD, Cells, absent, by_key, columns, flat, outcome, rows_of
+from tests.parity.oracle.op_fields import (
+    ABSENT,
+    NOT_HELD,
+    Cells,
+    absent,
+    by_key,
+    columns,
+    explained,
+    flat,
+    outcome,
+    rows_of,
+    summaries_of,
+    table_fields,
+)
 from tests.support.build import PlaneBuilder
 from tests.support.gpus import cpu_profile
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -47,15 +60,15 @@ WORDS = "our own wording"
 NO_STEPS = "XProf prints 0.0 for step times that are unknown"
 TRAINING = "told by the framework ops' names; XProf looks at compiled modules alone, and this profile has none"
 NO_EAGER = "no event says whether its op ran eagerly, so this is unknown; XProf prints 0.0%"
+NO_MODULES = "XProf lists ops of compiled modules alone, and this profile has none"
+NUMBERED = "XProf numbers the steps; ours are as the program named them"
 OPS = "XProf does not know which ops run on other threads: the time of a step that waits for them is other time"
 
 OVERLAP_PS = 94_240_000
 """For so long streams of the V100s ran side by side; XProf takes the time from first to last for the whole even so."""
 
-MOST_ROWS = 499
-"""XProf shows no more rows a side, with idle time 500."""
-
 KERNEL_ROW = "{kernel_name}/{op_name}/{grid_dim}/{block_dim}"
+COPIED = ("deviceToDevice", "infeed", "outfeed")
 PARTS = {
     "deviceComputeTimeMs": ("device_compute",),
     "deviceToDeviceTimeMs": ("device_to_device",),
@@ -76,12 +89,12 @@ class Case:
 
     name: str
     answers: dict[str, Any]
-    summary: HostSummary
+    summaries: list[HostSummary]
 
     @property
     def ops(self) -> OpsPage:
         """Our ops."""
-        return ops_page([self.summary])
+        return ops_page(self.summaries)
 
 
 def named_kernels() -> bytes:
@@ -103,14 +116,19 @@ PROFILES = {
     "V100": "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb",
     "MI300": "profiles/gpu-mi300-jax/plugins/profile/run/tw003.xplane.pb",
 }
+GOLDEN = "synthetic-k5"
+"""Two hosts, of which XProf's answers are stored."""
 
 
 def case_of(name: str, shared: Path, folder: Path) -> Case:
+    if name == GOLDEN:
+        tools = ("kernel_stats", "hlo_stats", "framework_op_stats", "overview_page", "input_pipeline_analyzer")
+        return Case(name, {tool: golden_answer(shared, name, tool) for tool in tools}, summaries_of(shared, name))
     data = (shared / PROFILES[name]).read_bytes() if name in PROFILES else named_kernels()
-    return Case(name, ask(data, folder), summarise(Trace.from_bytes(data), "host0"))
+    return Case(name, ask(data, folder), [summarise(Trace.from_bytes(data), "host0")])
 
 
-@pytest.fixture(scope="module", params=[*PROFILES, "names"])
+@pytest.fixture(scope="module", params=[*PROFILES, "names", GOLDEN])
 def case(request: pytest.FixtureRequest, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """One of the profiles of GPUs, with XProf's answers."""
     return case_of(request.param, shared, tmp_path_factory.mktemp("xprof"))
@@ -146,7 +164,9 @@ def our_kernels(kernels: tuple[Kernel, ...]) -> dict[str, Cells]:
 
 
 def test_kernels(case: Case, agrees: Agrees) -> None:
-    kernels = case.summary.kernels
+    kernels = tuple(
+        sorted((kernel for host in case.summaries for kernel in host.kernels), key=lambda row: -row.total_ps)
+    )
     if case.name == "V100":  # XProf does not know their ops, so that it has one row where we have one for each op
         kernels = merged_kernels(replace(kernel, framework_op="", is_eligible=None) for kernel in kernels)
     theirs, ours = flat(by_key(rows_of(case.answers["kernel_stats"]), KERNEL_ROW)), flat(our_kernels(kernels))
@@ -158,7 +178,7 @@ def test_kernels(case: Case, agrees: Agrees) -> None:
             stated[key] = Difference(None, UNKNOWN_OP)
     result = outcome(theirs, ours, stated)
     assert result.compared == 15 * len(kernels) > 200
-    agrees(result, f"kernels, live {case.name}")
+    agrees(result, f"kernels, GPU {case.name}")
 
 
 # --- ops
@@ -194,8 +214,8 @@ def estimated(theirs: Mapping[str, Value], ours: Mapping[str, Value]) -> dict[st
 
 
 def test_hlo_ops(case: Case, agrees: Agrees) -> None:
-    if case.name == "V100":
-        assert case.answers["hlo_stats"]["rows"] == [] and len(case.ops) == 1356  # ANNOTATED
+    if case.name in NO_OPS:
+        assert case.answers["hlo_stats"]["rows"] == [] and len(case.ops) == NO_OPS[case.name]
         return
     page = of_ops(case.ops)
     theirs, ours = flat(by_key(rows_of(case.answers["hlo_stats"]), OP_ROW)), flat(op_rows(page))
@@ -208,33 +228,21 @@ def test_hlo_ops(case: Case, agrees: Agrees) -> None:
     result = outcome(theirs, ours, stated)
     assert result.compared == 29 * len(page) > 500
     assert len(case.ops) - len(page) == (case.name == "MI300")  # NO_OP
-    agrees(result, f"HLO ops, live {case.name}")
+    agrees(result, f"HLO ops, GPU {case.name}")
 
 
 def test_framework_ops(case: Case, agrees: Agrees) -> None:
     whole = case.ops
     ops = of_ops(whole)
-    if case.name == "V100":
-        table, total = whole.table.take(np.zeros(0, np.intp)), whole.total_ps - OVERLAP_PS  # ANNOTATED
+    if case.name in NO_OPS:
+        overlap = OVERLAP_PS if case.name == "V100" else 0
+        table, total = whole.table.take(np.zeros(0, np.intp)), whole.total_ps - overlap
         ops = replace(ops, table=table, self_fraction=np.zeros(0), total_ps=total, idle_ps=total)
         ops = replace(ops, rates=table_rates(table, ops.peaks), op_class=(), program=())
-    page = framework_ops_page(ops, [case.summary.host_ops])
-    result = Comparison()
-    for with_idle, answer in zip((True, False), case.answers["framework_op_stats"], strict=False):
-        theirs, rows = flat(by_key(rows_of(answer), FRAMEWORK_ROW)), framework_rows(page, with_idle)
-        if len(answer["rows"]) >= MOST_ROWS:
-            rows = {key: row for key, row in rows.items() if f"{key}: rank" in theirs}
-        if not page.host_total_ps and "Host/IDLE: rank" not in theirs:
-            rows.pop("Host/IDLE", None)
-        ours = flat(rows)
-        stated = absent(theirs, ours) | estimated(theirs, ours)
-        for key in theirs:
-            if key.endswith((": eager", ": gpu_tensorcore_utilization")):
-                ours.setdefault(key, None)
-                stated[key] = Difference(None, NOT_HELD)
-        result.add(outcome(theirs, ours, stated))
-    assert result.compared > 250
-    agrees(result, f"framework ops, live {case.name}")
+    page = framework_ops_page(ops, [host.host_ops for host in case.summaries])
+    result = compare_framework_ops(case.answers["framework_op_stats"], page, ops, more=estimated)
+    assert result.compared > (30 if case.name == GOLDEN else 250)
+    agrees(result, f"framework ops, GPU {case.name}")
 
 
 # --- the overview
@@ -273,16 +281,16 @@ def our_overview(page: Overview) -> dict[str, Value]:
 
 def xprofs_overview(answer: Any, ours: Mapping[str, Value]) -> dict[str, Value]:
     """The same fields of XProf's page; what it prints beside them is constant, or sums of these."""
-    fields: dict[str, Value] = {**answer[0]["p"], **answer[1]["p"], **answer[2]["p"]}
-    for table, prefix in ((answer[0], "top"), (answer[1], "step")):
-        for row, cells in enumerate(rows_of(table)):
-            fields |= {f"{prefix}.{row}.{column}": value for column, value in cells.items()}
+    fields = table_fields(answer[0], "top") | table_fields(answer[1], "step") | answer[2]["p"]
     kept = {key: value for key, value in fields.items() if key in ours}
     assert {key for key in fields if key.startswith("step.")} - set(kept) == {
         key for key in fields if key.endswith(".tooltip")
     }
     return {key: float(str(value)) if key.startswith("step.") and "Ms" in key else value for key, value in kept.items()}
 
+
+NO_OPS = {"V100": 1356, GOLDEN: 18}
+"""The profiles of which XProf knows no op (`ANNOTATED`, `NO_MODULES`), and how many we know."""
 
 STATED: dict[str, dict[str, str]] = {
     "V100": {
@@ -304,13 +312,39 @@ STATED: dict[str, dict[str, str]] = {
         **{f"steptime_ms_{name}": NO_STEPS for name in ("average", "standard_deviation", "minimum", "maximum")},
         "input_conclusion": WORDS,
     },
+    GOLDEN: {
+        "device_op_time_eager_percent": NO_EAGER,
+        "host_op_time_eager_percent": NO_EAGER,
+        "device_tf_op_percent": NO_MODULES,
+        "host_tf_op_percent": NO_MODULES,
+        **{f"step.{row}.stepnum": NUMBERED for row in range(4)},
+        "input_conclusion": WORDS,
+    },
 }
 
 
-@pytest.mark.parametrize("name", PROFILES)
+def copies_as_compute(ours: Mapping[str, Value]) -> dict[str, Value]:
+    """The overview by XProf's rules: copies are compute, and what the host does is other time."""
+    found: dict[str, Value] = {}
+    whole = own = 0.0
+    for key, value in ours.items():
+        step, _, column = key.rpartition(".")
+        if column == "deviceComputeTimeMs":
+            part = {name: float(ours[f"{step}.{name}TimeMs"] or 0) for name in (*COPIED, "kernelLaunch", "other")}
+            found |= {f"{step}.{name}TimeMs": 0.0 for name in (*COPIED, "kernelLaunch")}
+            found[key] = float(value or 0) + sum(part[name] for name in COPIED)
+            found[f"{step}.otherTimeMs"] = part["other"] + part["kernelLaunch"]
+            whole, own = whole + float(found[key] or 0), own + float(value or 0)
+    bits16 = float(ours["device_compute_16bit_percent"] or 0) * own / (whole or 1)
+    return found | {"device_compute_16bit_percent": bits16, "device_compute_32bit_percent": 100 - bits16}
+
+
+@pytest.mark.parametrize("name", [*PROFILES, GOLDEN])
 def test_overview(name: str, shared: Path, tmp_path: Path, agrees: Agrees) -> None:
     case = case_of(name, shared, tmp_path)
-    page = overview([case.summary])
+    page = overview(case.summaries)
+    if name == GOLDEN:  # the page of the input has the same table of steps
+        assert case.answers["input_pipeline_analyzer"][1]["rows"] == case.answers["overview_page"][1]["rows"]
     if name == "MI300":  # NO_OP
         kept = [op for op in page.top_ops if op.name != "__amd_rocclr_copyBuffer"]
         whole = sum(op.self_time_ps for op in kept)
@@ -318,10 +352,12 @@ def test_overview(name: str, shared: Path, tmp_path: Path, agrees: Agrees) -> No
         page = replace(page, top_ops=tuple(kept))
     ours = our_overview(page)
     theirs = xprofs_overview(case.answers["overview_page"], ours)
-    result = compare(theirs, ours, {key: Difference(ours[key], why) for key, why in STATED[name].items()})
+    stated = explained(theirs, ours, copies_as_compute(ours), f"{COPIES}; {HOST}") if name == GOLDEN else {}
+    stated |= {key: Difference(ours[key], why) for key, why in STATED[name].items()}
+    result = compare(theirs, ours, stated)
     assert not result.needless
     assert result.compared > 20
-    agrees(result, f"overview, live {name}")
+    agrees(result, f"overview, GPU {name}")
 
 
 def test_a_host_without_a_device(tmp_path: Path, agrees: Agrees) -> None:

@@ -22,7 +22,7 @@ from tests.parity.oracle.odd_profile import odd_profile, offload_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.pages.test_overview import compare_overview, input_by_host, our_fields
 from tests.support.build import present
-from tests.support.files.riegeli import CODECS, PACKAGES, Writer, chunked, written
+from tests.support.files.riegeli import CODECS, Writer, chunked, written
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
@@ -91,7 +91,7 @@ def test_framework_ops(case: Case, agrees: Agrees) -> None:
 
 
 def test_roofline(case: Case, agrees: Agrees) -> None:
-    result = compare_roofline(case.answers["roofline_model"], case.ops, case.summary)
+    result = compare_roofline(case.answers["roofline_model"], case.ops, [case.summary])
     assert result.compared == 17 + 37 * len(case.answers["roofline_model"][0]["rows"])
     agrees(result, f"roofline, live {case.name}")
 
@@ -99,12 +99,12 @@ def test_roofline(case: Case, agrees: Agrees) -> None:
 def test_overview(case: Case, agrees: Agrees) -> None:
     page = overview([case.summary])
     grid = present(case.summary.steps)
-    specific = input_by_host(page, case.summary) if grid.input_source == "host" else {}
+    specific = input_by_host(page, [case.summary]) if grid.input_source == "host" else {}
     if case.name != "demo":
-        ours = our_fields(page, case.summary)
+        ours = our_fields(page, [case.summary])
         sure = ("device_duty_cycle_high_confidence_percent", "idle_time_high_confidence_ps")
         specific |= {key: Difference(ours[key], HIGH_CONFIDENCE) for key in sure}
-    result = compare_overview(case.answers["overview_page"], page, case.summary, specific)
+    result = compare_overview(case.answers["overview_page"], page, [case.summary], specific)
     agrees(result, f"overview, live {case.name}")
 
 
@@ -115,12 +115,10 @@ def test_the_clock_scale_is_xprofs(case: Case) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_are_what_xprof_takes_them_for(codec: str, tmp_path: Path) -> None:
-    """It reads our transposed chunks, in each compression, as we do; the specification leaves them open."""
-    if codec != "none":
-        pytest.importorskip(PACKAGES[codec])
+    """It reads our chunks, in each compression, as we do."""
     profile = odd_profile()
     whole, writer = ask(profile, tmp_path / "whole"), Writer()
-    writer.transposed([part.SerializeToString() for part in chunked(XSpace.FromString(profile), 20)], codec)
+    writer.simple([part.SerializeToString() for part in chunked(XSpace.FromString(profile), 20)], codec)
     in_records = ask(bytes(writer.data), tmp_path / "records")
     for tool in ("overview_page", "hlo_stats", "framework_op_stats", "roofline_model"):  # op profiles vary by the run
         assert in_records[tool] == whole[tool]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.build import PlaneBuilder, StatInput, session_at, write_run
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
@@ -11,6 +12,9 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.session import Session
 
 US = 1_000_000
+
+POOL = "tf_XLAEigen/1"
+"""The thread of the ops of `cpu_profile`."""
 
 _OPS = (  # name, opcode, framework op
     ("fusion.1", b"fusion", "jit(step)/mlp/add"),
@@ -85,25 +89,32 @@ def cpu_profile(
     ops: Sequence[tuple[str, int, int]] = (),
     hlo: bool = False,
     has_runs: bool = False,
+    numbers_runs: bool = True,
+    beside: Mapping[str, Sequence[tuple[str, int, int]]] = MappingProxyType({}),
 ) -> XSpace:
     """A host alone: steps of 100 us, 150 apart, each with these events on its thread, and these ops on another one.
 
     Args:
         has_runs: whether ops name the run of the program that they are of, one in each step.
+        beside: events of each step on more threads, or on that of the ops (`POOL`).
+        numbers_runs: whether each run has a number of its own, and not -1, as those of TensorFlow have.
     """
     space = XSpace()
     if hlo:
         hlo_plane(space)
     host = PlaneBuilder(space, "/host:CPU", 1)
-    python, pool = host.line("python"), host.line("tf_XLAEigen/1")
+    python, pool = host.line("python"), host.line(POOL)
+    others = [(pool if name == POOL else host.line(name), events) for name, events in beside.items()]
     for step in range(steps):
         begin = 150 * step
+        for line, name, start, end in ((line, *event) for line, events in others for event in events):
+            host.event(line, host.event_id(name), (begin + start) * US, (end - start) * US)
         host.event(python, host.event_id("train"), begin * US, 100 * US, _r=1, step_num=step + 20)
         for name, start, end in inside:
             host.event(python, host.event_id(name), (begin + start) * US, (end - start) * US)
         for name, start, end in ops:
             stats: dict[str, StatInput] = {"hlo_op": name, "hlo_module": "jit_step", "program_id": 7}
-            stats |= {"run_id": step + 1, "device_ordinal": 0} if has_runs else {}
+            stats |= {"run_id": step + 1 if numbers_runs else -1, "device_ordinal": 0} if has_runs else {}
             host.event(pool, host.event_id(name), (begin + start) * US, (end - start) * US, **stats)
     return space
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads
-from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, read_threads
+from tpuprof.parsers.ops.host_events.ops import HostOps, HostOpsReader, merge_host_ops
 
 
 def read_host(trace: Trace, stats: Sequence[str] = ()) -> HostEvents | None:

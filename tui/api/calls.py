@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
     from tpuprof.parsers.pages.findings.finding import Finding
 
-_IN_MEMORY = "memory.xplane.pb"
-
 
 def findings(path: str | os.PathLike[str], *, run: str | None = None, host: str | None = None) -> tuple[Finding, ...]:
     """Finds why a program is slow, the largest saving first; `Profile.table` has the findings as columns.
@@ -66,7 +64,7 @@ def kernel_times(
     if not isinstance(path_or_bytes, bytes | bytearray | memoryview):
         return open_profile(path_or_bytes, core=core).kernel_times(name, module)
     with TemporaryDirectory(prefix="tpuprof-") as folder:  # sessions read files: one name finds the same runs in both
-        path = os.path.join(folder, _IN_MEMORY)
+        path = os.path.join(folder, "memory.xplane.pb")
         with open(path, "wb") as file:
             file.write(path_or_bytes)
         return open_profile(path, core=core, cache=False).kernel_times(name, module)

@@ -14,9 +14,9 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
-from tpuprof.parsers.pages.ops.one_op import NO_RUN
-from tpuprof.parsers.session import pages
-from tpuprof.parsers.session.files import narrowed
+from tpuprof.parsers.pages.ops.one_op import NO_RUN, one_op, op_runs
+from tpuprof.parsers.pages.shared.key import named_in
+from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.opening import open_run
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.api.table import Column, Table
@@ -25,25 +25,25 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.choice import choose, nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
-from tpuprof.tui.report.page import Choice, Listed, ReportRequest, TextLook, check_part
+from tpuprof.tui.report.page import Listed, ReportRequest, TableOptions, TextLook, check_part
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
-    from tpuprof.parsers.pages.counters import CountersPage
+    from tpuprof.parsers.pages.counters.page import CountersPage
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.hosts.model import HostsPage
-    from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
-    from tpuprof.parsers.pages.memory import CompiledModules
+    from tpuprof.parsers.pages.memory.compiled import CompiledModules
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.one_op import OpPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.steps.ledger import Ledger
+    from tpuprof.parsers.pages.shared.latencies import InferencePage
+    from tpuprof.parsers.steps.step_account import Account
     from tpuprof.parsers.timeline.model import Timeline
 
 DEMO = "demo"
@@ -140,21 +140,28 @@ class Profile:
 
     # --- pages
 
+    def _page(self, key: str) -> Any:  # noqa: ANN401 - of the key's type
+        """A page, by the module under `parsers.pages` that is imported for it, and its key there."""
+        return self._session.page(named_in(f"tpuprof.parsers.pages.{key}"), self._host)
+
     def overview(self) -> Overview:
         """Step time, what bounds it, where it goes, and why the program is slow."""
-        return self._session.page(pages.OVERVIEW, self._host)
+        page: Overview = self._page("overview.model:OVERVIEW")
+        return page
 
     def findings(self) -> tuple[Finding, ...]:
         """Why the program is slow, the largest saving first."""
         return self.overview().findings
 
-    def ledger(self) -> Ledger | None:
+    def ledger(self) -> Account | None:
         """The owner of each picosecond of a step; None without steps."""
-        return self._session.page(pages.LEDGER, self._host)
+        page: Account | None = self._page("overview.model:LEDGER")
+        return page
 
     def ops(self) -> OpsPage:
         """HLO ops, by self time."""
-        return self._session.page(pages.OPS, self._host)
+        page: OpsPage = self._page("ops.key:OPS")
+        return page
 
     def op(self, name: str | None = None, module: str | None = None) -> OpPage:
         """All about one op, with the spread of its runs.
@@ -166,11 +173,11 @@ class Profile:
         Raises:
             ProfileError: there is no such op or module, with the nearest names.
         """
-        return self._session.op(name, self._host, module)
+        return one_op(self._session, self._host, name, module)
 
     def kernel_times(self, name: str, module: str | None = None) -> Int64s:
         """How long each run of an op or kernel took; see `tpuprof.kernel_times`."""
-        found = self._session.op_runs(name, self._host, module)
+        found = op_runs(self._session, self._host, name, module)
         if not sum(len(of.duration_ps) for of in found.runs):
             why = found.why_none or NO_RUN
             raise ProfileError("no_runs", f"{printable(name)} has no known run: {why}.", "", EXIT_NOT_FOUND)
@@ -178,43 +185,53 @@ class Profile:
 
     def op_profile(self) -> OpProfilePage:
         """Ops as trees by program, category and scope."""
-        return self._session.page(pages.OP_PROFILE, self._host)
+        page: OpProfilePage = self._page("ops.op_profile:OP_PROFILE")
+        return page
 
     def framework_ops(self) -> FrameworkOpsPage:
         """Ops of the framework, on the device and on the host."""
-        return self._session.page(pages.FRAMEWORK_OPS, self._host)
+        page: FrameworkOpsPage = self._page("ops.framework_ops:FRAMEWORK_OPS")
+        return page
 
     def roofline(self) -> RooflinePage:
         """How close ops come to the core's roof."""
-        return self._session.page(pages.ROOFLINE, self._host)
+        page: RooflinePage = self._page("ops.roofline:ROOFLINE")
+        return page
 
     def collectives(self) -> CollectivesPage:
         """Collectives: how much of them compute hides, who is late, and how much of the links' bandwidth they reach."""
-        return self._session.page(pages.COLLECTIVES, self._host)
+        page: CollectivesPage = self._page("collectives.page:COLLECTIVES")
+        return page
 
     def counters(self) -> CountersPage:
         """Use of a core's units, from hardware counters."""
-        return self._session.page(pages.COUNTERS, self._host)
+        page: CountersPage = self._page("counters.page:COUNTERS")
+        return page
 
     def input(self) -> InputPipelinePage:
         """The input pipeline."""
-        return self._session.page(pages.INPUT, self._host)
+        page: InputPipelinePage = self._page("input.input:INPUT")
+        return page
 
     def inference(self) -> InferencePage:
         """Latencies of requests, or of runs of a module."""
-        return self._session.page(pages.INFERENCE, self._host)
+        page: InferencePage = self._page("inference:INFERENCE")
+        return page
 
     def hosts_page(self) -> HostsPage:
         """Hosts and cores compared."""
-        return self._session.page(pages.HOSTS, self._host)
+        page: HostsPage = self._page("hosts.hosts:HOSTS")
+        return page
 
     def memory(self) -> CompiledModules:
         """The memory of compiled modules."""
-        return self._session.page(pages.MEMORY, self._host)
+        page: CompiledModules = self._page("memory.key:MEMORY")
+        return page
 
     def memory_profile(self) -> MemoryProfilePage:
         """Memory over time, as allocators record it."""
-        return self._session.page(pages.MEMORY_PROFILE, self._host)
+        page: MemoryProfilePage = self._page("memory.key:MEMORY_PROFILE")
+        return page
 
     def timeline(self) -> Timeline:
         """All events of one host: the host of this profile, or the first host with a device."""
@@ -259,7 +276,7 @@ class Profile:
         """
         read = self._read(page, options)
         listed = _named(read.tables, key, page)
-        chosen = choose(listed, Choice(filter, sort, tuple(columns)), limit, listed.table.json)
+        chosen = choose(listed, TableOptions(filter, sort, tuple(columns)), limit, listed.table.json)
         return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), read.warnings)
 
     def tables(self, page: str, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of the command line

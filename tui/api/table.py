@@ -82,7 +82,6 @@ class Table:
         return key in self._values
 
     def keys(self) -> tuple[str, ...]:
-        """The keys of the columns."""
         return tuple(self._values)
 
     def __getitem__(self, key: str) -> NDArray[Any]:

@@ -14,17 +14,6 @@ from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N, WorkerNews
 from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
-from tpuprof.tui.app.keys import actions
-from tpuprof.tui.app.keys.actions import (
-    OF_THE_APP,
-    UNREAD,
-    VERB_OF_MOTION,
-    Action,
-    ScreenState,
-    by_name,
-    meant,
-    why_nothing,
-)
 from tpuprof.tui.app.keys.searches import Searches
 from tpuprof.tui.app.keys.waiting import Waiting
 from tpuprof.tui.app.listings import (
@@ -46,23 +35,35 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above, report_named
 from tpuprof.tui.terminal.detect import Terminal, detect
-from tpuprof.tui.terminal.grammar import BY_NAME
+from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
-from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
+from tpuprof.tui.widgets.chrome import (
+    HELPS,
+    LAST,
+    KeyRow,
+    act_of,
+    footer,
+    is_too_small,
+    keys_line,
+    message_line,
+    progress_line,
+    verb_row,
+)
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
+from tpuprof.tui.widgets.lists.popup import ChoiceRow, command_list
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
-from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWanted, Tab
+from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, OpenScreen, PageWanted, Tab
 
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
-_JUMPS = {
-    "same_op": KeyRow("there", "go there", "Go to its op, step or page"),
-    "on_timeline": KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
-}
+_JUMPS = (
+    KeyRow("there", "go there", "Go to its op, step or page"),
+    KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
+)
+"""Keys of the page that work on the card of the first tab too."""
 
 
 class MainScreen(AppScreen):
@@ -71,7 +72,6 @@ class MainScreen(AppScreen):
     Attributes:
         tabs, tab_name: all tabs by name, in their order, and the name of the one that is shown. One plain tab stands
             for all until the first frame is painted.
-        shown: what they show.
     """
 
     HEAD_LINES = 2
@@ -115,20 +115,16 @@ class MainScreen(AppScreen):
         self.watcher = RunWatcher(self, self.current_run, options, self.captures, self.lists, now)
         self.current_run.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
         self.current_run.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
-        self.searches, self.waiting = Searches(self), Waiting(self, lambda: self.current_run)
-        self._actions = self._named_actions()
+        self.searches, self.waiting = Searches(self), Waiting(self, self.current_run)
         self._can_capture = not options.only_hlo
-        self._card: TextPopup | None = None  # that on what is under the cursor, in full
 
     # --- the stage
 
     @property
     def tab(self) -> Tab:
-        """The tab that is shown."""
         return self.tabs[self.tab_name]
 
     def show_tab(self, name: str) -> None:
-        """Shows a tab, and loads what it lacks."""
         if name == self.tab_name:
             return
         self.jumps.forget()
@@ -144,23 +140,19 @@ class MainScreen(AppScreen):
         self.waiting.tab_turned()
 
     def redraw(self) -> None:
-        """Draws header, detail line, footer and what is open above the page again, where they changed."""
         self._place_rule()
         for canvas in (self.head, self.detail, self.foot, self.popups):
             canvas.redraw()
 
     def open_screen(self, name: str, content: object) -> None:
-        """Opens a screen of the registry above this one."""
         self.app.push_screen(load_above(name)(content, self.look, environ=self.environ))
         self.waiting.opened_above()
 
     def open(self, popup: Popup) -> None:
-        """Opens a popup above the page."""
         super().open(popup)
         self.waiting.opened_above()
 
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
-        """Does a job on a thread."""
         self.run_worker(job, group=group, description=group, exclusive=exclusive, thread=True)
 
     def post_news(self, part: AppPart[N], news: N) -> None:
@@ -179,11 +171,9 @@ class MainScreen(AppScreen):
 
     @property
     def page_canvases(self) -> Sequence[LineCanvas]:
-        """The tabs, the line on what is under the cursor, and the rule over one of them."""
         return (*dict.fromkeys(self.tabs.values()), self.detail, self.rule)
 
     def on_mount(self) -> None:
-        """Draws the first frame, and only then loads the tabs and starts to look for profiles."""
         self.call_after_refresh(self._begin)
 
     def _draw_searching(self, path: str, width: int, height: int) -> Sequence[AnyLine]:
@@ -215,7 +205,6 @@ class MainScreen(AppScreen):
             part.end()
 
     def lay_out_page(self, width: int, height: int) -> None:
-        """Prepares the shown tab and the line on what is under the cursor, where there is room for it."""
         short = height < SHORT
         self.set_class(short, "-short")
         self.tab.prepare(width, height - (3 if short else 4))
@@ -237,149 +226,144 @@ class MainScreen(AppScreen):
         self.rule.display = is_there
 
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
-        """Where we are; and the tabs."""
         shows = self.current_run
         path, new_run = printable_url(shows.path), self.watcher.new_run
-        keys, core = self.look.keys, shows.core
-        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, core, keys)
-        return header_lines(words, self.situation, Pen(width, self.look.glyphs), keys)
+        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, shows.core)
+        return header_lines(words, self.tab_name, self._note_count, Pen(width, self.look.glyphs))
 
     def point_at_head(self, x: int, y: int) -> None:
-        """Shows the tab under the mouse."""
         name = tab_at(x, self.tab_name, self.size.width) if y == 1 and self.popup is None else None
         if name is not None:
             self.show_tab(name)
 
     def foot_line(self, width: int) -> AnyLine:
-        """What is running, else at most seven keys: the tab's own, then what is possible now, help and quit."""
         glyphs, progress = self.look.glyphs, self.current_run.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
             return message_line(words, Pen(width, glyphs))
         if self.current_run.is_loading and progress is not None:
             return progress_line(progress.progress, progress.seconds_left, Pen(width, glyphs))
-        situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
-        possible = [action for action in map(by_name, names) if action.possible(situation)]
-        own = footer(self.tab.keys)
-        keys = [*own, *((action.shown, action.short) for action in possible)]
-        graph = [("u", "graph")] if "graph" in situation.commands else []
-        keys = [*keys[: max(5, len(own))], *graph, ("?", "help"), ("q", "quit")]
-        return keys_line(self.look.keys.shown_pairs(keys), width, always=2)
+        of_tab, of_all = self.tab.keys, self.keys
+        own, general = (footer(key for key in keys if key.rank < HELPS) for keys in (of_tab, of_all))
+        last = footer(key for key in (*of_tab, *of_all) if key.rank >= HELPS)
+        keys = [*[*own, *general][: max(5, len(own))], *last]
+        return keys_line(keys, width, always=2)
 
-    # --- what is possible
+    # --- keys
 
     @property
-    def situation(self) -> ScreenState:
-        """What the screen is at."""
-        shows = self.current_run
-        return ScreenState(
-            tab=self.tab_name,
-            loading=shows.is_loading,
-            run_count=len(shows.logdir.runs) if shows.logdir else 0,
-            host_count=len(shows.run.hosts) if shows.run else 0,
-            note_count=len(sentences(shows.overview, shows.problems)),
-            has_page=self.tab.has_page,
-            selection=self.tab.selection,
-            searching=self.searches.is_searched or self.tab.has_matches,
-            has_source=self.tab.source is not None or self.tab.op_elsewhere is not None,
-            colorful=self.look.palette.color != "mono",
-            commands=self.tab.commands,
-            can_capture=self._can_capture and not self.captures.is_under_way,
+    def _note_count(self) -> int:
+        return len(sentences(self.current_run.overview, self.current_run.problems))
+
+    @property
+    def _tab_keys(self) -> KeyRow:
+        acts: dict[str, Callable[..., object]] = {
+            "pick": self._show_number,
+            "next_tab": partial(self._show_next_tab, 1),
+            "previous_tab": partial(self._show_next_tab, -1),
+        }
+        return KeyRow("1-5, Tab", title="Show a tab, the next", acts=acts)
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        """The keys that work on every tab now, unless the tab takes them itself."""
+        shows, tab = self.current_run, self.tab
+        has_page, runs = tab.has_page, len(shows.logdir.runs) if shows.logdir else 0
+        is_searching = self.searches.is_searched or tab.has_matches
+        has_source = tab.source is not None or tab.op_elsewhere is not None
+        can_capture = self._can_capture and not self.captures.is_under_way
+        notes, help_ = (
+            partial(self._read, "Verdict and notes", self._note_lines, ABOUT_NOTES),
+            partial(self._read, "Help", self._help_lines, ABOUT_HELP),
         )
+        search = partial(self.searches.begin, self.open_prompt, is_filter=False)
+        possible = (
+            (has_source, verb_row("edit", self._edit, "Open its source line in your editor")),
+            (has_page, verb_row("search", search, short="search", rank=2)),
+            (is_searching, verb_row("next_match", lambda: self.tab.next_match(1), short="next", rank=1)),
+            (is_searching, verb_row("previous_match", lambda: self.tab.next_match(-1))),
+            (tab.selection is not None, verb_row("copy", self._copy, "Copy the selected name", "copy name", rank=4)),
+            (has_page, verb_row("export", self._ask_export)),
+            (runs > 0, verb_row("runs", self.lists.open_runs, short="runs", rank=3)),
+            (runs > 1, verb_row("compare", self.lists.open_to_compare)),
+            (shows.run is not None and bool(shows.run.hosts), verb_row("hosts", self.lists.open_hosts)),
+            (can_capture, verb_row("capture", self.captures.ask, "Capture a profile from a running program")),
+            (has_page or self._note_count > 0, verb_row("notes", notes)),
+            (not shows.is_loading, verb_row("reload", self.watcher.open, short="reload", rank=3)),
+            (shows.is_loading, verb_row("back", shows.cancel, "Cancel loading", "cancel")),
+            (self.look.palette.color != "mono", verb_row("background", self.swap_background)),
+            (True, verb_row("help", help_, short="help", rank=HELPS)),
+            (True, verb_row("palette", self._list_commands)),
+            (True, verb_row("back", self._go_back)),
+            (True, verb_row("suspend", partial(self._run_in_app, "suspend_process"))),
+            (True, verb_row("repaint", partial(self._run_in_app, "draw_anew"), "Paint the whole screen again")),
+            (True, verb_row("quit", self.leave, "Quit (Q does from anywhere)", "quit", rank=LAST)),
+        )
+        return [row for is_possible, row in possible if is_possible]
+
+    @property
+    def _motions(self) -> KeyRow:
+        return KeyRow("open", acts={**self.tab.motions, "open": self._enter})
 
     def act(self, key: str) -> bool:
-        """Does what a key means now: the first of its actions that would do something; else says why not."""
-        action = meant(key, self.situation)
-        if action is not None:
-            self.do(action)
-        elif said := why_nothing(key, self.tab):
-            self.flash = said
-            self.redraw()
-        else:
+        if not verbs_of(key):
             return False
+        if (of_tab := act_of(self.tab.keys, key)) is not None:
+            answer = self.tab.do(of_tab)
+        else:
+            of_all = act_of((self._tab_keys, self._motions), key) or act_of(self.keys, key)
+            answer = self.tab.why_nothing(key) if of_all is None else of_all()
+        if isinstance(answer, Jump):
+            self.jumps.follow(answer)
+        elif isinstance(answer, FilterWanted):
+            self.searches.begin(self.open_prompt, is_filter=True)
+        elif isinstance(answer, str):
+            self.flash = answer
+        self.searches.note()
+        self.redraw()
         return True
 
     @property
     def awaited(self) -> str:
-        """What is still being read before keys can mean anything on it."""
         return self.waiting.awaited
 
     def waits(self, key: str) -> bool:
-        """Whether a key has to wait for that."""
         return self.waiting.waits(key)
 
-    def _named_actions(self) -> dict[str, Callable[..., object]]:
-        """What does the actions of the tables, by their names; the motions are the tab's own."""
-        return {
-            "show_tab": self.show_tab,
-            "next_tab": self._show_next_tab,
-            "enter": self._enter,
-            "tab_command": self.jumps.command,
-            "search": partial(self.searches.begin, self.open_prompt, is_filter=False),
-            "filter": partial(self.searches.begin, self.open_prompt, is_filter=True),
-            "next_match": self._go_to_match,
-            "yank": lambda: self.copy(self.tab.selection or ""),
-            "edit": self._edit,
-            "export": self._ask_export,
-            "runs": self.lists.open_runs,
-            "compare": self.lists.open_to_compare,
-            "hosts": self.lists.open_hosts,
-            "capture": self.captures.ask,
-            "notes": partial(self._read, "Verdict and notes", self._note_lines, ABOUT_NOTES),
-            "reload": self.watcher.open,
-            "cancel_load": self.current_run.cancel,
-            "swap_background": self.swap_background,
-            "help": partial(self._read, "Help", self._help_lines, ABOUT_HELP),
-            "palette": self._open_palette,
-            "quit": self.leave,
-            "go_back": self._go_back,
-        }
+    # --- what keys do
 
-    def do(self, action: str) -> None:
-        """Does an action of the tables."""
-        name, arguments = actions.parsed(action)
-        act, before = self._actions.get(name) or getattr(self.tab, name), self._seen
-        act(*arguments)
-        if action in VERB_OF_MOTION and not self.flash and self._seen == before:
-            self.flash = BY_NAME[VERB_OF_MOTION[action]].absent if self.tab.has_page else UNREAD
-        self.searches.note()
-        self.redraw()
-
-    @property
-    def _seen(self) -> object:
-        """What a motion changes."""
-        return self.tab.lines, self.tab.scroll_offset
-
-    # --- actions
+    def _show_number(self, number: int) -> str:
+        if number > len(TAB_NAMES):
+            return BY_NAME["pick"].absent
+        if TAB_NAMES[number - 1] == self.tab_name:
+            return "It is already shown."
+        self.show_tab(TAB_NAMES[number - 1])
+        return ""
 
     def _show_next_tab(self, by: int) -> None:
         self.show_tab(TAB_NAMES[(TAB_NAMES.index(self.tab_name) + by) % len(TAB_NAMES)])
 
-    def _enter(self) -> None:
+    def _enter(self) -> str:
         said, details = self.tab.enter(), self.tab.details
         if said != "details":
-            self.flash = said
-        elif details is None:
-            self.flash = BY_NAME["open"].absent
-        else:
-            title, lines = details
-            commands = self.tab.commands if self.tab_name == FIRST else ()
-            jumps = tuple(key for name, key in _JUMPS.items() if name in commands)
-            self.card = TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps)
-            self.open(self.card)
+            return said
+        if details is None:
+            return BY_NAME["open"].absent
+        verbs = {verb for key in self.tab.keys for verb in key.acts} if self.tab_name == FIRST else ()
+        jumps = [key for key in _JUMPS if key.verbs in verbs]
+        self.card = TextPopup(self.look, *details, self.tab.card_help_lines, jumps)
+        self.open(self.card)
+        return ""
 
     def _go_back(self) -> None:
-        """Cancels what is running, closes what was opened last, or goes back where a jump came from; never quits."""
+        """Stops a capture or a comparison, closes what was opened last, or goes back where a jump came from."""
         if self.captures.is_under_way:
             self.captures.stop()
         elif self.comparisons.words:
             self.comparisons.stop()
-        elif self.current_run.is_loading:
-            self.current_run.cancel()
         elif not self.searches.close_last() and not self.jumps.back():
             self.flash = BY_NAME["back"].absent
 
     def on_cursor_moved(self, message: CursorMoved) -> None:
-        """A tab shows something else, not by a key."""
         if self.prompt is None:
             self.flash = message.said
         else:
@@ -387,35 +371,31 @@ class MainScreen(AppScreen):
         self.redraw()
 
     def on_page_wanted(self, _: PageWanted) -> None:
-        """A view of the shown tab is not read yet."""
         self.current_run.load_tab()
 
     def on_open_popup(self, message: OpenPopup) -> None:
-        """A tab has something to open."""
         self.open(message.popup)
 
     def on_open_screen(self, message: OpenScreen) -> None:
-        """A tab has what a screen of its own shows."""
         self.open_screen(message.name, message.content)
 
     def _read(self, title: str, lines: Lines, about: Lines) -> None:
         self.open(TextPopup(self.look, title, lines, about))
 
-    def _open_palette(self) -> None:
-        now = self.situation
-        shown = self.look.keys.shown
-        choices = [Choice((action.title, shown(action.shown)), action) for action in actions.possible(now)]
-        title, columns = "Commands", ("action", "key")
-        self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, ABOUT_PALETTE, typing=True))
+    def _list_commands(self) -> None:
+        tabs = [ChoiceRow((f"Show {tab.title}", f"{at}"), f"{at}") for at, tab in enumerate(TABS, 1)]
+        others = [choice for choice, tab in zip(tabs, TABS, strict=True) if tab.name != self.tab_name]
+        motions = [self._motions] if self.tab.has_page else []
+        keys, press = (self._tab_keys, *self.tab.keys, *self.keys, *motions), partial(self.call_later, self.act)
+        self.open(command_list(self.look, keys, press, ABOUT_PALETTE, others))
 
-    def _run_chosen(self, action: Action) -> None:
-        self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)
+    def _copy(self) -> None:
+        self.copy(self.tab.selection or "")
 
     def _edit(self) -> None:
-        """Opens the user's editor at the source line of what is under the cursor."""
 
         def edit(source: str) -> None:
-            self.flash = self.edit_source(source) if source else BY_NAME["edit"].absent
+            self.flash = self.edit_source(source)
             self.redraw()
 
         source, op = self.tab.source, self.tab.op_elsewhere
@@ -429,35 +409,29 @@ class MainScreen(AppScreen):
         self.ask_export(self.export_of(self.tab_name, self.tab.shown_table, shows.run, shows.logdir, report_named))
 
     def leave(self) -> None:
-        """Ends the app."""
-        self.call_later(self.app.run_action, "quit")
+        self._run_in_app("quit")
+
+    def _run_in_app(self, action: str) -> None:
+        self.call_later(self.app.run_action, action)
 
     # --- search
 
     @property
     def syntax(self) -> str:
-        """What may be typed into the prompt."""
         return self.searches.syntax
 
     def words_for(self, begun: str) -> Sequence[str]:
-        """What a word that is begun in the prompt may become."""
         return self.searches.words_for(begun)
 
     def search(self, text: str) -> str:
-        """Searches or filters the tab."""
         return self.searches.search(text)
 
     def keep_search(self, text: str) -> bool:
-        """Keeps what was found, unless there is something wrong with the text."""
         return self.searches.keep(text)
 
     def end_search(self) -> None:
-        """Gives up what is typed."""
         self.prompt = None
         self.searches.give_up()
-
-    def _go_to_match(self, direction: int) -> None:
-        self.flash = self.tab.next_match(direction)
 
     # --- texts
 
@@ -469,7 +443,9 @@ class MainScreen(AppScreen):
         return note_lines(self.current_run.overview, self.current_run.problems, note, verdict, unknown, pen)
 
     def _help_lines(self, pen: Pen) -> list[Line]:
-        return help_lines(self.situation, self.tab.keys, self.tab.meaning_lines(pen), pen)
+        own = self.tab.keys if self.tab.has_page else ()
+        moving, acting = ([key for key in own if bool(key.acts) == acts] for acts in (False, True))
+        return help_lines((*moving, self._tab_keys, *acting, *self.keys), self.tab.meaning_lines(pen), pen)
 
 
 class TpuprofApp(ScreenApp):
@@ -501,7 +477,6 @@ class TpuprofApp(ScreenApp):
         self.main = MainScreen(path, options, terminal, self.environ, find, open_session, now)
 
     def get_default_screen(self) -> MainScreen:
-        """The screen with the tabs."""
         return self.main
 
     async def action_quit(self) -> None:

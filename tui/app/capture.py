@@ -73,7 +73,6 @@ class Captures:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a capture is running."""
         return self._stop is not None
 
     @property
@@ -135,7 +134,7 @@ class Captures:
         if self._stop is None or self._has_warned or not has_room:
             return False
         self._has_warned = True
-        self._context.flash = "Capturing: `q` again leaves without it, Esc ends and keeps it"
+        self._context.flash = "Capturing: q again leaves without it, Esc ends and keeps it"
         self._context.redraw()
         return True
 
@@ -166,7 +165,6 @@ class Captures:
             self._context.redraw()
 
     def end(self) -> None:
-        """Gives up at once."""
         self.stop()
         self.stop()
 
@@ -194,7 +192,6 @@ class Captures:
 
     @property
     def words(self) -> str:
-        """The count-down, for the footer."""
         moved = self._captured.values()
         traced = [server.left_ms for server in moved if server.stage == "tracing" and server.left_ms is not None]
         stages = [progress.stage for progress in moved if progress.stage not in ("written", "failed")]
@@ -225,6 +222,5 @@ def _shortened(path: str) -> str:
 
 
 def _error_lines(error: ProfileError, pen: Pen) -> list[Line]:
-    """What went wrong, and what to try."""
     lines = pen.wrap(error.sentence, "text")
     return lines + pen.wrap(error.hint, "dim", [("try: ", "key")]) if error.hint else lines

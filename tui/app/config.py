@@ -13,19 +13,12 @@ from typing import Any, NoReturn, TypeVar
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.pages import op_columns
-from tpuprof.tui.terminal.custom import THEMES, VARIABLE, Config, Custom, Keymap, Theme, config_path
-from tpuprof.tui.terminal.grammar import FIXED_KEYS, KEY_NAMES, OLD_NAMES
+from tpuprof.tui.terminal.custom import THEMES, VARIABLE, Config, Custom, Theme, config_path
 
 MOST_BYTES = 1_000_000  # of the file; whatever is longer is something else
-_HINT = "tpuprof-tui config prints a file with all settings"
 _AMOUNT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kMGT]B)")
 _BYTES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)| ?\(at end of document\)")
-
-_SAME_BYTES = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+j": "enter", "ctrl+m": "enter"}
-_KEY = re.compile(r"[!-~]|ctrl\+[a-z]|f[1-9]|f1[0-2]|space|tab|shift\+tab|insert|delete|backspace")
-_BY_NAME = {name: key for key, names in KEY_NAMES.items() for name in names.split()}
-_BY_NAME = {old: _BY_NAME[name] for old, name in OLD_NAMES.items()} | _BY_NAME
 
 _R = TypeVar("_R")
 
@@ -55,19 +48,8 @@ def read_config(environ: Mapping[str, str]) -> Config:
     return parsed_config(path, content)
 
 
-def why_not(key: str) -> str:
-    """Why nothing can be moved to a key, as the end of a sentence; empty where it can."""
-    if key in FIXED_KEYS:
-        return "is a key that can't be changed"
-    if key in _SAME_BYTES:
-        return f"is the same byte in a terminal as {_SAME_BYTES[key]}"
-    if _KEY.fullmatch(key):
-        return ""
-    return "is not a key; keys are a character such as e or ?, ctrl+e, f5, space, tab, insert or delete"
-
-
 def _error(sentence: str) -> ProfileError:
-    return ProfileError("config", sentence, _HINT, EXIT_USAGE)
+    return ProfileError("config", sentence, "tpuprof-tui config prints a file with all settings", EXIT_USAGE)
 
 
 def parsed_config(path: str, content: bytes) -> Config:
@@ -109,24 +91,23 @@ class _Reading:
 
     def config(self) -> Config:
         """All that the file says, or the first thing that is wrong with it."""
-        self._known("", self._said, ("theme", "columns", "keys", "cache"))
+        self._known("", self._said, ("theme", "columns", "cache"))
         cache = self._table("cache")
         self._known("cache", cache, ("size", "remote"))
         theme = self._one("theme", self._said.get("theme", "auto"), self._theme)
-        custom = Custom(theme, self._keymap(self._table("keys")), self._columns())
+        custom = Custom(theme, self._columns())
         size = self._one("cache.size", cache.get("size"), partial(self._bytes, can_be_off=True))
         remote = self._one("cache.remote", cache.get("remote"), partial(self._bytes, can_be_off=False))
         return Config(self._path, True, custom, size != 0, size, remote, tuple(self._told))
 
     def _fail(self, place: str, words: str, entry: str = "") -> NoReturn:
-        """Refuses the file for what stands at a place, such as ``keys.sort``, or for an entry of the list there."""
+        """Refuses the file for what stands at a place, such as ``cache.size``, or for an entry of the list there."""
         line = self._lines.get(place) or self._lines.get(place.partition(".")[0])
         if line and entry:
             line = next((number for number, text in enumerate(self._text[line - 1 :], line) if entry in text), line)
         raise _error(f"{self._where}{f', line {line}' if line else ''}: {words}.")
 
     def _known(self, table: str, said: Iterable[str], known: Iterable[str]) -> None:
-        """Refuses what is not known."""
         known = tuple(known)
         for name in said:
             if name not in known:
@@ -164,7 +145,6 @@ class _Reading:
         return round(float(amount[1]) * _BYTES[amount[2]])
 
     def _columns(self) -> tuple[str, ...]:
-        """The columns of the table of ops."""
         value, known = self._said.get("columns", ()), op_columns()
         if not isinstance(value, (list, tuple)) or ("columns" in self._said and not value):
             self._fail("columns", f"columns is {_kind(value)} and should be a list of names such as {known[0]}")
@@ -179,37 +159,8 @@ class _Reading:
             self._told.append(("columns", ", ".join(value)))
         return tuple(value)
 
-    def _keymap(self, said: Mapping[str, Any]) -> Keymap:
-        """Keys that are moved; each new one does nothing else, and no two actions want one key in two places."""
-        self._known("keys", said, _BY_NAME)
-        moved: dict[str, str] = {}
-        by_old: dict[str, str] = {}
-        for name, new in said.items():
-            place, old = f"keys.{name}", _BY_NAME[name]
-            if not isinstance(new, str):
-                self._fail(place, f'{place} is {_kind(new)} and should be a key such as "e"')
-            if new != old and (reason := why_not(new)):
-                self._fail(place, f"{name}: {printable(new) or 'an empty text'} {reason}")
-            if old in by_old and moved[old] != new:
-                self._fail(place, f"{name} and {by_old[old]} are one key, {old}, and move together")
-            moved[old], by_old[old] = new, name
-        for old, new in moved.items():
-            others = [other for other, key in moved.items() if key == new and other != old]
-            if new in KEY_NAMES and new not in moved:
-                first = KEY_NAMES[new].split()[0]
-                self._fail(f"keys.{by_old[old]}", f"{new} is the key of {first} already; move that one too")
-            if others:
-                names = f"{by_old[others[0]]} and {by_old[old]}"
-                self._fail(f"keys.{by_old[old]}", f"{names} can't both have the key {new}")
-        if said:
-            pairs = ((name, new, _BY_NAME[name]) for name, new in said.items())
-            words = (f"{name} {new}" + (f" for {old}" if new != old else "") for name, new, old in pairs)
-            self._told.append(("keys", ", ".join(words)))
-        return Keymap({old: new for old, new in moved.items() if old != new})
-
 
 def _kind(value: object) -> str:
-    """What was found, in words."""
     if isinstance(value, str):
         return f'"{printable(value[:40])}"'
     if isinstance(value, bool):
@@ -230,7 +181,7 @@ def _instead(name: str, known: tuple[str, ...]) -> str:
 
 
 def _lines_of(text: Sequence[str]) -> dict[str, int]:
-    """The lines that names are set on, such as ``keys.sort``, and that tables begin on; of a file that is TOML."""
+    """The lines that names are set on, such as ``cache.size``, and that tables begin on; of a file that is TOML."""
     lines: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text, 1):

@@ -38,25 +38,19 @@ class AppContext(Protocol):
     flash: str
 
     @property
-    def tabs(self) -> Mapping[str, Tab]:
-        """All tabs by name, in their order."""
+    def tabs(self) -> Mapping[str, Tab]: ...
 
     @property
-    def tab_name(self) -> str:
-        """Name of the tab that is shown."""
+    def tab_name(self) -> str: ...
 
     @property
-    def popup(self) -> Popup | None:
-        """What is open above the page."""
+    def popup(self) -> Popup | None: ...
 
-    def show_tab(self, name: str) -> None:
-        """Shows a tab."""
+    def show_tab(self, name: str) -> None: ...
 
-    def open(self, popup: Popup) -> None:
-        """Opens a popup above the page."""
+    def open(self, popup: Popup) -> None: ...
 
-    def open_screen(self, name: str, content: object) -> None:
-        """Opens a screen of the registry above everything."""
+    def open_screen(self, name: str, content: object) -> None: ...
 
     def redraw(self) -> None:
         """Draws again what surrounds the page, and what is open above it."""

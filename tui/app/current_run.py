@@ -37,7 +37,6 @@ class CurrentRun:
         path, logdir: where runs are looked for, and the runs that it led to.
         run, host: what the tabs show; core: the one core or chip that they are narrowed to, ``host:2``.
         progress: how far the running load is, where that is known.
-        loaded: called when a load is done.
         above: what shows a page that has no tab, by its name.
     """
 
@@ -63,31 +62,25 @@ class CurrentRun:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a load is running."""
         return self._loader.is_loading
 
     @property
     def is_loading_above(self) -> bool:
-        """Whether what opens above the tabs is being read."""
         return self.is_loading and not self._loads_tab
 
     @property
     def has_overview(self) -> bool:
-        """Whether the first tab shows figures."""
         return self._context.tabs[FIRST].has_page
 
     @property
     def overview(self) -> Overview | None:
-        """The page of the first tab, which header and notes show too."""
         return self._overview if self.has_overview else None
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong with the files of the run, and with folders that belong to none."""
         return problems_of(self.logdir, self.run)
 
     def is_read(self, run: Run) -> bool:
-        """Whether a run is what is shown, as it is now."""
         return self.run is not None and self.run.path == run.path and self.run.hosts == run.hosts
 
     @property
@@ -101,7 +94,6 @@ class CurrentRun:
     # --- what is asked for
 
     def begin(self) -> None:
-        """Loads what the command line asked for."""
         self.load(self._wanted)
 
     def load(self, request: Request) -> None:
@@ -130,19 +122,20 @@ class CurrentRun:
             self.load(Request(self.path, self.run.name, host, self._logdir_as_read, (name,), core))
 
     def reload(self) -> None:
-        """Looks for runs again and loads the wanted one."""
         self.load(replace(self._wanted, logdir=None))
         self._show(Searching(printable_url(self.path)), late=True)
 
     def open_run(self, run: Run) -> None:
-        """Loads another run."""
         self.run = run
         self._show(Decoding(printable(run.name)))
         self.load(Request(self.path, run.name, None, self.logdir))
 
     def open_host(self, run: Run, host: str | None, core: str | None = None) -> None:
-        """Loads one host of a run, or all, or one core."""
-        self.load(Request(self.path, run.name, host, self.logdir, core=core))
+        """Opens a host or a core of the run; or all hosts, those too that other folders have of its capture."""
+        from tpuprof.parsers.pages.shared.split_runs import whole_capture  # noqa: PLC0415 - the first frame comes sooner
+
+        whole = None if host or core else whole_capture(run)
+        self.load(Request(self.path, (whole or run).name, host, self.logdir, core=core))
 
     def cancel(self) -> None:
         """Stops loading: the screen says so at once, the thread follows at its next chunk."""
@@ -154,9 +147,9 @@ class CurrentRun:
         self._show(Stopped(name, progress), late=True, waiting=True)
         page, hosts = self.overview, len(self.run.hosts) if self.run else 0
         if page is not None and self.host is None and self.core is None and len(page.hosts) < hosts:
-            self._context.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. `r` loads again."
+            self._context.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. r loads again."
         elif page is not None:
-            self._context.flash = "Cancelled; this is the page from before. `r` loads again."
+            self._context.flash = "Cancelled; this is the page from before. r loads again."
         else:
             self._context.tabs[FIRST].show_state(Stopped(name, progress))
         self._context.redraw()
@@ -252,7 +245,7 @@ class CurrentRun:
 
 
 class Jumps:
-    """Does what keys do on one tab alone, which may lead to where another one has more, and finds the way back."""
+    """Goes from one tab to where another one has more, and finds the way back."""
 
     def __init__(self, context: AppContext, current_run: CurrentRun) -> None:
         self._context = context
@@ -262,17 +255,7 @@ class Jumps:
         self._wanted_source: tuple[str, Callable[[str], object]] | None = None
         self._graphs: tuple[object, Programs] | None = None
 
-    def command(self, name: str, by: int = 1) -> None:
-        """Does a command of the shown tab."""
-        tab = self._context.tabs[self._context.tab_name]
-        jump = tab.jump(name)
-        if jump is None:
-            self._context.flash = tab.command(name, by)
-        else:
-            self.follow(jump)
-
     def follow(self, jump: Jump) -> None:
-        """Goes to where another tab, or the graph, has more."""
         stage, before = self._context, self._context.tab_name
         if jump.tab == "graph":
             self._open_graph(jump)
@@ -300,7 +283,6 @@ class Jumps:
         return self._current_run.run, self._current_run.host, self._current_run.core
 
     def show_graph(self, programs: Programs) -> None:
-        """Shows the graph that was asked for last."""
         self._graphs = (self._of, programs)
         if self._wanted is not None:
             self._context.open_screen("graph", (programs, self._wanted, self._current_run.run, self._return))

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.app.keys.actions import ACTIONS, ScreenState, by_name
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, line_width
 from tpuprof.tui.pages import TABS
-from tpuprof.tui.terminal.custom import AS_BUILT, Keymap
+from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
-from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, key_lines, pad
+from tpuprof.tui.widgets.lists.popup import ChoiceRow
 from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
@@ -50,27 +49,27 @@ class Heading:
     badge: str = ""
 
 
-def new_run_sentence(run: Run, now: float, key: str = "r") -> str:
-    """The line that says that a run has come, and that a key opens it."""
+def new_run_sentence(run: Run, now: float) -> str:
+    """The line that says that a run has come, and that `r` opens it."""
     hosts = counted(len(run.hosts), "host")
     captured = f", {age(now - run.time)}" if run.time > 0 else ""
-    return f"New run {printable(run.name)} ({hosts}, {size(run.size_bytes)}{captured}): {key} opens it"
+    return f"New run {printable(run.name)} ({hosts}, {size(run.size_bytes)}{captured}): r opens it"
 
 
-def changed_run_sentence(run: Run, hosts_before: int, key: str = "r") -> str:
+def changed_run_sentence(run: Run, hosts_before: int) -> str:
     """The line that says that the shown run has other files than those that were read."""
     now = counted(len(run.hosts), "host")
     words = f"now has {now}" if len(run.hosts) != hosts_before else "has changed"
-    return f"{printable(run.name)} {words}: {key} reads it again"
+    return f"{printable(run.name)} {words}: r reads it again"
 
 
-def host_choices(run: Run) -> list[Choice[str | None]]:
+def host_choices(run: Run) -> list[ChoiceRow[str | None]]:
     """All hosts merged, then each host, then the files that cannot be read."""
     merged = f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)
-    choices: list[Choice[str | None]] = [Choice(merged, None)] if len(run.hosts) != 1 else []
-    choices += [Choice((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
+    choices: list[ChoiceRow[str | None]] = [ChoiceRow(merged, None)] if len(run.hosts) != 1 else []
+    choices += [ChoiceRow((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
     for problem in run.problems:
-        choices.append(Choice((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
+        choices.append(ChoiceRow((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
     return choices
 
 
@@ -82,18 +81,16 @@ def heading(
     page: Overview | None,
     new_run: Run | None = None,
     core: str | None = None,
-    keys: Keymap = AS_BUILT,
 ) -> Heading:
     """What the header says; `new_run` is one that has come and that a key opens, `core` all that is shown."""
     if run is None:
         return Heading(path)
-    facts = [f"ONLY {_core_words(core, page)}, {keys.shown('H')}: all"] if core else []
+    facts = [f"ONLY {_core_words(core, page)}, H: all"] if core else []
     if logdir and len(logdir.runs) > 1:
         newest = "newest of" if run.path == logdir.runs[0].path else "one of"
         facts.append(f"{newest} {len(logdir.runs)} runs")
     if new_run is not None:
-        key = keys.shown("r")
-        facts.append(f"{key} opens the new run" if new_run.path != run.path else f"{key} reads the new hosts")
+        facts.append("r opens the new run" if new_run.path != run.path else "r reads the new hosts")
     if not core:
         facts.append(_host_words(run, host, page))
     if page is not None and page.environment.device_type:
@@ -168,28 +165,22 @@ def note_lines(
     return [*lines, *unknown]
 
 
-def help_lines(situation: ScreenState, own: Sequence[KeyRow], meaning: Sequence[Line], pen: Pen) -> list[Line]:
+def help_lines(keys: Iterable[KeyRow], meaning: Sequence[Line], pen: Pen) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
-    rows = list(own) if situation.has_page else []
-    rows.append(KeyRow("1-5, Tab", title="Show a tab, the next"))
-    for action in ACTIONS:
-        if not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
-            rows.append(KeyRow(action.verb, title=action.title))
-    lines = key_lines(rows, pen, 19)
+    lines = key_lines(keys, pen, 19)
     if meaning:
         lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")]), *meaning]
     return lines
 
 
-def header_lines(heading: Heading, situation: ScreenState, pen: Pen, keys: Keymap = AS_BUILT) -> list[AnyLine]:
-    """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
-    notes_key = keys.shown(by_name("notes").shown)
+def header_lines(heading: Heading, tab: str, notes: int, pen: Pen) -> list[AnyLine]:
+    """The two lines on top: where we are; then the tabs and, at the right, what to be aware of: so many notes."""
     badge = f" {heading.badge} " if heading.badge else ""
-    tabs = line_width(tuple(span for _, spans in _tab_spans(situation.tab, pen.width) for span in spans))
+    tabs = line_width(tuple(span for _, spans in _tab_spans(tab, pen.width) for span in spans))
     if badge and tabs + len(badge) + 1 > pen.width:  # no room beside the tabs
         place = _place(heading, pen.narrower(len(badge)))
-        return [(*place, (badge, "badge")), _tabs("", situation, notes_key, pen.width)]
-    return [_place(heading, pen), _tabs(heading.badge, situation, notes_key, pen.width)]
+        return [(*place, (badge, "badge")), _tabs("", tab, notes, pen.width)]
+    return [_place(heading, pen), _tabs(heading.badge, tab, notes, pen.width)]
 
 
 def _place(heading: Heading, pen: Pen) -> AnyLine:
@@ -204,14 +195,14 @@ def _place(heading: Heading, pen: Pen) -> AnyLine:
     return pad(left, pen.width, "bar")
 
 
-def _tabs(warning: str, situation: ScreenState, notes_key: str, width: int) -> AnyLine:
-    left = [span for _, spans in _tab_spans(situation.tab, width) for span in spans]
+def _tabs(warning: str, tab: str, notes: int, width: int) -> AnyLine:
+    left = [span for _, spans in _tab_spans(tab, width) for span in spans]
     badge: list[AnySpan] = [(f" {warning} ", "badge"), (" ", "tab")] if warning else []
     long: list[AnySpan] = []
     short: list[AnySpan] = []
-    if count := situation.note_count:
-        key: AnySpan = (f" {notes_key}", "key")
-        long, short = [key, (f" {counted(count, 'note')} ", "warn")], [key, (f" {count} ", "warn")]
+    if notes:
+        key: AnySpan = (f" {BY_NAME['notes'].key}", "key")
+        long, short = [key, (f" {counted(notes, 'note')} ", "warn")], [key, (f" {notes} ", "warn")]
     for right in ([*badge, *long], [*badge, *short], badge or short):
         gap = width - line_width(left) - line_width(right)
         if gap >= 0:
@@ -226,7 +217,6 @@ def tab_at(x: int, tab: str, width: int) -> str | None:
 
 
 def _tab_spans(shown: str, width: int) -> list[tuple[str | None, list[AnySpan]]]:
-    """Spans of each tab, and of the blanks between them."""
     parts: list[tuple[str | None, list[AnySpan]]] = [(None, [(" ", "tab")])]
     for number, tab in enumerate(TABS, 1):
         title = tab.title if width >= 100 else tab.short_title

@@ -97,7 +97,6 @@ def open_session(
     run: Run,
     on_progress: ProgressCallback,
     is_cancelled: Callable[[], bool],
-    scheduler: str | None = None,
     cache: bool = False,
     cache_bytes: int | None = None,
     jobs: int | None = None,
@@ -105,20 +104,17 @@ def open_session(
     """A session of a run: to be called on a thread, as it imports the parsers.
 
     Args:
-        scheduler: a Dask scheduler whose workers read the hosts.
         cache, cache_bytes: whether what is read is kept for the next time, and how much at most.
         jobs: how many cores reading may keep busy; None for all.
     """
     from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
 
-    return open_run(
-        run, on_progress, is_cancelled, scheduler=scheduler, cache=cache, cache_bytes=cache_bytes, jobs=jobs
-    )
+    return open_run(run, on_progress, is_cancelled, cache=cache, cache_bytes=cache_bytes, jobs=jobs)
 
 
 def opener(how: AppOptions) -> Callable[[Run, ProgressCallback, Callable[[], bool]], Session]:
     """What opens a run as the user wants it read."""
-    return partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes, jobs=how.jobs)
+    return partial(open_session, cache=how.cache, cache_bytes=how.cache_bytes, jobs=how.jobs)
 
 
 def find_hlo(path: str) -> Logdir:
@@ -140,7 +136,6 @@ class Request:
     """What to load.
 
     Attributes:
-        path: where to look for runs.
         run_name: which run, by name or the beginning of one; None for the newest.
         host: which host of it; None for all merged.
         core: which core or chip alone, ``host:2``; None for all.
@@ -199,7 +194,6 @@ class Loader:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a load is running that nobody cancelled."""
         return self._job is not None and not self._job.is_settled and not self._job.cancelled.is_set()
 
     def is_current(self, news: LoadNews) -> bool:
@@ -292,7 +286,6 @@ class _OpenRun:
         self.serve(job)
 
     def serve(self, job: Job) -> None:
-        """Is used by a load from now on."""
         self.job = job
         self._start = self._clock()
         self._last = self._start - PROGRESS_SECONDS
@@ -313,5 +306,4 @@ class _OpenRun:
         self._tell(self.job, LoadProgress(self.job.generation, progress, left))
 
     def is_cancelled(self) -> bool:
-        """Whether the load that uses the session now is cancelled."""
         return self.job.cancelled.is_set()

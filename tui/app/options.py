@@ -17,16 +17,13 @@ class AppOptions:
         run: name of the run to open, or the beginning of one; `None` for the newest.
         host: the one host to show; `None` for all of them.
         core: the one core or chip to show, ``host:2``; `None` for all of them.
-        demo: the profile is the bundled demo.
         tab: index of the tab that is shown first.
         only_hlo: the path leads to compiled modules without a profile.
         device: type of the TPU that these are for, where the user said so.
         latest: the newest run is to be opened whenever one comes.
-        scheduler: address of a Dask scheduler whose workers read the hosts.
         jobs: how many cores reading may keep busy, None for all.
         cache, cache_bytes: whether what is read of hosts is kept for the next time, and how much at most, None for as
             much as is usual.
-        custom: what the user has changed.
     """
 
     ascii: bool | None = None
@@ -40,7 +37,6 @@ class AppOptions:
     only_hlo: bool = False
     device: str | None = None
     latest: bool = False
-    scheduler: str | None = None
     jobs: int | None = None
     cache: bool = True
     cache_bytes: int | None = None

@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.session.pages import maker
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.listings import host_choices
 from tpuprof.tui.app.loader import opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import load_above
-from tpuprof.tui.widgets.choosing import ChoicePopup
+from tpuprof.tui.widgets.lists.popup import ChoicePopup, ListPopup
 from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.session.diff.model import Diff
     from tpuprof.parsers.session.known_runs import KnownRuns
-    from tpuprof.parsers.session.makers.trend import Judged, KnownPoints, TrendPoint
     from tpuprof.parsers.session.run_facts import RunFacts
+    from tpuprof.parsers.session.trend import Judged, KnownPoints, TrendPoint
 
 TELL_SECONDS = 0.1  # the least time between two calls of `tell`
 Facts = TypeVar("Facts")
@@ -36,12 +36,11 @@ Known = TypeVar("Known", "KnownRuns", "KnownPoints")
 ReadFacts = Callable[["Run", Callable[[], bool]], Facts]
 
 
-class Kept(Generic[Known]):
-    """What is known of the runs of a list, for one worker thread, which reads it from the cache when it needs it first.
+_TREND = "tpuprof.parsers.session.trend"
 
-    Args:
-        options: whether anything is kept, and how much.
-    """
+
+class Kept(Generic[Known]):
+    """What is known of the runs of a list, for one worker thread, which reads the cache when it needs it first."""
 
     def __init__(self, options: AppOptions) -> None:
         self._options = options
@@ -50,12 +49,10 @@ class Kept(Generic[Known]):
         """The path of the list's log folder; to be set before anything is read."""
 
     def keep(self) -> None:
-        """Puts what is new into the cache."""
         if self._known is not None:
             self._known.keep()
 
     def _find(self, find: Callable[[str, bool, int | None], Known]) -> Known:
-        """What is known; `find` finds it when this is called first."""
         if self._known is None:
             self._known = find(self.place, self._options.cache, self._options.cache_bytes)
         return self._known
@@ -76,15 +73,14 @@ class KeptPoints(Kept["KnownPoints"]):
 
     def read(self, run: Run, is_cancelled: Callable[[], bool]) -> TrendPoint | str:
         """The figures of a run, or why it can't be read; the modules for it are imported when this is called."""
-        known, open_run = self._find(maker("trend:known_points")), opener(self._options)
+        known, open_run = self._find(import_module(_TREND).known_points), opener(self._options)
         try:
             return known.point(run, lambda run: open_run(run, lambda _: None, is_cancelled))
         except ProfileError as error:
             return error.sentence
 
     def judge(self, points: Sequence[TrendPoint | str | None]) -> Sequence[Judged]:
-        """Each run of a series against the level before it."""
-        found: Sequence[Judged] = maker("trend:judged")([None if isinstance(of, str) else of for of in points])
+        found: Sequence[Judged] = import_module(_TREND).judged([None if isinstance(of, str) else of for of in points])
         return found
 
 
@@ -100,13 +96,7 @@ _ABOUT_HOSTS = meanings(
 
 
 class Series:
-    """The runs of a list as a series: what is known of each, and where it changed.
-
-    Args:
-        context: where the work is done.
-        kept: reads and judges the runs.
-        tell: called on the worker's thread when more is known.
-    """
+    """The runs of a list as a series: what is known of each, and where it changed."""
 
     def __init__(self, context: AppContext, kept: KeptPoints, tell: Callable[[], object]) -> None:
         self._context, self._kept, self._tell = context, kept, tell
@@ -134,7 +124,6 @@ class Series:
         return self._judged.get(_identity(run))
 
     def cancel(self) -> None:
-        """Ends the reading."""
         self._reader.cancel()
 
 
@@ -188,7 +177,6 @@ class FactsReader(Generic[Facts]):
             self._job.cancelled.set()
 
     def work(self, job: FactsJob) -> None:
-        """Reads the runs of a job, in their order."""
         try:
             self._read_all(job)
         finally:
@@ -245,28 +233,24 @@ class ListPopups:
         if logdir is None:
             return
         self._kept.place = self._points.place = logdir.query
-        look, title, shown = self._context.look, f"Runs in {printable(logdir.query)}", self._current_run
+        shown, title = self._current_run, f"Runs in {printable(logdir.query)}"
         callbacks = self._facts.facts, shown.open_run, self._compare, self._now
-        self._list = load_above("runs")(
-            look, title, logdir.runs, *callbacks, shown.run, self._closed, marked, self._series
-        )
+        listed = load_above("runs")(logdir.runs, *callbacks, shown.run, marked, self._series)
+        self._list = ListPopup(self._context.look, title, listed, closed=self._closed)
         self._context.open(self._list)
         self._read_facts(logdir.runs)
 
     def _closed(self) -> None:
-        """Ends all reading for the list."""
         self._facts.cancel()
         self._series.cancel()
 
     def open_to_compare(self) -> None:
-        """Lists the runs, to compare one with the run that is shown."""
         self.open_runs(self._current_run.run)
 
     def refresh(self) -> None:
-        """Brings the list up to date where it is open."""
         logdir = self._current_run.logdir
         if logdir is not None and self._is_open:
-            self._list.set_runs(logdir.runs)
+            self._list.listed.set_runs(logdir.runs)
             self._context.redraw()
             self._read_facts(logdir.runs)
 
@@ -278,7 +262,6 @@ class ListPopups:
         self._context.work("facts", partial(self._facts.work, self._facts.begin(runs)))
 
     def take(self, news: None) -> None:
-        """Draws what is known of the runs by now."""
         if self._is_open:
             self._context.redraw()
 
@@ -298,16 +281,14 @@ class ListPopups:
         self._context.open(ChoicePopup(self._context.look, title, columns, choices, chosen, _ABOUT_HOSTS, start))
 
     def show_hosts(self, page: HostsPage) -> None:
-        """Shows the hosts compared."""
         run = self._current_run.run
         if run is not None:
             self._context.flash = ""
             title, chosen = f"Hosts and cores of {printable(run.name)}", partial(self._current_run.open_host, run)
             shown = self._current_run.core or self._current_run.host
-            self._context.open(load_above("hosts")(self._context.look, title, page, chosen, shown))
+            self._context.open(ListPopup(self._context.look, title, load_above("hosts")(page, chosen, shown)))
 
     def end(self) -> None:
-        """Lets the threads end that read what is known of runs."""
         self._closed()
 
 
@@ -340,7 +321,6 @@ class Comparisons:
         self._context.redraw()
 
     def stop(self) -> None:
-        """Gives the comparison up."""
         self.end()
         if self.words:
             self.words = ""
@@ -348,7 +328,6 @@ class Comparisons:
             self._context.redraw()
 
     def end(self) -> None:
-        """Lets the thread end, without a word."""
         self._job.set()
 
     def _work(self, before: Run, after: Run, job: threading.Event) -> None:
@@ -365,7 +344,6 @@ class Comparisons:
         self._context.post_news(self, ComparisonDone(job, diff))
 
     def take(self, news: ComparisonDone) -> None:
-        """Shows what changed, or why that can't be said."""
         if news.job.is_set():  # given up since
             return
         self.words = ""

@@ -34,10 +34,6 @@ class RunsChanged:
 class RunWatcher:
     """Looks for runs that come and says so, or opens them where the newest is to be followed.
 
-    Args:
-        captures, lists: what another run must not end, and what shows the runs that come.
-        now: seconds since 1970, for the age of runs.
-
     Attributes:
         new_run: one that has come since, or the shown one with other files than those that were read.
         logdir: what is watched; empty as long as nothing is.
@@ -82,7 +78,6 @@ class RunWatcher:
             self._announce(self.new_run)
 
     def end(self) -> None:
-        """Lets the thread end."""
         self._ended.set()
 
     def _follow(self, logdir: Logdir, ended: threading.Event) -> None:
@@ -114,16 +109,16 @@ class RunWatcher:
 
     def _announce(self, run: Run) -> None:
         """Opens a run that has come, where the newest is to be followed, or else says which key does."""
-        before, key = self._current_run.run, self._context.look.keys.shown("r")
+        before = self._current_run.run
         self.new_run = run
         if self._current_run.is_loading or self._captures.is_under_way:
             return  # `begin` comes back to it
         if self._opens_newest:
             self.open()
         elif before is not None and before.path == run.path:
-            self._context.flash = changed_run_sentence(run, len(before.hosts), key)
+            self._context.flash = changed_run_sentence(run, len(before.hosts))
         else:
-            self._context.flash = new_run_sentence(run, self._now(), key)
+            self._context.flash = new_run_sentence(run, self._now())
 
     def open(self) -> None:
         """Loads the run that was announced, else looks for runs again and loads the wanted one."""

@@ -89,15 +89,15 @@ def session_of(run: Run, args: argparse.Namespace, config: Config, on_progress: 
     """What reads a run, with the workers that were asked for, and with what the user has set of the cache."""
     from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
 
-    how = {"scheduler": args.scheduler, "cache": args.cache and config.cache, "cache_bytes": config.cache_bytes}
-    return open_run(run, on_progress, lambda: False, jobs=args.jobs, **how)
+    cache = args.cache and config.cache
+    return open_run(run, on_progress, lambda: False, cache=cache, cache_bytes=config.cache_bytes, jobs=args.jobs)
 
 
 def core_of(logdir: Logdir, args: argparse.Namespace) -> str | None:
     """The one name of the core that is asked for, ``host:2``, by whichever of its names that is; None for all cores."""
     if args.core is None:
         return None
-    found: Run = import_module("tpuprof.parsers.session.files").narrowed(
+    found: Run = import_module("tpuprof.parsers.session.one_core").narrowed(
         logdir.find_run(args.run), args.core, args.host
     )
     return found.core

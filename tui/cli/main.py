@@ -32,7 +32,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     _open_closed_streams()
     try:
-        return _run(arguments)
+        with _debugging(arguments):
+            return _run(arguments)
     except SystemExit as stop:  # argparse after --help and --version
         return stop.code if isinstance(stop.code, int) else EXIT_OK
     except BrokenPipeError:
@@ -56,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
 def failed() -> int:
     """Says which error in this program just ended it, without secrets, and how to report it; the exit code."""
     ending = import_module("tpuprof.tui.terminal.ending")
-    ending.say(f"{_traceback(sys.argv)}{ending.PLEASE_REPORT}\n")
+    ending.write_stderr(f"{_traceback(sys.argv)}{ending.PLEASE_REPORT}\n")
     return 1
 
 
@@ -74,6 +75,14 @@ def _open_closed_streams() -> None:
             raw: Any = io.FileIO(descriptor, "r" if name == "stdin" else "w", closefd=False)  # keeps nothing for later
             stream = io.BufferedReader(raw) if name == "stdin" else raw
             setattr(sys, name, io.TextIOWrapper(stream, "utf-8", write_through=True))
+
+
+def _debugging(arguments: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+    """With `--debug`, what prints the tracebacks of optional parts that fail."""
+    if "--debug" not in arguments:
+        return contextlib.nullcontext()
+    handler: contextlib.AbstractContextManager[None] = import_module("tpuprof.tui.cli.debug").FailedParts(arguments)
+    return handler
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -118,6 +127,4 @@ def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) ->
 
 def _traceback(arguments: Sequence[str]) -> str:
     """Where the error that is being handled came from, without secrets of the arguments."""
-    import traceback  # noqa: PLC0415
-
-    return masked(traceback.format_exc(), arguments)
+    return masked(import_module("traceback").format_exc(), arguments)

@@ -55,7 +55,6 @@ def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce
 
 
 def _whole(report: str | Iterable[str] | Produce) -> str:
-    """A report as one text."""
     if callable(report):
         pieces: list[bytes] = []
         report(pieces.append)

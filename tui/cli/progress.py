@@ -29,12 +29,10 @@ class RedrawnLine:
         self._is_shown = False
 
     def draw(self, text: str) -> None:
-        """Shows a text in the place of what stood there."""
         self._write(text[: self._width - 1])
         self._is_shown = True
 
     def clear(self) -> None:
-        """Takes the line away."""
         if self._is_shown:
             self._write("")
             self._is_shown = False
@@ -70,7 +68,6 @@ class ProgressLine(RedrawnLine):
             self._lock.release()
 
     def clear(self) -> None:
-        """Takes the line away."""
         with self._lock:
             super().clear()
 

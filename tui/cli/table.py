@@ -24,7 +24,6 @@ class Command:
     does: str
 
     def parser(self) -> argparse.ArgumentParser:
-        """The parser of its arguments."""
         parser: argparse.ArgumentParser = _named(f"arguments.{self.arguments}")()
         return parser
 

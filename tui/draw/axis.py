@@ -80,7 +80,6 @@ def _ticks_apart(start_ps: int, end_ps: int, base_ps: int, apart: int, power: in
 
 
 def _unit(ps: int) -> tuple[int, str]:
-    """The largest unit that goes into a time."""
     return next(((power, name) for power, name in _UNITS if ps >= 10**power), _UNITS[-1])
 
 

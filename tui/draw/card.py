@@ -21,13 +21,11 @@ class Card:
     lines: list[Line] = field(default_factory=list)
 
     def head(self, name: str, words: Sequence[str] = (), op_class: OpClass | None = None) -> None:
-        """A name, and below it what that is."""
         self.lines += self.pen.wrap(name, "strong")
         if words:
             self.kind(words, op_class)
 
     def kind(self, words: Sequence[str], op_class: OpClass | None = None) -> None:
-        """What it is, with the letter of its class where it has one."""
         letter: list[Span] = [(f"{CLASS_LETTER[op_class]} ", CLASS_STYLE[op_class])] if op_class is not None else []
         self.lines += self.pen.wrap(f" {self.pen.glyphs.dot} ".join(words), "dim", letter, indent=0)
 
@@ -35,18 +33,15 @@ class Card:
         """The heading of a part, below a blank line where it is not the first."""
         self.lines += [*([self.pen.fit([])] if self.lines else []), self.pen.fit([(title, "title")])]
 
-    def say(self, *paragraphs: str) -> None:
-        """Paragraphs of plain text."""
-        for text in paragraphs:
+    def paragraphs(self, *texts: str) -> None:
+        for text in texts:
             self.lines += self.pen.wrap(text, "text")
 
     def more(self, number: int) -> None:
-        """How many are left out, if any."""
         if number > 0:
             self.lines.append(self.pen.fit([(f"and {number:,} more", "dim")]))
 
     def entry(self, label: str, text: str, key: StyleKey = "text") -> None:
-        """A label and a text, which may take several lines."""
         self.lines += self.pen.entry(label, text, key, self.label)
 
     def known(self, label: str, text: str | None, key: StyleKey = "text") -> None:

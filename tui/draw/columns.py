@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.steps.model import StepTime
+from tpuprof.parsers.steps.model import StepSource, StepTime
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.layout import Canvas
 from tpuprof.tui.draw.pen import Pen
@@ -38,6 +38,14 @@ class ComposedGraph:
 WIDE_CARD = 31  # cells from which on the card of the step time has its range too
 
 
+_TAKEN_FROM: Mapping[StepSource, str] = {
+    "steps": "median",
+    "annotations": "by step_num",
+    "cycle": "of a cycle",
+    "modules": "inferred",
+}
+
+
 def step_time_card(time: StepTime | None, pen: Pen) -> list[list[Span]]:
     """Three rows: what the figure is, the median and how many steps there are, and the average with its deviation.
 
@@ -51,7 +59,7 @@ def step_time_card(time: StepTime | None, pen: Pen) -> list[list[Span]]:
         (f" {pen.glyphs.sigma} ", "dim"),
         (duration(time.standard_deviation_ps, ascii_only), "text"),
     ]
-    title: list[Span] = [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")]
+    title: list[Span] = [(" STEP TIME ", "dim"), (_TAKEN_FROM[time.source], "warn" if inferred else "dim")]
     number: Span = (f"  n={time.count}", "dim")
     if pen.width < WIDE_CARD:
         average = duration(time.average_ps, ascii_only)

@@ -133,7 +133,6 @@ class Canvas:
             self.cells[line][cells], self.keys[line][cells] = text, [key] * len(text)
 
     def lines(self) -> list[Line]:
-        """What is written, neighbours of one style joined."""
         return [joined(zip(cells, keys, strict=True)) for cells, keys in zip(self.cells, self.keys, strict=True)]
 
 

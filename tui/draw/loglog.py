@@ -18,10 +18,10 @@ from tpuprof.tui.draw.loglog_scene import (
     Roof,
     Scene,
     Slope,
+    heaviest_points,
     outside,
     place_of,
     scene_of,
-    winners,
 )
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
@@ -68,7 +68,7 @@ def roofline_plot(
         return _sentence("Nothing to plot: no op has FLOPs and bytes, and no roof is known.", pen, height)
     canvas = _Canvas(pen.width, height)
     lines = _draw_roofs(canvas, scene, pen.glyphs)
-    shown = winners(scene)
+    shown = heaviest_points(scene)
     own = place_of(scene, cursor)
     canvas.busy |= shown.keys()
     if own is not None:
@@ -89,7 +89,6 @@ def roofline_plot(
 
 
 def _sentence(text: str, pen: Pen, height: int) -> list[Line]:
-    """A sentence in the middle of an otherwise blank frame."""
     pieces = textwrap.wrap(text, pen.width) if pen.width >= 8 else []
     if len(pieces) > height:
         pieces = [cut_words(text, pen.width, pen.glyphs)][:height]

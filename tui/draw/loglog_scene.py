@@ -84,7 +84,7 @@ class Axes:
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
+class LogPoints:
     """The points that can be drawn, by column: logarithms, weights and places in the caller's sequence."""
 
     x: npt.NDArray[np.float64]
@@ -105,7 +105,7 @@ class Slope:
 class Scene:
     """All that is drawn."""
 
-    cloud: Cloud
+    cloud: LogPoints
     slopes: tuple[Slope, ...]
     peak: float | None
     axes: Axes
@@ -132,24 +132,24 @@ def scene_of(points: Sequence[Point], roofs: Sequence[Roof], peak: float | None,
     return Scene(cloud, slopes, top, axes)
 
 
-def _cloud(points: Sequence[Point]) -> Cloud:
+def _cloud(points: Sequence[Point]) -> LogPoints:
     size = len(points)
     x = np.fromiter((point.intensity for point in points), np.float64, size)
     y = np.fromiter((point.flops_per_second for point in points), np.float64, size)
     weight = np.fromiter((point.weight for point in points), np.float64, size)
     at = np.flatnonzero(np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)).astype(np.int64)
     weight = np.where(np.isfinite(weight), np.clip(weight, 0.0, 1.0), 0.0)
-    return Cloud(np.log10(x[at]), np.log10(y[at]), weight[at], at)
+    return LogPoints(np.log10(x[at]), np.log10(y[at]), weight[at], at)
 
 
-def _x_range(cloud: Cloud, slopes: Sequence[Slope], peak: float | None) -> tuple[int, int]:
+def _x_range(cloud: LogPoints, slopes: Sequence[Slope], peak: float | None) -> tuple[int, int]:
     """Decades of FLOP/byte; around a ridge as much of the slope and of the flat part as one needs to see them."""
     ridges = [peak - slope.log for slope in slopes] if peak is not None else []
     around = [*(ridge - 1 for ridge in ridges), *(ridge + 0.5 for ridge in ridges)]
     return _decades(cloud.x, cloud.weight, ridges, around)
 
 
-def _y_range(cloud: Cloud, slopes: Sequence[Slope], peak: float | None, middle: float) -> tuple[int, int]:
+def _y_range(cloud: LogPoints, slopes: Sequence[Slope], peak: float | None, middle: float) -> tuple[int, int]:
     """Decades of FLOP/s; without a peak the slopes pass through the `middle` of the other axis."""
     if peak is not None:
         return _decades(cloud.y, cloud.weight, [peak], [peak - 2])
@@ -184,7 +184,7 @@ def _decades(
     return best, best + DECADES
 
 
-def winners(scene: Scene) -> dict[Cell, int]:
+def heaviest_points(scene: Scene) -> dict[Cell, int]:
     """The cells with points, and the heaviest point of each (the first one among equals)."""
     rows, columns = _cells(scene)
     order = np.argsort(-scene.cloud.weight, kind="stable")

@@ -41,11 +41,9 @@ class Pen:
     glyphs: Glyphs
 
     def at(self, width: int) -> Pen:
-        """The same characters, in `width` cells."""
         return Pen(width, self.glyphs)
 
     def narrower(self, by: int) -> Pen:
-        """The same characters, in `by` cells less."""
         return Pen(self.width - by, self.glyphs)
 
     def text(self, text: str) -> str:
@@ -153,7 +151,6 @@ class Pen:
         return [line for label, value in rows for line in self.entry(label, value, label_width=column)]
 
     def entry(self, label: str, text: str, key: StyleKey = "text", label_width: int = _LABEL) -> list[Line]:
-        """A paragraph with its label before it."""
         return self.wrap(text, key, [label_span(label, label_width)])
 
     def excerpt(self, excerpt: SourceExcerpt) -> list[Line]:

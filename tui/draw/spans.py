@@ -13,7 +13,6 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.regex import pattern
 
 ClassStyle = Literal[
     "class.compute", "class.vector", "class.copy", "class.collective", "class.host", "class.idle", "class.unknown"
@@ -69,9 +68,6 @@ Line = tuple[Span, ...]
 FILLS: tuple[Fill, ...] = get_args(Fill)
 
 
-_KEY = pattern(r"`([!-_a-~]|ctrl\+[a-z]|space|Esc)`")
-
-
 @dataclass(frozen=True, slots=True)
 class Glyphs:
     """One set of characters, each one cell wide.
@@ -80,14 +76,12 @@ class Glyphs:
         name: `block` (eighth blocks and box lines) or `ascii`.
         bar: nine fills of a cell from empty to full, growing from the left.
         column: nine fills of a cell from empty to full, growing from the bottom.
-        full: a filled cell.
         light: a cell of a track that is not filled.
         horizontal, vertical: rules.
         ellipsis, arrow, up, down, mark: what their names say; `mark` stands before the selected row.
         open, closed: stand before a node of a tree whose children are shown, or not.
         sigma, times, dash, dot: signs between figures.
         letters: fill areas with their class's letter, for output without colours.
-        moved: the user's keys by the built-in ones, where they differ; for `keyed`.
     """
 
     name: Literal["block", "ascii"]
@@ -109,11 +103,6 @@ class Glyphs:
     dash: str
     dot: str
     letters: bool
-    moved: tuple[tuple[str, str], ...] = ()
-
-    def keyed(self, text: str) -> str:
-        """A sentence with the user's keys in the place of built-in ones, which stand in it between backticks."""
-        return _KEY.sub(lambda match: dict(self.moved).get(match[1], match[1]), text) if "`" in text else text
 
     @property
     def is_ascii(self) -> bool:

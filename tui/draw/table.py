@@ -50,15 +50,12 @@ class Listing:
         return replace(self, **every)
 
     def sorted_by_next(self, orders: Sequence[str]) -> Self:
-        """In the next of some orders."""
         return self.anew(sort=orders[(orders.index(self.sort) + 1) % len(orders)], is_reversed=False)
 
     def turned_round(self) -> Self:
-        """In the other direction."""
         return self.anew(is_reversed=not self.is_reversed)
 
     def in_words(self, order: str) -> str:
-        """What an order is called, with the direction where that is not the usual one."""
         return f"{order}, reversed" if self.is_reversed else order
 
     def shown_first(self, room: int, count: int) -> int:
@@ -77,7 +74,6 @@ class Column:
 
     Attributes:
         key: what the table is sorted by when this column is chosen; empty for a column that cannot be sorted by.
-        title: its heading.
         width: cells, without the blank that stands before it.
         cells: draws the rows that show.
         right: texts end at the right.

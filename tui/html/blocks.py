@@ -14,15 +14,10 @@ _CELL = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _HEADING = re.compile(r"(#{1,4}) (.*)")
 _NUMBERED = re.compile(r"\d+\. (.*)")
 _STRONG = re.compile(r"\*\*(.+)\*\*")
-_RULER = re.compile(r"\| (?:-{3}:?(?: \| )?)+ ?\|")
 
 
 def as_html(markdown: str, mask: Masking, level: int = 1) -> str:
-    """A report's Markdown as HTML; nothing in it is taken as a tag.
-
-    Args:
-        level: of its first heading.
-    """
+    """A report's Markdown as HTML; nothing in it is taken as a tag."""
     return "\n".join(_blocks(markdown.splitlines(), mask, level))
 
 
@@ -81,7 +76,6 @@ def _cells(line: str) -> list[str]:
 
 
 def _text(markdown: str, mask: Masking) -> str:
-    """Text of Markdown as HTML shows it."""
     strong = _STRONG.fullmatch(markdown)
     shown = escape(mask(_ESCAPED.sub(r"\1", strong[1] if strong else markdown)))
     return f"<strong>{shown}</strong>" if strong else shown

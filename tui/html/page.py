@@ -23,8 +23,6 @@ class Section:
 
     Attributes:
         name: that a link leads to; letters, digits and dashes.
-        title: of that link.
-        html: what is in it.
     """
 
     name: str
@@ -33,11 +31,7 @@ class Section:
 
 
 def report_html(markdown: str, pictures: Iterable[Picture], mask: Masking, level: int = 1) -> str:
-    """A report: its head, its pictures, and the rest of its Markdown.
-
-    Args:
-        level: of its heading.
-    """
+    """A report: its head, its pictures, and the rest of its Markdown."""
     head, rule, rest = markdown.partition("\n## ")
     drawn = [picture_html(picture, mask) for picture in pictures]
     return "\n".join([as_html(head, mask, level), *drawn, as_html(rule.strip("\n") + rest, mask, level)])

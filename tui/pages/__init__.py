@@ -17,9 +17,10 @@ from tpuprof.parsers.base.text import nearest, printable
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.session.pages import PageKey, Pages
+    from tpuprof.parsers.pages.shared.key import PageKey
+    from tpuprof.parsers.session.pages import Pages
     from tpuprof.tui.report.page import CommandReport, Report
-    from tpuprof.tui.widgets.rows import RowsView
+    from tpuprof.tui.widgets.lists.table import RowsView
     from tpuprof.tui.widgets.tab import Tab as View
 
 
@@ -68,7 +69,6 @@ class Page:
             raise ProfileError("usage", sentence, f"--by {(nearest(by, known) or known)[0]}", EXIT_USAGE)
 
     def load_report(self) -> Report[Any]:
-        """How the page is read and printed."""
         report: Report[Any] = _named(self.report if ":" in self.report else f"{self.report}:REPORT")
         return report
 
@@ -79,7 +79,6 @@ _OF_TIMELINE = {**_IN_TIME, "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
 _BY = {"by": "--by"}
-_OF_ALL_DEVICES = "A device memory profile covers one process and all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page(
@@ -100,7 +99,7 @@ PAGES: tuple[Page, ...] = (
     ),
     Page(
         "model",
-        "overview.ledger.use.report",
+        "overview.ledger.model_use.report",
         {"model_flops": "--model-flops", "tokens": "--tokens", **_BY},
         other_groups=("block", "layer", "memory"),
     ),
@@ -145,7 +144,7 @@ PAGES: tuple[Page, ...] = (
         "commands.live_arrays.report",
         _BY,
         is_of_arrays=True,
-        without_host=_OF_ALL_DEVICES,
+        without_host="A device memory profile covers one process and all its devices.",
         other_groups=("source", "function", "stack", "device", "kind"),
     ),
 )
@@ -183,12 +182,10 @@ class CommandPage:
     app: str
 
     def load_report(self) -> CommandReport[Any]:
-        """How the page is printed."""
         report: CommandReport[Any] = import_module(f"{__name__}.{self.report}").REPORT
         return report
 
     def load_app(self) -> Callable[..., Any]:
-        """The class of its app; loads Textual."""
         app: Callable[..., Any] = import_module(f"{__name__}.{self.app}").APP
         return app
 
@@ -196,7 +193,7 @@ class CommandPage:
 COMMAND_PAGES: tuple[CommandPage, ...] = (
     CommandPage("diff", "commands.diff.report", "commands.diff.screen"),
     CommandPage("verify", "commands.diff.promises", "commands.diff.screen"),
-    CommandPage("oom", "commands.oom.report", "commands.oom.app"),
+    CommandPage("oom", "commands.oom.report", "commands.oom.screen"),
     CommandPage("live", "commands.live.report", "commands.live.app"),
     CommandPage("live-arrays", "commands.live_arrays.diff_report", "commands.live_arrays.screen"),
 )
@@ -217,9 +214,8 @@ class TabView:
 
     Attributes:
         name: of the page.
-        title: among the tab's views.
-        view: the module under `tui.pages` and the class in it (`tui.widgets.rows.RowsView`), made of the page.
-        page: the name of its key in `parsers.session.pages`; it is read when it is shown first.
+        view: the module under `tui.pages` and the class in it (`tui.widgets.lists.table.PageView`), made of the page.
+        page: the module under `parsers.pages` and its key there; it is read when it is shown first.
         is_there: likewise of what says whether a run has any of it, without reading more than the tab itself does.
     """
 
@@ -230,7 +226,6 @@ class TabView:
     is_there: str
 
     def load_view(self) -> Callable[[Any], RowsView]:
-        """The class of the view."""
         view: Callable[[Any], RowsView] = _named(self.view)
         return view
 
@@ -241,10 +236,10 @@ class TabEntry:
 
     Attributes:
         name: what findings and other tabs call it.
-        title: in the bar of tabs.
         short_title: the same in a word, where there is little room.
         view: the module under `tui.pages` and the class of the widget in it.
-        load: the module under `tui.pages` whose `load` reads what the tab shows, or the key of the one page that it is.
+        load: the module under `tui.pages` whose `load` reads what the tab shows, or the key of the one page that it is
+            (`TabView.page`).
         views: other pages that are views of this tab.
     """
 
@@ -256,20 +251,39 @@ class TabEntry:
     views: tuple[TabView, ...] = ()
 
     def load_view(self) -> type[View]:
-        """The class of its widget."""
         view: type[View] = _named(self.view)
         return view
 
 
 _OF_OPS = (
-    TabView("collectives", "Collectives", "collectives.view:CollectivesView", "COLLECTIVES", "HAS_COLLECTIVES"),
-    TabView("kernels", "Kernels", "ops.kernels_view:KernelsView", "TPU_KERNELS", "HAS_TPU_KERNELS"),
-    TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "SPARSE_CORE", "HAS_SPARSE_CORES"),
-    TabView("counters", "Units", "counters.view:UnitsView", "COUNTERS", "HAS_COUNTERS"),
+    TabView(
+        "collectives",
+        "Collectives",
+        "collectives.view:CollectivesView",
+        "collectives.page:COLLECTIVES",
+        "collectives.page:HAS_COLLECTIVES",
+    ),
+    TabView(
+        "kernels",
+        "Kernels",
+        "ops.kernels_view:KernelsView",
+        "ops.kernels.page:TPU_KERNELS",
+        "ops.kernels.page:HAS_TPU_KERNELS",
+    ),
+    TabView(
+        "sparse-core",
+        "SparseCore",
+        "sparse_core.view:SparseCoreView",
+        "sparse_core.page:SPARSE_CORE",
+        "sparse_core.page:HAS_SPARSE_CORES",
+    ),
+    TabView(
+        "counters", "Units", "counters.view:UnitsView", "counters.page:COUNTERS", "ops.kernels.call_units:HAS_COUNTERS"
+    ),
 )
 TABS: tuple[TabEntry, ...] = (
     TabEntry("overview", "Overview", "Overview", "overview.view:OverviewTab", "overview.load"),
-    TabEntry("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "INPUT"),
+    TabEntry("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "input.input:INPUT"),
     TabEntry("op-profile", "Op profile", "Ops", "ops.view:OpsTab", "ops.load", _OF_OPS),
     TabEntry("timeline", "Timeline", "Timeline", "timeline.view:TimelineTab", "timeline.load"),
     TabEntry("memory", "Memory", "Memory", "memory.view:MemoryTab", "memory.load"),
@@ -279,8 +293,8 @@ TABS: tuple[TabEntry, ...] = (
 TAB_NAMES: tuple[str, ...] = tuple(tab.name for tab in TABS)
 
 _ABOVE = {
-    "runs": "runs.popup:RunsPopup",
-    "hosts": "hosts.popup:HostsPopup",
+    "runs": "runs.popup:RunsList",
+    "hosts": "hosts.popup:HostsList",
     "graph": "graph.screen:GraphScreen",
     "oom": "commands.oom.screen:TriageScreen",
     "diff": "commands.diff.screen:DiffScreen",
@@ -300,7 +314,12 @@ _VIEWS = {
     **{view.name: tab.name for tab in TABS for view in tab.views},
 }
 _LOADS = {
-    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER", "model": "overview.ledger.use.screen"},
+    **{
+        "hosts": "hosts.hosts:HOSTS",
+        "graph": "graph.programs:GRAPHS",
+        "ledger": "overview.model:LEDGER",
+        "model": "overview.ledger.model_use.screen",
+    },
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},
     **_OF_HOSTS,
@@ -349,7 +368,7 @@ def load_above(name: str) -> type[Any]:
 def load_of(name: str) -> Load:
     """How a tab, or what opens above the tabs, is read: to be called on a thread, as it imports the parsers."""
     place = _LOADS[name]
-    if place.isupper():
+    if place.rpartition(":")[2].isupper():
         return partial(_load_page, name, _key(place))
     load: Load = _named(place if ":" in place else f"{place}:load")
     return load
@@ -361,12 +380,13 @@ def _load_page(name: str, key: PageKey[Any], session: Pages, run: Run, host: str
     publish(name, session.page(key, host))
 
 
-def _key(name: str) -> PageKey[Any]:
-    key: PageKey[Any] = getattr(import_module("tpuprof.parsers.session.pages"), name)
+def _key(place: str) -> PageKey[Any]:
+    """The key of a page, by the module under `parsers.pages` and its name there."""
+    key: PageKey[Any] = _named(place, "tpuprof.parsers.pages")
     return key
 
 
-def _named(place: str) -> Any:  # noqa: ANN401 - a class, a report
-    """What a module under `tui.pages` and a name in it lead to."""
+def _named(place: str, folder: str = __name__) -> Any:  # noqa: ANN401 - a class, a report
+    """What a module under `tui.pages`, or in another folder, and a name in it lead to."""
     module, _, name = place.partition(":")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{folder}.{module}"), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
@@ -19,10 +19,8 @@ from tpuprof.tui.draw.table import Column, first_rows
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import Field, Table, columns, filter_texts, markdown_rows, reasons, table_records
+from tpuprof.tui.report.page import Head, Listed, ReportRequest, TableOptions, TextLook
 from tpuprof.tui.report.text import heading, page_text
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.page import Choice, Head, Listed, ReportRequest, TextLook
 
 TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
@@ -55,7 +53,7 @@ class Chosen:
         why_none: why the table has no rows at all; empty where it has.
     """
 
-    choice: Choice
+    choice: TableOptions
     listed: Listed
     matching: Sequence[int]
     shown: Sequence[int]
@@ -66,12 +64,10 @@ class Chosen:
 
     @property
     def table(self) -> Table[Any]:
-        """What the rows are of."""
         return self.listed.table
 
     @property
     def fields(self) -> list[Field[Any]]:
-        """The columns."""
         return self.table.chosen(self.keys)
 
     @property
@@ -80,7 +76,7 @@ class Chosen:
         return f"{count(len(self.matching))} of {counted(self.whole, 'row')}"
 
 
-def choose(listed: Listed, choice: Choice, limit: int, keys: Sequence[str]) -> Chosen:
+def choose(listed: Listed, choice: TableOptions, limit: int, keys: Sequence[str]) -> Chosen:
     """Finds the rows.
 
     Args:
@@ -101,7 +97,6 @@ def choose(listed: Listed, choice: Choice, limit: int, keys: Sequence[str]) -> C
 
 
 def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
-    """The field with a key."""
     if key in table.by_key:
         return table.by_key[key]
     near = " or ".join(nearest_or_first(key, list(table.by_key)))
@@ -127,7 +122,6 @@ def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> 
 
 
 def _texts(table: Table[Any], source: object) -> list[str]:
-    """The texts of each row, a line each."""
     rows = range(table.length(source))
     of_text = [field.key for field in table.fields if field.unit.is_text]
     found = columns(table, source, rows, of_text).values() if of_text else ()
@@ -186,7 +180,7 @@ def op_columns(
 
 
 def report_of(
-    name: str, head: Head, listed: Listed, choice: Choice, request: ReportRequest, why_none: Callable[[], str]
+    name: str, head: Head, listed: Listed, choice: TableOptions, request: ReportRequest, why_none: Callable[[], str]
 ) -> str:
     """The table alone, with the rows and columns that are asked for.
 
@@ -202,7 +196,7 @@ def report_of(
     return _WRITERS[request.form](name, head, chosen, request.look)
 
 
-def report_of_rows(name: str, head: Head, listed: Listed, choice: Choice, form: str, look: TextLook) -> str:
+def report_of_rows(name: str, head: Head, listed: Listed, choice: TableOptions, form: str, look: TextLook) -> str:
     """A table with the rows that are chosen already (`Listed.rows`), in their order; `choice` says how."""
     table = listed.table
     rows = list(range(table.length(listed.source)) if listed.rows is None else listed.rows)
@@ -243,10 +237,6 @@ def _fitting(records: list[dict[str, object]]) -> list[dict[str, object]]:
         if room < 0:
             return records[: max(number, 1)]
     return records
-
-
-def _csv(_: str, __: Head, chosen: Chosen, ___: TextLook) -> str:
-    return table_csv(chosen.table, chosen.listed.source, chosen.shown, chosen.keys)
 
 
 def _text(_: str, head: Head, chosen: Chosen, look: TextLook) -> str:
@@ -295,7 +285,7 @@ def _title(field: Field[Any]) -> str:
 
 _WRITERS: Mapping[str, Callable[[str, Head, Chosen, TextLook], str]] = {
     "json": _json,
-    "csv": _csv,
+    "csv": lambda _, __, chosen, ___: table_csv(chosen.table, chosen.listed.source, chosen.shown, chosen.keys),
     "md": _markdown,
     "text": _text,
 }

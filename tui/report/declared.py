@@ -18,7 +18,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.page import CUT, Choice, Content, Format, Head, Report, ReportRequest, no_rows
+from tpuprof.tui.report.page import CUT, Content, Format, Head, Report, ReportRequest, TableOptions, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class Values:
     """What a part puts into JSON.
 
     Attributes:
-        values: by key.
         reasons: why something in them is null, by dotted key.
         warnings: what JSON must warn of besides the page's own.
     """
@@ -48,7 +47,6 @@ class Metrics(Generic[fields.Source]):
     source: fields.Source
 
     def json(self) -> Values:
-        """Their values."""
         return Values(fields.metric_values(self.metrics, self.source), fields.metric_reasons(self.metrics))
 
     def markdown(self) -> Sequence[str]:
@@ -77,15 +75,12 @@ class Section(Generic[fields.Source]):
 
     @property
     def shown(self) -> fields.Rows:
-        """The rows that it shows."""
         return fields.first(self.table.length(self.source), self.limit) if self.rows is None else self.rows
 
     def json(self) -> Values:
-        """Its rows, at the table's key."""
         return self.holding(fields.table_records(self.table, self.source, self.shown))
 
     def holding(self, rows: object) -> Values:
-        """The same with rows that are made already."""
         return Values({self.table.key: rows}, fields.reasons(self.table.fields, f"{self.table.key}[]", {}))
 
     def markdown(self) -> Sequence[str]:
@@ -101,7 +96,6 @@ class Section(Generic[fields.Source]):
         return first_rows(columns, range(self.table.length(self.source)), self.limit, pen, sort)
 
     def csv(self) -> str:
-        """A header line, then a line a row."""
         made: str = _table_csv(self.table, self.source, self.shown, self.keys)
         return made
 
@@ -131,7 +125,6 @@ class Declared:
     """What a page holds.
 
     Attributes:
-        head: what the report begins with.
         parts: what is in it, in the order of JSON and Markdown.
         csv: what CSV holds.
         text: draws the page below its title line, in so many cells.
@@ -193,7 +186,7 @@ def declared(
         "text": lambda content, asked: _text(declare(content, asked), asked),
     }
 
-    def choose(content: Content, asked: ReportRequest, choice: Choice) -> str:
+    def choose(content: Content, asked: ReportRequest, choice: TableOptions) -> str:
         page = declare(content, replace(asked, limit=None))  # its rows are counted before a limit
         table = _main_table(page)
         if table is None:
@@ -221,27 +214,27 @@ def _main_table(page: Declared) -> Section[Any] | None:
 
 def _why_none(page: Declared, key: str) -> str:
     """Why a table of a page is empty: what the page says in a sentence, or why its list, or most else, is unknown."""
-    known = {each: why for part in page.parts for each, why in part.json().reasons.items()}
-    known |= (page.unknown or {}) if page.reasons is None else page.reasons
+    known = {**values_of(page.parts).reasons, **((page.unknown or {}) if page.reasons is None else page.reasons)}
     unknown = {**(page.unknown or {}), **(page.reasons or {})}
     return page.statement or known.get(key) or next(iter(unknown.values()), "") or fields.NO_REASON
 
 
 def _json(name: str, page: Declared, request: ReportRequest) -> str:
-    parts = [part.json() for part in page.parts]
-    body = {key: value for part in parts for key, value in part.values.items()}
-    why = {key: reason for part in parts for key, reason in part.reasons.items()}
-    why.update((page.unknown or {}) if page.reasons is None else page.reasons)
-    warnings = [*page.head.warnings, *(warning for part in parts for warning in part.warnings)]
+    made = values_of(page.parts)
+    body, why = made.values, {**made.reasons, **((page.unknown or {}) if page.reasons is None else page.reasons)}
+    warnings = [*page.head.warnings, *made.warnings]
     if request.is_cut:
         warnings += [CUT]
-        body = {key: _first(value, request.most_rows) for key, value in body.items()}
+        body = {key: value[: request.most_rows] if isinstance(value, list) else value for key, value in body.items()}
     return json.document(json.head(name, page.head.run, page.head.hosts, warnings), body, why)
 
 
-def _first(value: object, most: int) -> object:
-    """The first rows of a list; all of what is none."""
-    return value[:most] if isinstance(value, list) else value
+def values_of(parts: Sequence[Part]) -> Values:
+    """What several parts put into JSON, one after the other."""
+    made = [part.json() for part in parts]
+    values = {key: value for each in made for key, value in each.values.items()}
+    reasons = {key: reason for each in made for key, reason in each.reasons.items()}
+    return Values(values, reasons, [warning for each in made for warning in each.warnings])
 
 
 def _markdown(page: Declared) -> str:

@@ -21,7 +21,6 @@ from tpuprof.tui.report.fields import NO_REASON, Field, Metric
 from tpuprof.tui.report.page import Report, TextLook
 from tpuprof.tui.report.text import page_text
 from tpuprof.tui.report.units import TEXT
-from tpuprof.tui.terminal.grammar import VERBS, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,6 @@ class Described:
 
     Attributes:
         key: dotted, ``ops[].self_time_ps``.
-        unit: of its values.
-        meaning: what it says.
         null_when: why it may be null; None where it never is.
         json: whether JSON has it.
         csv_column: the heading of its column in CSV; None where CSV has it not.
@@ -94,50 +91,17 @@ def _fields(report: Report[Any]) -> Iterator[Described]:
                 yield Described(key, quantity.unit.name, quantity.meaning, quantity.null or None, in_json, heading)
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenKey:
-    """A key of a page's screen.
-
-    Attributes:
-        verb: its name in the grammar of keys, and in the user's file.
-        keys: as people write them, the shown one first.
-        meaning: what it does.
-    """
-
-    verb: str
-    keys: tuple[str, ...]
-    meaning: str
-
-
-def screen_keys(tab: str) -> list[ScreenKey]:
-    """The keys of a tab: those of every page, and its own."""
-    return [ScreenKey(verb.name, written(verb), verb.meaning) for verb in VERBS if verb.page in ("", tab)]
-
-
-def describe_json(page: str, report: Report[Any], tab: str) -> str:
-    """The description as JSON.
-
-    Args:
-        tab: name of the tab that shows the page.
-    """
-    figures, keys = (
-        ",\n    ".join(json.dumps(asdict(each), ensure_ascii=False) for each in rows)
-        for rows in (described(report), screen_keys(tab))
-    )
+def describe_json(page: str, report: Report[Any]) -> str:
+    """The description as JSON."""
+    figures = ",\n    ".join(json.dumps(asdict(each), ensure_ascii=False) for each in described(report))
     head = f'"schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)}'
-    return f'{{\n  {head},\n  "keys": [\n    {figures}\n  ],\n  "screen_keys": [\n    {keys}\n  ]\n}}\n'
+    return f'{{\n  {head},\n  "keys": [\n    {figures}\n  ]\n}}\n'
 
 
-def describe_text(page: str, report: Report[Any], tab: str, look: TextLook) -> str:
-    """The description as text: a key and its unit, and below it what it means; then the keys of the screen."""
-
-    def lines(pen: Pen) -> list[Line]:
-        title = f"Keys of the page {page}, in JSON; those of CSV's columns are marked"
-        below = [pen.fit([]), pen.fit([("Keys on the screen; one that can do nothing says why", "title")])]
-        rows = [(" ".join(key.keys), key.meaning) for key in screen_keys(tab)]
-        return [pen.fit([(title, "title")]), *_key_lines(described(report), pen), *below, *pen.labelled(rows)]
-
-    return page_text(lines, look)
+def describe_text(page: str, report: Report[Any], look: TextLook) -> str:
+    """The description as text: a key and its unit, and below it what it means."""
+    title = f"Keys of the page {page}, in JSON; those of CSV's columns are marked"
+    return page_text(lambda pen: [pen.fit([(title, "title")]), *_key_lines(described(report), pen)], look)
 
 
 def _key_lines(keys: Sequence[Described], pen: Pen) -> list[Line]:

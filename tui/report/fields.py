@@ -41,9 +41,7 @@ class ColumnSpec(Generic[Source]):
 
     Attributes:
         name: what the table is sorted by when this column is chosen, in messages too; empty where it can't be.
-        title: its heading.
         width: cells, without the blank that stands before it.
-        style: the style key of a stored value.
         words: writes a stored value, where the unit's words are not it.
         cells: draws the rows that show, where words and style alone do not.
         cut: shortens a text that is longer than its column.
@@ -100,7 +98,6 @@ class Table(Generic[Source]):
 
     Attributes:
         key: of its list in JSON.
-        fields: all of them.
         json, csv, markdown, screen: keys of the fields that each shows; `csv` is as `json` where it is empty.
         length: how many rows there are.
         places: where its rows stand in JSON, where that is not ``key[]`` alone; `[]` is any element of a list.
@@ -120,7 +117,6 @@ class Table(Generic[Source]):
         object.__setattr__(self, "by_key", {quantity.key: quantity for quantity in self.fields})
 
     def chosen(self, keys: Sequence[str]) -> list[Field[Source]]:
-        """The fields of some keys, in their order."""
         return [self.by_key[key] for key in keys]
 
     @property
@@ -158,7 +154,6 @@ class Metric(Generic[Source]):
 
     @property
     def name(self) -> str:
-        """What a screen calls it."""
         last = self.key.rpartition(".")[2]
         return self.short or self.heading or last.removesuffix("_ms").removesuffix("_percent").replace("_", " ")
 
@@ -475,7 +470,7 @@ def order(table: Table[Source], source: Source, name: str, descending: bool) -> 
     quantity = table.sorted_by[name]
     values = quantity.sort(source) if quantity.sort else _stored(quantity, source, range(table.length(source)))
     if isinstance(values, Sequence) and quantity.unit.is_text:
-        texts = [text or "" for text in values]
+        texts = [str(text or "") for text in values]  # a flag is a text too
         rank = {text: place for place, text in enumerate(sorted(set(texts)))}
         values = [rank[text] for text in texts]
     elif isinstance(values, Sequence):

@@ -53,7 +53,7 @@ def line(body: Mapping[str, object], reasons: Mapping[str, str]) -> str:
 def with_unknown(body: Mapping[str, object], reasons: Mapping[str, str]) -> dict[str, object]:
     """Values fit for JSON, and at the end `unknown`, with the reasons of what is null."""
     unknown: dict[str, str] = {}
-    fit = {key: safe(value, key, reasons, unknown) for key, value in body.items()}
+    fit = {key: json_value(value, key, reasons, unknown) for key, value in body.items()}
     fit["unknown"] = {key: printable(reason) for key, reason in unknown.items()}
     return fit
 
@@ -77,7 +77,7 @@ def laid_out(document: Mapping[str, object]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
+def json_value(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
     """`value` fit for JSON; notes in `unknown` why something in it is null."""
     if isinstance(value, Problem):
         value = asdict(value)
@@ -87,12 +87,12 @@ def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str
             if type(item) is int or (type(item) is float and isfinite(item))
             else printable(item)
             if type(item) is str
-            else safe(item, f"{path}.{key}", reasons, unknown)
+            else json_value(item, f"{path}.{key}", reasons, unknown)
             for key, item in value.items()
         }
     if isinstance(value, list):
         path = f"{path}[]"
-        return [safe(item, path, reasons, unknown) for item in value]
+        return [json_value(item, path, reasons, unknown) for item in value]
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, float) and not isfinite(value):

@@ -28,6 +28,15 @@ def page_head(
     return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]
 
 
+def comparison_head(
+    title: str, before: str, after: str, sentence: str, warnings: Sequence[str], judged: str = ""
+) -> list[str]:
+    """What a comparison of two files begins with, as a comment on a pull request: its sentences, and warnings."""
+    lines = [f"### {title}: {escaped(before)} → {escaped(after)}", "", escaped(sentence), ""]
+    lines += [f"**{escaped(judged)}**", ""] if judged else []
+    return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]
+
+
 def metrics_table(rows: Iterable[tuple[str, str]]) -> list[str]:
     """The section of figures."""
     return ["", "## Figures", "", *table(("figure", "value"), "lr", rows)]

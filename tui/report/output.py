@@ -100,7 +100,6 @@ def _opened(path: str, mode: Literal["wb", "xb"], shown: str) -> BinaryIO:
 
 
 def _fill(file: BinaryIO, produce: Produce, compressed: bool, shown: str) -> None:
-    """Writes a report into an open file."""
     out: BinaryIO | gzip.GzipFile = file
     if compressed:
         import gzip  # noqa: PLC0415 - only here

@@ -13,7 +13,7 @@ from tpuprof.tui.report import markdown
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.session.pages import PageKey
+    from tpuprof.parsers.pages.shared.key import PageKey
     from tpuprof.parsers.session.session import Session
     from tpuprof.tui.html.picture import Picture
     from tpuprof.tui.report.fields import Metric, Rows, Table
@@ -81,7 +81,6 @@ class Head:
     lists_hosts: bool = True
 
     def markdown(self) -> list[str]:
-        """The title, the hosts, facts and warnings."""
         hosts = self.hosts if self.lists_hosts else ()
         return markdown.page_head(self.title, hosts, self.simulated, self.warnings, self.facts)
 
@@ -90,13 +89,10 @@ class Listed(Protocol):
     """A table, and all its rows on a page; see `declared.Section`."""
 
     @property
-    def table(self) -> Table[Any]:
-        """What the rows are of."""
-        ...
+    def table(self) -> Table[Any]: ...
 
     @property
     def source(self) -> Any:  # noqa: ANN401 - what the table's fields read
-        """What its fields read."""
         ...
 
     @property
@@ -111,7 +107,7 @@ class Listed(Protocol):
 
 
 @dataclass(frozen=True)
-class Choice:
+class TableOptions:
     """What a call asks for of a page's table.
 
     Attributes:
@@ -126,18 +122,17 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """What it asks for, for a title."""
         parts = [f"where {self.filter}" if self.filter else "", f"by {self.sort}" if self.sort else ""]
         return ", ".join(filter(None, parts))
 
 
-def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
+def chosen_of(options: Mapping[str, str | None]) -> TableOptions | None:
     """The choice that options ``filter``, ``sort`` and ``columns`` make; None where none of them is given."""
     given = {name: options.get(name) for name in ("filter", "sort", "columns")}
     if all(value is None for value in given.values()):
         return None
     keys = tuple(filter(None, (key.strip() for key in (given["columns"] or "").split(","))))
-    return Choice(given["filter"] or "", given["sort"] or "", keys)
+    return TableOptions(given["filter"] or "", given["sort"] or "", keys)
 
 
 def check_keys(keys: str | None, form: str | None) -> None:
@@ -274,7 +269,7 @@ class Report(Generic[Content]):
     csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
     exit_code: Callable[[Content], int] = lambda _: EXIT_OK
-    choose: Callable[[Content, ReportRequest, Choice], str] | None = None
+    choose: Callable[[Content, ReportRequest, TableOptions], str] | None = None
     sections: Callable[[Content, ReportRequest], Sequence[Listed]] | None = None
     pictures: Callable[[Content], Sequence[Picture]] = lambda _: ()
 
@@ -284,7 +279,6 @@ class ShownPage:
     """A page whose report has the same rows as the screen, in the same order.
 
     Attributes:
-        page: its name.
         made: makes what its report reads of a run, as the screen has it, and says how much that is; may take a while.
     """
 

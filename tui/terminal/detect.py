@@ -37,7 +37,6 @@ class Terminal:
         remote: reached over SSH, so bytes count and the mouse is left to the terminal.
         mouse: whether to ask the terminal for mouse events.
         multiplexer: `tmux`, `screen` or nothing.
-        custom: what the user has changed.
     """
 
     obstacle: str
@@ -66,7 +65,6 @@ def detect(
         ascii_only: True or False where the user said so, None to go by the locale.
         mouse: likewise; None means on, but off over SSH.
         is_tty: whether input and output are a terminal.
-        custom: what the user has changed.
     """
     term = environ.get("TERM", "")
     remote = any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))

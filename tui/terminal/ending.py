@@ -39,17 +39,18 @@ def by_signal(number: int) -> str:
     return f"tpuprof-tui was ended by {signal.Signals(number).name}.\n"
 
 
-def say(text: str) -> None:
+def write_stderr(text: str) -> None:
     """Writes to standard error at once, whatever Python's stream is now; nobody may be there to read it."""
     with contextlib.suppress(OSError):
         os.write(_STDERR, text.encode("utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager
-def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
+def ended_by_signals(leave: Callable[[int], None], wake: Callable[[], None]) -> Iterator[None]:
     """Has a signal end what runs inside; one that does not end in time is ended from a thread, without it.
 
-    `leave` asks the screen to end with an exit code; it is called on another thread.
+    `leave` asks the screen to end with an exit code. `wake` wakes the screen's thread after any other signal, whose
+    handler waits for that thread: the system may give a signal to another one. Both are called on a thread beside it.
     """
     terminal, before = _attributes()
     reader, writer = os.pipe()
@@ -57,13 +58,13 @@ def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
     ended = Event()
 
     def watch() -> None:
-        number = _first_signal(reader, terminal)
+        number = _first_signal(reader, terminal, wake)
         if number is None:
             return
         leave(128 + number)
         if not ended.wait(GRACE_SECONDS):
             _restore(terminal, before)
-            say(by_signal(number))
+            write_stderr(by_signal(number))
             os._exit(128 + number)
 
     watcher = Thread(target=watch, name="signals", daemon=True)
@@ -82,7 +83,7 @@ def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
         os.close(reader)
 
 
-def _first_signal(reader: int, terminal: int) -> int | None:
+def _first_signal(reader: int, terminal: int, wake: Callable[[], None]) -> int | None:
     """Waits for a signal that ends the app, or for the terminal to hang up; None where the app has ended.
 
     The interpreter writes each signal's number to `reader` at once; its handlers wait for the main thread.
@@ -103,6 +104,7 @@ def _first_signal(reader: int, terminal: int) -> int | None:
                 return None
             if data[0] in ENDING:
                 return data[0]
+            wake()
 
 
 def _attributes() -> tuple[int, list[Any] | None]:

@@ -5,12 +5,14 @@ A key is written as people write it: a sign, or such as ``ctrl+d``, ``PgDn``, ``
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.terminal.custom import textual_name
 
 _WRITTEN = {"PgDn": "pagedown", "PgUp": "pageup", "Esc": "escape", "Enter": "enter", "Home": "home", "End": "end"}
+_SIGNS = {"/": "slash", "+": "plus", "-": "minus"}
+"""Signs that Textual calls otherwise than Unicode does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +20,13 @@ class Verb:
     """Something that a key does, wherever it does something.
 
     Attributes:
-        name: what the user's file calls it.
+        name: what tables of keys call it.
         keys: its key; more than one only for a reason (`why_keys`).
         meaning: what it does, as a sentence without its full stop.
         absent: what the last line says where there is nothing for it to do.
         why_keys: why it has more than one key.
         page: the one page that has it; empty for a verb of all pages.
         why_shared: why its key is another verb's elsewhere.
-        is_fixed: the user's file can't move it.
     """
 
     name: str
@@ -35,22 +36,23 @@ class Verb:
     why_keys: str = ""
     page: str = ""
     why_shared: str = ""
-    is_fixed: bool = False
 
     @property
     def key(self) -> str:
-        """The key that is shown."""
         return self.keys[0]
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """Textual's names of its keys."""
         return tuple(map(typed_name, self.keys))
 
 
 def typed_name(key: str) -> str:
-    """What Textual calls a key that people write: ``pagedown`` for ``PgDn``."""
-    return _WRITTEN.get(key) or textual_name(key if len(key) == 1 else key.lower())
+    """What Textual calls a key that people write: ``pagedown`` for ``PgDn``, ``full_stop`` for ``.``."""
+    if len(key) > 1:
+        return _WRITTEN.get(key, key.lower())
+    if key.isalnum():
+        return key
+    return _SIGNS.get(key) or unicodedata.name(key).lower().replace("-", "_").replace(" ", "_")
 
 
 _ARROWS = "Letters for hands that stay on the keyboard, arrows for all others."
@@ -78,31 +80,28 @@ MOTIONS: tuple[Verb, ...] = (
     ),
     Verb("first", ("g", "Home"), "First row", "This is the first.", _ARROWS),
     Verb("last", ("G", "End"), "Last row", "This is the last.", _ARROWS),
-    Verb("page_down", ("PgDn",), "One screen down", _END, is_fixed=True),
-    Verb("page_up", ("PgUp",), "One screen up", _END, is_fixed=True),
+    Verb("page_down", ("PgDn",), "One screen down", _END),
+    Verb("page_up", ("PgUp",), "One screen up", _END),
     Verb("half_down", ("ctrl+d",), "Half a screen down", _END),
     Verb("half_up", ("ctrl+u",), "Half a screen up", _END),
 )
 
 GOING: tuple[Verb, ...] = (
-    Verb("open", ("Enter",), "Open what is under the cursor", "There is nothing to open here.", is_fixed=True),
-    Verb("back", ("Esc",), "Close what was opened last", "Nothing is open; `q` quits.", is_fixed=True),
+    Verb("open", ("Enter",), "Open what is under the cursor", "There is nothing to open here."),
+    Verb("back", ("Esc",), "Close what was opened last", "Nothing is open; q quits."),
     Verb(
         "pick",
         tuple("123456789"),
         "The tab, view or advice of that number",
         "Nothing here has that number.",
         "One verb for each number.",
-        is_fixed=True,
     ),
     Verb("next_tab", ("Tab",), "Next tab", "There are no tabs here."),
     Verb("previous_tab", ("shift+Tab",), "Previous tab", "There are no tabs here."),
     Verb("view", ("v",), "Next view of the page", "This page has only one view."),
     Verb("previous_view", ("V",), "Previous view", "This page has only one view."),
     Verb("there", ("o",), "Go to the page with more on it", "No other page has more on it."),
-    Verb(
-        "timeline", ("O",), "Its longest run on the timeline; `n` `N` its other runs", "It has no run on the timeline."
-    ),
+    Verb("timeline", ("O",), "Its longest run on the timeline; n N its other runs", "It has no run on the timeline."),
     Verb("graph", ("u",), "Its graph: operands and users", _NO_OP),
     Verb("buffers", ("B",), "Its buffers in memory", _NO_OP),
     Verb("edit", ("e",), "Its source line in your editor", "It has no known source line."),
@@ -113,8 +112,8 @@ ROWS: tuple[Verb, ...] = (
     Verb("reverse", ("S",), "Reverse the order", "These rows have a fixed order."),
     Verb("group", ("b",), "Group rows another way", "These rows have no groups."),
     Verb("search", ("/",), "Search; in a table, filter", "There is nothing to search here."),
-    Verb("next_match", ("n",), "Next match, or next run of the op", "There is no search yet: `/` starts one."),
-    Verb("previous_match", ("N",), "Previous match or run", "There is no search yet: `/` starts one."),
+    Verb("next_match", ("n",), "Next match, or next run of the op", "There is no search yet: / starts one."),
+    Verb("previous_match", ("N",), "Previous match or run", "There is no search yet: / starts one."),
     Verb("exclude", ("x",), "Hide or show rows of less interest", "There is nothing to hide here."),
     Verb(
         "top", ("t",), "Ten children of each row, those that make up 90%, or all", "Nothing is cut to a top ten here."
@@ -156,19 +155,18 @@ GENERAL: tuple[Verb, ...] = (
     Verb("capture", ("C",), "Capture a profile of a running program", "A capture can't begin here."),
     Verb("reload", ("r",), "Look for runs again and reload", "There is nothing to read again."),
     Verb("background", ("T",), "Light or dark background", "There are no colours to change."),
-    Verb("help", ("?",), "Keys, and what the numbers mean", "This is the help: `Esc` closes it."),
-    Verb("palette", ("ctrl+p",), "All commands that work now", "Close this first: `Esc`."),
-    Verb("quit", ("q",), "Quit", "Close this first: `Esc`."),
+    Verb("help", ("?",), "Keys, and what the numbers mean", "This is the help: Esc closes it."),
+    Verb("palette", ("ctrl+p",), "All commands that work now", "Close this first: Esc."),
+    Verb("quit", ("q",), "Quit", "Close this first: Esc."),
     Verb(
         "leave",
         ("Q", "ctrl+c", "ctrl+q"),
         "Quit from anywhere",
         "",
         "The way out stays, whatever is open and whatever terminals keep for themselves.",
-        is_fixed=True,
     ),
-    Verb("suspend", ("ctrl+z",), "Suspend (fg brings it back)", "", is_fixed=True),
-    Verb("repaint", ("ctrl+l",), "Repaint the whole screen", "", is_fixed=True),
+    Verb("suspend", ("ctrl+z",), "Suspend (fg brings it back)", ""),
+    Verb("repaint", ("ctrl+l",), "Repaint the whole screen", ""),
 )
 
 OWN: tuple[Verb, ...] = (
@@ -178,7 +176,7 @@ OWN: tuple[Verb, ...] = (
         "zoom_in",
         ("w", "+", "="),
         "Zoom in at the cursor",
-        "It zooms the timeline; notes are `W`.",
+        "It zooms the timeline; notes are W.",
         _WASD,
         "timeline",
         _WASD,
@@ -211,14 +209,14 @@ OWN: tuple[Verb, ...] = (
         "next_host",
         ("J",),
         "Next host",
-        "Hosts stand below each other on the timeline; `H` lists them.",
+        "Hosts stand below each other on the timeline; H lists them.",
         page="timeline",
     ),
     Verb(
         "previous_host",
         ("K",),
         "Previous host",
-        "Hosts stand below each other on the timeline; `H` lists them.",
+        "Hosts stand below each other on the timeline; H lists them.",
         page="timeline",
     ),
     Verb(
@@ -247,22 +245,6 @@ READING: tuple[Verb, ...] = (
 VERBS: tuple[Verb, ...] = (*MOTIONS, *GOING, *ROWS, *PLACES, *GENERAL, *OWN, *READING)
 BY_NAME = {verb.name: verb for verb in VERBS}
 
-KEY_NAMES: dict[str, str] = {}
-"""The keys that can be moved, as people write them, and what they do; all of it moves along."""
-
-for _verb in VERBS:
-    if not _verb.is_fixed and _verb not in READING:
-        _key = _verb.key if len(_verb.key) == 1 else _verb.key.lower()
-        KEY_NAMES[_key] = f"{KEY_NAMES.get(_key, '')} {_verb.name}".strip()
-
-FIXED_KEYS = frozenset(
-    key if len(key) == 1 else typed_name(key)
-    for verb in VERBS
-    if verb not in READING
-    for key in (verb.keys if verb.is_fixed else verb.keys[1:])
-)
-"""Keys that always mean the same: whatever a file says, the way out is where it was."""
-
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Moving", MOTIONS),
     ("Going", GOING),
@@ -279,27 +261,6 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
 def written(verb: Verb) -> tuple[str, ...]:
     """The keys of a verb as a table has them: of the number keys the first and the last."""
     return ("1-9",) if verb.name == "pick" else verb.keys
-
-
-OLD_NAMES = {
-    **dict.fromkeys(("tick", "what_if", "mark_run"), "mark"),
-    **dict.fromkeys(("at_peak", "all_hosts"), "whole"),
-    **dict.fromkeys(("space", "next_phase", "next_device"), "next_step"),
-    **dict.fromkeys(("pin", "pause"), "hold"),
-    "idle": "exclude",
-    "most": "top",
-    "same_op": "there",
-    "on_timeline": "timeline",
-    "previous_gap": "previous_peak",
-    "next_gap": "next_peak",
-    "previous_phase": "previous_step",
-    "measure": "figures",
-    "what_to_do": "advice",
-    "map": "view",
-    "arrays": "live_arrays",
-    "by_busy": "reverse",
-}
-"""Names of verbs before each had one key, and what they are now."""
 
 
 FORWARD = {"previous_view": "view", "previous_step": "next_step", "previous_peak": "next_peak", "reverse": "sort"}

@@ -12,7 +12,6 @@ class Opened:
         self._order: list[str] = []
 
     def note(self, now: Iterable[str]) -> None:
-        """Takes note of what is open now, by its names."""
         names = list(now)
         self._order = [name for name in self._order if name in names]
         self._order += [name for name in names if name not in self._order]
@@ -36,10 +35,9 @@ class KeysAhead:
         kept = self._kept.setdefault(page, [])
         kept.append((key, character))
         words = " ".join(shown if shown and shown.strip() else name for name, shown in kept)
-        return f"Kept until the page is read: {words}. `Esc` forgets them."
+        return f"Kept until the page is read: {words}. Esc forgets them."
 
     def has(self, page: str) -> bool:
-        """Whether keys are kept for a page."""
         return bool(self._kept.get(page))
 
     def is_typing(self, page: str) -> bool:
@@ -49,7 +47,6 @@ class KeysAhead:
         return begun is not None and "enter" not in names[len(names) - begun :]
 
     def take(self, page: str) -> Sequence[tuple[str, str | None]]:
-        """The keys for a page, which are kept no longer."""
         return self._kept.pop(page, ())
 
     def forget(self) -> bool:

@@ -33,16 +33,10 @@ Complete = Callable[[str], Sequence[str]]
 """Given the word before the cursor, the words that it may become."""
 
 
-def no_words(_: str) -> Sequence[str]:
-    """Completes nothing."""
-    return ()
-
-
 class LineEditor:
     """Takes keys into a line of text; whoever owns it draws it.
 
     Attributes:
-        text: what is typed.
         cursor: index of the character under the cursor, up to one past the last.
         offered: what the word before the cursor may become, after the key that completes it.
 
@@ -51,7 +45,7 @@ class LineEditor:
         complete: what completes a word.
     """
 
-    def __init__(self, text: str = "", history: Sequence[str] | None = None, complete: Complete = no_words) -> None:
+    def __init__(self, text: str = "", history: Sequence[str] | None = None, complete: Complete = lambda _: ()) -> None:
         self.text = text
         self.cursor = len(text)
         self.offered: Sequence[str] = ()
@@ -105,17 +99,14 @@ class LineEditor:
 
     @property
     def word_before(self) -> int:
-        """Where the word before the cursor begins."""
         return self.text[: self.cursor].rstrip().rfind(" ") + 1
 
     @property
     def word_behind(self) -> int:
-        """Where the word behind the cursor ends."""
         found = _WORD_BEHIND.match(self.text, self.cursor)
         return self.cursor if found is None else found.end()
 
     def to(self, cursor: int) -> None:
-        """Moves the cursor."""
         self.cursor = max(0, min(cursor, len(self.text)))
 
 
@@ -196,26 +187,21 @@ class PromptPopup(Popup):
         self._wrong = ""
 
     def row_count(self) -> int:
-        """Lines of the explanation, the text and what is wrong with it."""
         return len(self._lines(self.inner_width))
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
-        """Some of them; the last where not all fit, for there is the text."""
         lines = self._lines(width)
         return lines[max(0, len(lines) - count) :]
 
     @property
     def own_keys(self) -> Sequence[KeyRow]:
-        """Enter, and the keys of any line."""
         return [KeyRow("open", self._does, self._does.capitalize()), *LINE_KEYS]
 
     @property
     def leave_key(self) -> KeyRow:
-        """Nothing comes of it."""
         return BACK
 
     def press(self, key: str, character: str | None) -> str:
-        """Types, or answers."""
         if key == "escape":
             self.is_open = False
         elif key == "enter":

@@ -13,7 +13,7 @@ from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import cut_middle, cut_words, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, line_width
-from tpuprof.tui.terminal.grammar import shown_keys, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME, shown_keys, verbs_of
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def is_too_small(width: int, height: int) -> bool:
 
 def too_small_lines(pen: Pen, height: int) -> list[AnyLine]:
     """What stands in the place of a page then."""
-    words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {pen.width}x{height}. `q` quits."
-    return list(pen.wrap(pen.glyphs.keyed(words), "text"))
+    words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {pen.width}x{height}. q quits."
+    return list(pen.wrap(words, "text"))
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,10 @@ class KeyRow:
 
     @property
     def shown(self) -> str:
-        """The keys as people write them."""
         return shown_keys(self.verbs.split(" "))
 
 
 TABS_KEY = KeyRow("pick", "tabs", foot="1-5")
-"""What the footer says of tabs."""
 
 ROW_KEYS = (
     KeyRow("down up", title="Next, previous row"),
@@ -97,8 +95,29 @@ def motion_keys(
         KeyRow("first last", title=f"First, last {ends or row}"),
         KeyRow("page_down page_up", title="One screen down, up"),
         *([KeyRow("half_down half_up", title="Half a screen down, up")] if halves else []),
-        KeyRow("open", details, enter),
+        KeyRow("open", details, enter, rank=1),
     )
+
+
+HELPS, LAST = 5, 9  # ranks in the footer: of the key of help, and of the key that always shows
+TITLES: Mapping[str, str] = {
+    "group": "Group by program, category, scope, source; clones; op types; spans taken for requests",
+    "sort": "Sort by time or waste; in a table by the next column",
+    "exclude": "Leave out idle time, or infeed and outfeed; and back",
+    "figures": "All figures, with what they mean",
+    "there": "Go to the page with more on the op, step, bar or finding",
+    "timeline": "The op's longest run on the timeline; n N its other runs",
+    "graph": "The op's graph: operands, users, text of the HLO",
+    "buffers": "The op's buffers in memory",
+}
+"""What help says of verbs that several tabs have, where that is more than the grammar says."""
+
+
+def verb_row(
+    verb: str, act: Callable[..., object], title: str = "", short: str = "", *, foot: str = "", rank: int = 0
+) -> KeyRow:
+    """A row of one verb; without a title of its own, help takes it from `TITLES` or from the grammar."""
+    return KeyRow(verb, short, title or TITLES.get(verb) or BY_NAME[verb].meaning, {verb: act}, foot, rank)
 
 
 def footer(keys: Iterable[KeyRow]) -> list[tuple[str, str]]:
@@ -120,7 +139,7 @@ def key_lines(keys: Iterable[KeyRow], pen: Pen, cells: int = 21) -> list[Line]:
     cells = max(cells, min(pen.width // 3, 1 + max((len(key.shown) for key in rows), default=0)))
     lines = [pen.fit([("Keys", "title")])]
     for key in rows:
-        lines += pen.wrap(pen.glyphs.keyed(key.title), "text", [label_span(key.shown, cells, "key")])
+        lines += pen.wrap(key.title, "text", [label_span(key.shown, cells, "key")])
     return lines
 
 

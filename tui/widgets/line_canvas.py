@@ -1,15 +1,14 @@
 """The one kind of widget this app draws with: a list of lines, repainted only where it changed.
 
 A page is drawn by pure functions into lines of spans. `LineCanvas` turns each line into a strip of cells once, keeps it
-for as long as the line is shown, and on a redraw compares old and new lines and repaints the cells that differ: over a
-slow connection a cursor step costs some hundred bytes.
+for as long as the line is shown, and on a redraw compares old and new lines and repaints the cells that differ: a
+cursor step sends one to four kilobytes.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from rich.console import Console
@@ -24,14 +23,14 @@ from textual.strip import Strip
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
-from tpuprof.tui.terminal.custom import Custom, Keymap
+from tpuprof.tui.terminal.custom import Custom
 from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenLook:
-    """What everything is drawn with; `custom` has the user's keys, and the columns of the table of ops."""
+    """What everything is drawn with; `custom` has the columns of the table of ops."""
 
     palette: Palette
     glyphs: Glyphs
@@ -39,16 +38,8 @@ class ScreenLook:
 
     @classmethod
     def of(cls, terminal: Terminal) -> ScreenLook:
-        """The look that suits a terminal."""
         glyphs = (PLAIN if terminal.color == "mono" else BLOCK) if terminal.unicode else ASCII
-        custom = terminal.custom
-        glyphs = replace(glyphs, moved=tuple(custom.keys.moved.items()))
-        return cls(palette(terminal.color, terminal.light, custom.theme), glyphs, custom)
-
-    @property
-    def keys(self) -> Keymap:
-        """The user's keys."""
-        return self.custom.keys
+        return cls(palette(terminal.color, terminal.light, terminal.custom.theme), glyphs, terminal.custom)
 
 
 Drawing = Callable[[int, int], Sequence[AnyLine]]
@@ -156,16 +147,13 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def render_line(self, y: int) -> Strip:
-        """The strip of one visible row (Textual's line interface)."""
         index = y + self.scroll_offset.y
         return self._strip(self.lines[index] if index < len(self.lines) else (), self.size.width)
 
     def on_resize(self, event: Resize) -> None:
-        """Lines depend on the size."""
         self.redraw()
 
     def on_click(self, event: Click) -> None:
-        """The mouse points at a cell."""
         if self._clicked is not None:
             event.stop()
             self._clicked(event.x, event.y)
@@ -173,7 +161,6 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     @on(MouseScrollDown)
     @on(MouseScrollUp)
     def _wheel_turned(self, event: MouseScrollDown | MouseScrollUp) -> None:
-        """The wheel."""
         if self._scrolled is not None:
             event.stop()
             self._scrolled(1 if isinstance(event, MouseScrollDown) else -1)
@@ -206,7 +193,7 @@ def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "t
     """A line as exactly `width` cells, every one of them styled.
 
     Neighbouring spans that look alike are joined, and blanks take the style before them where only ink differs: each
-    change of style costs some twenty bytes on the wire.
+    change of style sends some twenty bytes.
     """
     segments: list[Segment] = []
     ground = colors.style(background)

@@ -22,7 +22,7 @@ from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
 Lines = Callable[[Pen], list[Line]]  # draws a text for so many cells
 HELP = KeyRow("help", "help")
-CLOSE = KeyRow("back", "close", "Close (`q` does too)")
+CLOSE = KeyRow("back", "close", "Close (q does too)")
 BACK = KeyRow("back", "back", "Back")
 
 _ON_COLOURS: tuple[AnyKey, ...] = ("badge", "on.step", "on.module", "on.selected", "on.match", "on.view")
@@ -43,11 +43,6 @@ _ON_PANEL: dict[str, AnyKey] = {
 }
 
 
-def centred_top(cursor: int, total: int, room: int) -> int:
-    """The first of so many rows to show where there is room for some, with the cursor in their middle."""
-    return max(0, min(cursor - room // 2, total - room))
-
-
 def on_panel(line: Line) -> AnyLine:
     """A line of a page, in the styles of a panel."""
     return tuple(
@@ -65,18 +60,10 @@ def meanings(*rows: tuple[str, str], cells: int = 13) -> Lines:
     def lines(pen: Pen) -> list[Line]:
         drawn: list[Line] = []
         for name, meaning in rows:
-            drawn += pen.wrap(pen.glyphs.keyed(meaning), "text", [(f"{name:<{cells}} ", "strong")] if name else [])
+            drawn += pen.wrap(meaning, "text", [(f"{name:<{cells}} ", "strong")] if name else [])
         return drawn
 
     return lines
-
-
-def with_keys(line: Line, look: ScreenLook, width: int) -> Line:
-    """A line of a text with the user's keys, in their own columns as far as they fit."""
-    if not look.keys.moved:
-        return line
-    shown = [(look.keys.shown(text.rstrip()).ljust(len(text)) if key == "key" else text, key) for text, key in line]
-    return Pen(width, look.glyphs).fit(shown)
 
 
 def framed(title: str, body: Sequence[AnyLine], foot: str, pen: Pen) -> list[AnyLine]:
@@ -108,7 +95,7 @@ class Popup:
     resizes: ClassVar[bool] = False
     is_typing: bool = False
     passes: Sequence[KeyRow] = ()
-    widest: ClassVar[int] = 100  # cells of the panel on a wide screen
+    widest: int = 100  # cells of the panel on a wide screen
     moves: ClassVar[tuple[str, str]] = ("Next, previous row", "One screen down, up; first, last")
     """What the keys of motion do, for help."""
 
@@ -123,11 +110,9 @@ class Popup:
     # --- what a kind of popup says
 
     def row_count(self) -> int:
-        """Rows of the whole body, at the present width."""
         raise NotImplementedError
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
-        """Some rows of the body."""
         raise NotImplementedError
 
     @property
@@ -137,12 +122,10 @@ class Popup:
 
     @property
     def leave_key(self) -> KeyRow:
-        """What Escape does."""
         return CLOSE
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """Its keys for the footer, the last of which always shows."""
         return [*self.passes, *self.own_keys, *([HELP] if self.about is not None else []), self.leave_key]
 
     def edge(self) -> str:
@@ -150,7 +133,6 @@ class Popup:
         return ""
 
     def help_lines(self, pen: Pen) -> list[Line]:
-        """Its keys, then what it shows."""
         moves = (replace(key, title=title) for key, title in zip(ROW_KEYS, self.moves, strict=True))
         lines = key_lines((*self.passes, *self.own_keys, *moves, self.leave_key), pen, 20)
         lines += [pen.fit([]), pen.fit([("What this is", "title")])]
@@ -176,24 +158,22 @@ class Popup:
 
     @property
     def place_of_cursor(self) -> object:
-        """What a motion changes."""
         return self.top
 
     def why_not(self, verb: Verb, typed: str) -> str:
         """What the last line says of a key that does nothing here."""
         if verb.name == "open":
-            return "There is nothing to open here; `Esc` closes it."
+            return "There is nothing to open here; Esc closes it."
         if verb.name in ("help", "palette"):
             return verb.absent
         words = "on the page below" if not verb.page else f"on the {verb.page}"
         key = typed if typed.isdigit() else verb.key
-        return f"Not here: `Esc` closes this, `{key}` works {words}."
+        return f"Not here: Esc closes this, {key} works {words}."
 
     def click(self, row: int) -> None:
         """A click on a line of the panel, counted from its upper edge."""
 
     def step(self, lines: int, screens: float) -> None:
-        """Scrolls by lines and screens."""
         self.top = self._within(self.top + lines + round(screens * self.room))
 
     # --- its place and look
@@ -206,18 +186,15 @@ class Popup:
 
     @property
     def room(self) -> int:
-        """Rows that fit."""
         return max(1, min(self.row_count(), self.screen_size.height - 4))
 
     def place(self, screen: Size) -> Region:
-        """Its place in the middle of a screen of this size."""
         self.screen_size = screen
         width, height = self.inner_width + 4, self.room + 2
         self.top = self._within(self.top)
         return Region((screen.width - width) // 2, max(0, (screen.height - height) // 2), width, height)
 
     def draw(self, width: int, height: int) -> list[AnyLine]:
-        """The frame and the rows in it."""
         inner = width - 4
         body = self.rows(self.top, height - 2, inner)
         body += [((" " * inner, "panel"),)] * (height - 2 - len(body))
@@ -245,7 +222,6 @@ class PopupLayer(LineCanvas):
         self.below: Popup | None = None  # what the open one is the help of
 
     def open(self, popup: Popup, screen: Size) -> None:
-        """Shows a popup, instead of the one that may be open."""
         self.below = None
         self._show(popup, screen)
 
@@ -257,7 +233,6 @@ class PopupLayer(LineCanvas):
             self.redraw()
 
     def fit(self, screen: Size) -> None:
-        """Takes its place on a screen of this size."""
         if self.popup is not None:
             place = self.popup.place(screen)
             self.prepare(place.width, place.height)
@@ -276,7 +251,6 @@ class PopupLayer(LineCanvas):
         return said
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
-        """The popup; nothing as long as its panel has not got its size."""
         return () if self.popup is None or width < self.popup.inner_width else self.popup.draw(width, height)
 
     def _click(self, _: int, row: int) -> None:
@@ -305,11 +279,12 @@ class PopupLayer(LineCanvas):
             self._turned()  # now that nothing is open: the footer has the page's keys again
 
 
-_STEPS: dict[str, tuple[int, float]] = {
-    **{"down": (1, 0), "up": (-1, 0), "page_down": (0, 1), "page_up": (0, -1)},
-    **{"half_down": (0, 0.5), "half_up": (0, -0.5), "first": (-(10**9), 0), "last": (10**9, 0)},
+MOTIONS: dict[str, tuple[int, float]] = {
+    **{"down": (1, 0), "up": (-1, 0), "first": (-(10**9), 0), "last": (10**9, 0)},
+    **{"page_down": (0, 1), "page_up": (0, -1), "half_down": (0, 0.5), "half_up": (0, -0.5)},
 }
-MOVES = {typed: step for name, step in _STEPS.items() for typed in BY_NAME[name].typed}
+"""Verbs that move the cursor, in the order of the command list, and by how many lines and screens they move it."""
+MOVES = {typed: step for name, step in MOTIONS.items() for typed in BY_NAME[name].typed}
 """Keys, by Textual's names of them, and by how many lines and screens they move."""
 
 
@@ -327,36 +302,29 @@ class TextPopup(Popup):
         self._made: tuple[int, list[Line]] = (0, [])
 
     def row_count(self) -> int:
-        """Lines of the text."""
         return len(self._text(self.inner_width))
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
-        """Some lines of the text."""
         return [on_panel(line) for line in self._text(width)[first : first + count]]
 
     @property
     def own_keys(self) -> Sequence[KeyRow]:
-        """It scrolls where the text doesn't fit."""
         return [KeyRow("down up", "scroll")] if self.row_count() > self.room else []
 
     def press(self, key: str, character: str | None) -> str:
-        """The same as in every popup; the key of marks goes a screen on, as in every pager."""
         return super().press("pagedown" if key == "space" else key, character)
 
     @property
     def leave_key(self) -> KeyRow:
-        """From a help it goes back."""
         return CLOSE if self.about is not None else BACK
 
     def edge(self) -> str:
-        """How far the text goes, where it doesn't fit."""
         total = self.row_count()
         return "" if total <= self.room else f"{self.top + 1}-{min(total, self.top + self.room)} of {total}"
 
     def _text(self, width: int) -> list[Line]:
         if self._made[0] != width:
-            lines = self._make(Pen(width, self.look.glyphs))
-            self._made = (width, [with_keys(line, self.look, width) for line in lines])
+            self._made = (width, self._make(Pen(width, self.look.glyphs)))
         return self._made[1]
 
 

@@ -1,6 +1,6 @@
 """The one kind of screen: a head, a page and a footer, and keys that go to what is open.
 
-`AppScreen` is what the main screen is, and `PageScreen` (`page_screen.py`). `ScreenApp` is the app around either.
+`AppScreen` is the base of the main screen and of `PageScreen` (`lists/screen.py`). `ScreenApp` is the app around it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tpuprof.tui.terminal.ending import (
     PLEASE_REPORT,
     by_signal,
     ended_by_signals,
-    say,
+    write_stderr,
 )
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.pressed import KeysAhead
@@ -48,14 +48,13 @@ from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.driver import ThriftyDriver
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
 from tpuprof.tui.widgets.popup import Lines, Popup, PopupLayer, meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.tui.report.page import Report, ShownPage
-    from tpuprof.tui.report.shared.exporting import Export, Kind, Shown
+    from tpuprof.tui.report.shared.exporting import Export, Kind, ShownTable
 
 _SOURCES = "tpuprof.parsers.files.source_lines"  # imported when a line of it is asked for
 _EXPORTING = "tpuprof.tui.report.shared.exporting"  # imported when something is written
@@ -88,7 +87,7 @@ class ScreenApp(App[Any]):
 
     def __init__(self, terminal: Terminal, environ: Mapping[str, str] | None = None) -> None:
         # Native colours: what the palette says goes to the terminal as it is.
-        super().__init__(ThriftyDriver, ansi_color=True)
+        super().__init__(ansi_color=True)
         self.look = ScreenLook.of(terminal)
         self.environ = os.environ if environ is None else environ
         self._loop_there: Future[asyncio.AbstractEventLoop] = Future()
@@ -97,18 +96,12 @@ class ScreenApp(App[Any]):
 
     def on_mount(self) -> None:
         """Draws everything when the app comes back from the background."""
-        # the terminal comes back empty, and of the size it had, so that nothing else draws it
+        # The terminal comes back empty, and with the size it had: nothing else draws it.
         self.app_resume_signal.subscribe(self, lambda _: self.action_draw_anew())
         self._loop_there.set_result(asyncio.get_running_loop())
 
-    def on_resize(self, event: Resize) -> None:
-        """A terminal of another size has moved what it showed, or lost it."""
-        if isinstance(self._driver, ThriftyDriver):
-            self._driver.forget(*event.size)
-
     def action_draw_anew(self) -> None:
         """Writes the whole screen, for a terminal that shows anything else."""
-        self.on_resize(Resize(self.size, self.size))
         self.screen.refresh()
 
     def show(self, mouse: bool) -> int:
@@ -116,17 +109,22 @@ class ScreenApp(App[Any]):
 
         Whatever ends it but the user is said on standard error.
         """
-        with ended_by_signals(self._leave):
+        with ended_by_signals(self._leave, self._wake):
             self.run(mouse=mouse)
         code = self.return_code or 0
         if self._exception is not None and not self._errors:  # one that knows how to show itself
             self._take_error("".join(traceback.format_exception(self._exception)))
         if self._errors or not self._exit:
-            say(f"{''.join(self._errors) or NO_REASON}{PLEASE_REPORT}\n")
+            write_stderr(f"{''.join(self._errors) or NO_REASON}{PLEASE_REPORT}\n")
             return code or 1
         if self._signal is not None:
-            say(by_signal(self._signal))
+            write_stderr(by_signal(self._signal))
         return code
+
+    def _wake(self) -> None:
+        """Wakes the app's loop from another thread, if it runs."""
+        with contextlib.suppress(FutureTimeout, RuntimeError):
+            self._loop_there.result(0).call_soon_threadsafe(lambda: None)
 
     def _fatal_error(self) -> None:
         """Ends the app after an error in this program; what it was is said when the terminal is as it was."""
@@ -196,7 +194,6 @@ class AppScreen(Screen[None]):
 
     @property
     def page_canvases(self) -> Sequence[LineCanvas]:
-        """What is between head and footer, in its order."""
         raise NotImplementedError
 
     def lay_out_page(self, width: int, height: int) -> None:
@@ -204,7 +201,6 @@ class AppScreen(Screen[None]):
         raise NotImplementedError
 
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
-        """The lines on top."""
         raise NotImplementedError
 
     def foot_line(self, width: int) -> AnyLine:
@@ -212,7 +208,6 @@ class AppScreen(Screen[None]):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draws again what a key may have changed."""
         for canvas in (self.head, *self.page_canvases, self.foot):
             canvas.redraw()
 
@@ -229,12 +224,10 @@ class AppScreen(Screen[None]):
         return True
 
     def end_search(self) -> None:
-        """The prompt was given up."""
         raise NotImplementedError
 
     @property
     def syntax(self) -> str:
-        """What may be typed into the prompt, in a few examples."""
         return ""
 
     def words_for(self, begun: str) -> Sequence[str]:
@@ -265,11 +258,9 @@ class AppScreen(Screen[None]):
         self.call_later(press)
 
     def leave(self) -> None:
-        """Ends the app, or goes back to the screen below."""
         raise NotImplementedError
 
-    def point_at_head(self, x: int, y: int) -> None:
-        """A click on the lines on top."""
+    def point_at_head(self, x: int, y: int) -> None: ...
 
     # --- widgets
 
@@ -289,15 +280,12 @@ class AppScreen(Screen[None]):
         return (self.head, *self.page_canvases, self.foot, self.tiny, self.popups)
 
     def compose(self) -> ComposeResult:
-        """Head, page and footer."""
         yield from self._canvases
 
     def on_mount(self) -> None:
-        """Draws the first frame."""
         self.lay_out(*self.app.size)
 
     def on_resize(self, event: Resize) -> None:
-        """Lays everything out for the new size."""
         self.lay_out(*event.size)
 
     def lay_out(self, width: int, height: int) -> None:
@@ -313,7 +301,6 @@ class AppScreen(Screen[None]):
         self.popups.fit(self.app.size)
 
     def swap_background(self) -> None:
-        """Changes between the dark and the light palette."""
         now = self.look.palette
         self.look = replace(self.look, palette=palette(now.color, not now.light, now.theme))
         for canvas in self._canvases:
@@ -328,22 +315,17 @@ class AppScreen(Screen[None]):
             words = chrome.as_many(self.prompt.offered, width // 2) or self.matches
             return [chrome.prompt_line(self.prompt.text, words, Pen(width, glyphs), self.prompt.cursor, self.syntax)]
         if self.flash:
-            return [chrome.message_line(glyphs.keyed(self.flash), Pen(width, glyphs))]
+            return [chrome.message_line(self.flash, Pen(width, glyphs))]
         popup = self.popups.popup
         if popup is None:
             return [self.foot_line(width)]
-        keys = footer(popup.keys)
-        keys = keys if popup.is_typing else self.look.keys.shown_pairs(keys)
-        return [chrome.keys_line(keys, width, 2 if popup.about is not None else 1)]
+        return [chrome.keys_line(footer(popup.keys), width, 2 if popup.about is not None else 1)]
 
     # --- keys
 
     def on_key(self, event: Key) -> None:
         """Takes a key, at once: a binding would do it after the keys that came in the same moment."""
-        popup = self.popups.popup
-        is_typing = popup.is_typing if popup is not None else self.prompt is not None
-        key = event.key if is_typing else self.look.keys.meant(event.key)
-        if event.key not in APP_KEYS and self.press(key, event.character):
+        if event.key not in APP_KEYS and self.press(event.key, event.character):
             event.stop()
             event.prevent_default()
 
@@ -357,7 +339,7 @@ class AppScreen(Screen[None]):
         if key == "Q" and self.prompt is None and (popup is None or not popup.is_typing):
             self.leave()
         elif awaited and key == "escape" and self.ahead.forget():
-            self.flash = "What was typed ahead is forgotten; `Esc` again cancels."
+            self.flash = "What was typed ahead is forgotten; Esc again cancels."
             self.foot.redraw()
         elif awaited and key != "escape" and (self.ahead.is_typing(awaited) or self.waits(key)):
             self.flash = self.ahead.keep(awaited, key, character)
@@ -388,7 +370,6 @@ class AppScreen(Screen[None]):
         self.redraw()
 
     def open_prompt(self, text: str = "", matches: str = "") -> None:
-        """Begins to take keys into the footer."""
         self.prompt, self.matches, self.flash = LineEditor(text, self.typed, self.words_for), matches, ""
 
     def on_paste(self, event: Paste) -> None:
@@ -424,8 +405,10 @@ class AppScreen(Screen[None]):
             return f"{words[0]} can't be run: {error.strerror}."
         return ""
 
-    def edit_source(self, source: str) -> str:
-        """Opens the user's editor at ``path:line``, where that file is on this machine; says what went wrong."""
+    def edit_source(self, source: str | None) -> str:
+        """Opens the user's editor at ``path:line``, where that is known and the file is here; says what came of it."""
+        if not source:
+            return BY_NAME["edit"].absent
         excerpt = import_module(_SOURCES).source_excerpt(source)
         if excerpt is None:
             return f"{printable(source)} is not on this machine."
@@ -435,7 +418,7 @@ class AppScreen(Screen[None]):
     def export_of(
         self,
         name: str,
-        shown: Shown | ShownPage | None,
+        shown: ShownTable | ShownPage | None,
         run: Run | None,
         logdir: Logdir | None = None,
         report_of: Callable[[str], Report[Any]] | None = None,
@@ -489,7 +472,6 @@ class AppScreen(Screen[None]):
         return partial(picture_of, lines, self.app.size.width, title=chrome.APP_NAME)
 
     def open(self, popup: Popup) -> None:
-        """Opens a popup above the page."""
         self.popups.open(popup, self.app.size)
 
     @work(thread=True, group="yank", description="yank")
@@ -510,7 +492,6 @@ class AppScreen(Screen[None]):
 
 
 def _with_hint(error: ProfileError) -> str:
-    """What went wrong, and what to try."""
     return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
 
 

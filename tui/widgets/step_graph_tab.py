@@ -17,7 +17,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.report.describe import Section, metric_lines
 from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup
 from tpuprof.tui.widgets.states import State, state_lines
@@ -42,20 +42,17 @@ class NamedStep(Protocol):
     """A step of any page."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
+    def name(self) -> str: ...
 
 
 class StepGraphPage(Protocol):
     """A page with steps."""
 
     @property
-    def steps(self) -> Sequence[NamedStep]:
-        """In order of time."""
+    def steps(self) -> Sequence[NamedStep]: ...
 
     @property
-    def unknown(self) -> Mapping[str, str]:
-        """Why figures are unknown, by their keys in JSON."""
+    def unknown(self) -> Mapping[str, str]: ...
 
 
 P = TypeVar("P", bound=StepGraphPage)  # a page
@@ -80,7 +77,6 @@ class StepGraphTab(Tab, Generic[P]):
     # --- what a page has of its own
 
     def _composed(self, page: P, width: int, height: int, cursor: Cursor) -> ComposedGraph:
-        """The page in lines."""
         raise NotImplementedError
 
     def _listed(self, page: P) -> Mapping[Panel, Sequence[str]]:
@@ -92,29 +88,23 @@ class StepGraphTab(Tab, Generic[P]):
         raise NotImplementedError
 
     def _steps(self, page: P) -> Sequence[NamedStep]:
-        """The steps that its graph shows."""
         return page.steps
 
     def _sections(self, page: P) -> Sequence[Section]:
-        """All its figures."""
         raise NotImplementedError
 
     def _first_step(self, page: P) -> int:
-        """Index of the step that the cursor goes to first."""
         raise NotImplementedError
 
     def _line_on(self, page: P, place: PanelItem, pen: Pen) -> Line:
-        """One line on what is at a place."""
         raise NotImplementedError
 
     def _lines_on(self, page: P, place: PanelItem, pen: Pen) -> list[Line]:
-        """All there is to say about what is at a place."""
         raise NotImplementedError
 
     # --- what they share
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
-        """The page or the state; notes where the page's parts are."""
         if self._page is None:
             return state_lines(self._state, Pen(width, self.look.glyphs), height)
         finding, owner, op = (self._cursor_in(panel) if self._list == panel else None for panel in _LISTS)
@@ -134,13 +124,11 @@ class StepGraphTab(Tab, Generic[P]):
 
     @property
     def place(self) -> PanelItem | None:
-        """Where the cursor is."""
         page, panel = self._page, self._panel
         index, count = self._cursor_in(panel), 0 if page is None else self._count(page, panel)
         return PanelItem(panel, min(index, count - 1)) if index is not None and count else None
 
     def _cursor_in(self, panel: Panel) -> int | None:
-        """Where the cursor of a panel is; None where it has none."""
         return self._lists[panel].cursor if panel in self._lists else None
 
     def _count(self, page: P, panel: Panel) -> int:
@@ -152,7 +140,6 @@ class StepGraphTab(Tab, Generic[P]):
 
     @property
     def shown_table(self) -> ShownPage | None:
-        """The page, as its report has it."""
         if self._page is None:
             return None
         name, content = self._written(self._page)
@@ -165,7 +152,6 @@ class StepGraphTab(Tab, Generic[P]):
 
     @property
     def selection(self) -> str | None:
-        """The full name of the op, the step's name, or what a finding says."""
         page, place = self._page, self.place
         if page is None or place is None:
             return None
@@ -173,26 +159,19 @@ class StepGraphTab(Tab, Generic[P]):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """Keys for what there is to move over."""
         page = self._page
-        above, ops = False, False
-        if page is not None:
-            above, ops = any(self._count(page, panel) for panel in _LISTS[:-1]), self._count(page, "ops") > 0
-        step = "step" if page is not None and self._steps(page) else ""
+        if page is None:
+            return super().keys
+        above, ops = any(self._count(page, panel) for panel in _LISTS[:-1]), self._count(page, "ops") > 0
+        step = "step" if self._steps(page) else ""
         rows = "row" if above else "op" if ops else ""
-        has_some = bool(rows or step)
-        short = rows, step, "details" if has_some else ""
-        motions = motion_keys(
-            rows or "op", "Next, previous step", f"Details of the {rows or 'op'} or step", ends="one", short=short
-        )
-        if not has_some:
-            return (TABS_KEY, *motions)
-        words = "in ops" if self._panel == "ops" else "go there"
-        jump = [KeyRow("there", words, rank=1)] if "same_op" in self.commands else []
-        return (*motions, *jump, KeyRow("figures", "figures", rank=1))
+        details = "details" if rows or step else ""
+        enter = f"Details of the {rows or 'op'} or step"
+        motions = motion_keys(rows or "op", "Next, previous step", enter, ends="one", short=(rows, step, details))
+        figures = verb_row("figures", self._open_figures, short="figures" if details else "", rank=3)
+        return (*([] if details else [TABS_KEY]), *motions, figures)
 
     def detail_line(self, width: int) -> AnyLine:
-        """One line on what is under the cursor."""
         page, place, pen = self._page, self.place, Pen(width, self.look.glyphs)
         if page is None or place is None:
             return pen.fit([])
@@ -200,30 +179,20 @@ class StepGraphTab(Tab, Generic[P]):
         return pen.fit([]) if self._words_below(pen, room) else self._line_on(page, place, pen)
 
     def detail_lines(self, pen: Pen) -> list[Line]:
-        """All there is to say about what is under the cursor."""
         page, place = self._page, self.place
         return [] if page is None or place is None else self._lines_on(page, place, pen)
 
     @property
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
-        """What is under the cursor, in full."""
         place = self.place
         if place is None:
             return None
         return self.OP if place.panel == "ops" else place.panel[:-1].capitalize(), self.detail_lines
 
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """Opens all figures."""
-        return ("figures",) if self._page is not None else ()
-
-    def command(self, name: str, by: int = 1) -> str:
-        """Opens all figures with what they mean."""
-        page = self._page
-        if name == "figures" and page is not None:
-            lines = partial(metric_lines, self._sections(page), page.unknown)
+    def _open_figures(self) -> None:
+        if self._page is not None:
+            lines = partial(metric_lines, self._sections(self._page), self._page.unknown)
             self.post_message(OpenPopup(TextPopup(self.look, "All figures", lines, self.meaning_lines)))
-        return ""
 
     def _keep_cursors(self, old: P | None, new: P) -> None:
         """Stays on the same op and step where the new page has them; forgets what was searched for."""
@@ -265,12 +234,10 @@ class StepGraphTab(Tab, Generic[P]):
                 self.scroll_to_line(line)
 
     def show_state(self, state: State) -> None:
-        """Shows what is going on instead of a page."""
         self.scroll_lines_to(0)
         super().show_state(state)
 
     def move(self, across: int, down: int) -> None:
-        """Across moves over steps, down over the lists from where the cursor is in these."""
         page = self._page
         if page is None:
             return
@@ -294,7 +261,6 @@ class StepGraphTab(Tab, Generic[P]):
         return PanelItem(lists[at], index)
 
     def ends(self, direction: int) -> None:
-        """First or last of what the cursor moves over: of the steps, or of all lists."""
         page = self._page
         if page is None:
             return
@@ -315,7 +281,6 @@ class StepGraphTab(Tab, Generic[P]):
         return (next(marked, self._drawn.first_op_line if panel == "ops" else 0),)
 
     def on_resize(self, event: Resize) -> None:
-        """Keeps what is under the cursor in sight."""
         super().on_resize(event)
         if self._page is not None:
             self._stay_on_a_list(self._page)
@@ -324,7 +289,6 @@ class StepGraphTab(Tab, Generic[P]):
             self._go(place)
 
     def search(self, text: str) -> str:
-        """Finds places by a text and moves to the first; says how many of what there are."""
         self.matches, self._match = (self._find(text) if text else ()), -1
         if not text:
             return ""
@@ -334,7 +298,6 @@ class StepGraphTab(Tab, Generic[P]):
 
     @property
     def searched(self) -> Sequence[str]:
-        """What a search looks at: what is listed, and the steps."""
         page = self._page
         return [] if page is None else [entry for panel in self._all_searched(page).values() for entry in panel]
 
@@ -355,7 +318,6 @@ class StepGraphTab(Tab, Generic[P]):
         )
 
     def next_match(self, direction: int) -> str:
-        """Moves to the next match; says its number."""
         if not self.matches:
             return "no match"
         self._match = (self._match + direction) % len(self.matches)

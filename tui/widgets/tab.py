@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from textual.message import Message
 
@@ -12,17 +13,21 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import completions_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.terminal.grammar import BY_NAME, FORWARD, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import HELPS, TABS_KEY, KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import Searching, State
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.page import ShownPage
-    from tpuprof.tui.report.shared.exporting import Shown
+    from tpuprof.tui.report.shared.exporting import ShownTable
 
 Payload: TypeAlias = Any  # a part of a page: each tab knows what its own parts are
+
+
+UNREAD = "Nothing is read here; r looks again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,18 @@ class Jump:
     module: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class FilterWanted:
+    """What a key returns to have the text that is typed next filter the tab (`Tab.filter`)."""
+
+
+def jump_row(verb: str, jump: Jump | None, short: str = "", rank: int = 0) -> list[KeyRow]:
+    """The row of a key that leads to another tab, or to the graph, which every footer names; none without a jump."""
+    if verb == "graph":
+        short, rank = "graph", HELPS
+    return [] if jump is None else [verb_row(verb, lambda: jump, short=short, rank=rank)]
+
+
 class Tab(LineCanvas):
     """One page of the app. The app calls these on the shown tab; a tab without a cursor only scrolls."""
 
@@ -55,24 +72,63 @@ class Tab(LineCanvas):
     _state: State = Searching("")  # what it shows, and what is going on while that is not there
 
     def cover_card(self, is_open: bool) -> None:
-        """Leaves the card's place blank while it is open in full."""
         if self.card_is_open != is_open and (self.display or not is_open):
             self.card_is_open = is_open
             self.redraw()
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
-        """The same of what it shows now."""
         return self.MEANINGS.items()
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """Its table of keys: motions with a title, for help, and what the footer has. The app does what they do."""
+        """The keys that it takes now, before those of all tabs: for footer, help and command list, and to be pressed.
+
+        What a key does returns a sentence, a `Jump`, `FilterWanted`, or nothing. Rows of motions do nothing
+        themselves: the app calls `motions` and `enter`.
+        """
         return (TABS_KEY, *motion_keys())
+
+    def do(self, act: Callable[[], object]) -> object:
+        """Does what one of its keys does, and draws what that changed; returns what it returned."""
+        answer = act()
+        if not isinstance(answer, Jump):
+            self.redraw()
+        return answer
+
+    @property
+    def motions(self) -> Mapping[str, Callable[[], str | None]]:
+        """What the verbs that move the cursor do; each says why if nothing moved."""
+        moves: Mapping[str, Callable[[], object]] = {
+            "down": partial(self.move, 0, 1),
+            "up": partial(self.move, 0, -1),
+            "right": partial(self.move, 1, 0),
+            "left": partial(self.move, -1, 0),
+            "first": partial(self.ends, -1),
+            "last": partial(self.ends, 1),
+            "page_down": partial(self.page, 1.0),
+            "page_up": partial(self.page, -1.0),
+            "half_down": partial(self.page, 0.5),
+            "half_up": partial(self.page, -0.5),
+        }
+        return {verb: partial(self._motion, verb, move) for verb, move in moves.items()}
+
+    def _motion(self, verb: str, move: Callable[[], object]) -> str | None:
+        before = self.lines, self.scroll_offset
+        move()
+        return self._absent(BY_NAME[verb]) if (self.lines, self.scroll_offset) == before else None
+
+    def _absent(self, verb: Verb) -> str:
+        return verb.absent if self.has_page else UNREAD
+
+    def why_nothing(self, key: str) -> str:
+        """Why a key of the grammar does nothing now: in its own words, else in those of the grammar."""
+        verbs = verbs_of(key)
+        names = (name for verb in verbs for name in (verb.name, FORWARD.get(verb.name)) if name)
+        return next(filter(None, (*map(self.why_not, names), *map(self._absent, verbs))), "")
 
     @property
     def has_page(self) -> bool:
-        """Whether it shows figures, rather than a state."""
         return self._page is not None
 
     @property
@@ -110,13 +166,12 @@ class Tab(LineCanvas):
         return None
 
     @property
-    def shown_table(self) -> Shown | ShownPage | None:
+    def shown_table(self) -> ShownTable | ShownPage | None:
         """The table or the page as it shows it; None where it shows none."""
         return None
 
     @property
     def syntax(self) -> str:
-        """What may be typed into a search, in a few examples."""
         return ""
 
     @property
@@ -134,7 +189,6 @@ class Tab(LineCanvas):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of what it shows is still being read."""
         return self.has_page
 
     def show(self, part: str, payload: Payload) -> str | None:
@@ -154,17 +208,14 @@ class Tab(LineCanvas):
         """Shows in the view of that page why it could not be read."""
 
     def show_state(self, state: State) -> None:
-        """Shows what is going on instead of a page."""
         self._page, self._state = None, state
         self.redraw()
 
     @property
     def selection(self) -> str | None:
-        """The name under the cursor, for yank."""
         return None
 
     def move(self, across: int, down: int) -> None:
-        """One step of a cursor."""
         self.scroll_lines_to(self.scroll_offset.y + down)
 
     def ends(self, direction: int) -> None:
@@ -184,29 +235,15 @@ class Tab(LineCanvas):
         return ""
 
     def end_search(self) -> None:
-        """Forgets the text searched for."""
         self.search("")
 
     def filter(self, text: str) -> str:
-        """Shows only what has a text in its name, for tabs with the command; says how much that is."""
+        """Shows only what has a text in its name, for tabs with a key for that; says how much that is."""
         return ""
 
     def next_match(self, direction: int) -> str:
         """Moves to the next (1) or previous (-1) match and says which one it is."""
         return ""
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """What keys do on this tab alone (`command`)."""
-        return ()
-
-    def command(self, name: str, by: int = 1) -> str:
-        """Does one of `commands`; says what came of it, or nothing."""
-        return ""
-
-    def jump(self, command: str) -> Jump | None:
-        """To where one of `commands` leads; None for what the tab does by itself."""
-        return None
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Goes to what a `Jump` leads to, now or when the page is there; says what is not."""
@@ -217,7 +254,6 @@ class Tab(LineCanvas):
         return None
 
     def unknown_lines(self, pen: Pen) -> list[Line]:
-        """What is unknown, and why, for the notes."""
         return []
 
     @property
@@ -231,12 +267,10 @@ class Tab(LineCanvas):
 
     @property
     def note(self) -> str:
-        """A sentence on top of the notes."""
         return ""
 
     @property
     def search_failed(self) -> bool:
-        """Whether the text searched for last can't be searched for."""
         return False
 
     def detail_line(self, width: int) -> AnyLine:
@@ -248,7 +282,6 @@ class Tab(LineCanvas):
         return ()
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
-        """What the numbers on this tab mean."""
         return meanings(*self.column_help(), *self.meanings, cells=self.NAME_CELLS)(pen)
 
     def card_help_lines(self, pen: Pen) -> list[Line]:
@@ -256,6 +289,71 @@ class Tab(LineCanvas):
         words = "Everything in the profile about the row under the cursor. Unknown is n/a, never 0."
         lines = meanings(("", words), *self.CARD)(pen)
         return [*lines, pen.fit([]), *self.meaning_lines(pen)]
+
+
+class View(Protocol):
+    """One of several views of a tab: rows with a cursor."""
+
+    @property
+    def selection(self) -> str | None: ...
+
+    @property
+    def shown_table(self) -> ShownTable | None: ...
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """What is open besides a filter, by its name: how to close it."""
+
+    def help_rows(self) -> Sequence[tuple[str, str]]: ...
+
+    def move(self, across: int, down: int) -> None: ...
+
+    def search(self, text: str) -> str:
+        """Shows only what has a text, or moves there; says how much that is."""
+
+
+class ViewsTab(Tab):
+    """A tab with several views, of which the one that is shown has the cursor."""
+
+    @property
+    def view(self) -> View | None:
+        """The view that is shown; None where it is not there yet."""
+        raise NotImplementedError
+
+    @property
+    def room(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def selection(self) -> str | None:
+        return None if self.view is None else self.view.selection
+
+    @property
+    def shown_table(self) -> ShownTable | ShownPage | None:
+        return None if self.view is None else self.view.shown_table
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        return {} if self.view is None else self.view.opened
+
+    def column_help(self) -> Sequence[tuple[str, str]]:
+        return () if self.view is None else self.view.help_rows()
+
+    def move(self, across: int, down: int) -> None:
+        if self.view is not None:
+            self.view.move(across, down)
+            self.redraw()
+
+    def ends(self, direction: int) -> None:
+        self.move(0, direction * (1 << 40))
+
+    def page(self, screens: float) -> None:
+        self.move(0, round(screens * max(1, self.room - 1)) or (1 if screens > 0 else -1))
+
+    def search(self, text: str) -> str:
+        said = "" if self.view is None else self.view.search(text)
+        self.redraw()
+        return said
 
 
 @dataclass()

@@ -113,7 +113,6 @@ class _Fetch:
         self._is_cancelled = is_cancelled
 
     def open(self) -> int:
-        """A descriptor of a whole copy."""
         self._poll()
         if (known := self._compared(FRESH_SECONDS)) is not None:
             return known
@@ -144,7 +143,6 @@ class _Fetch:
         return None
 
     def _ask(self, files: RemoteFiles) -> _Original:
-        """Asks the server how large the file is, and which version."""
         attempt = 0
         while True:
             self._poll()
@@ -186,7 +184,6 @@ class _Fetch:
         return descriptor
 
     def _kept(self, original: _Original, name: str) -> int:
-        """A copy of that name."""
         with self.store.begun(name, self._poll) as (partial, descriptor):
             if (known := self._known(name, original)) is not None:  # another process may have been quicker
                 return known

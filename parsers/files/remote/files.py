@@ -54,11 +54,9 @@ class RemoteStream(Protocol):
     def read(self, length: int) -> bytes:
         """The next bytes; none at the end."""
 
-    def seek(self, offset: int) -> int:
-        """Moves to an offset."""
+    def seek(self, offset: int) -> int: ...
 
-    def close(self) -> None:
-        """Gives the connection back."""
+    def close(self) -> None: ...
 
 
 class RemoteFiles(Protocol):
@@ -67,14 +65,11 @@ class RemoteFiles(Protocol):
     def info(self, path: str) -> Facts:
         """What a file system says about a file or a folder."""
 
-    def ls(self, path: str, detail: bool) -> list[Facts]:
-        """Of all that is in a folder."""
+    def ls(self, path: str, detail: bool) -> list[Facts]: ...
 
-    def open(self, path: str, mode: str, **options: object) -> RemoteStream:
-        """Opens a file for reading."""
+    def open(self, path: str, mode: str, **options: object) -> RemoteStream: ...
 
-    def invalidate_cache(self) -> None:
-        """Forgets listings."""
+    def invalidate_cache(self) -> None: ...
 
 
 def files_of(url: str) -> RemoteFiles:

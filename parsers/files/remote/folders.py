@@ -1,11 +1,8 @@
-"""Profiles behind a URL: the search of `parsers.files.logdir` in buckets, on web servers, and wherever fsspec leads.
+"""Profiles behind a URL: the search of `parsers.files.logdir` in buckets, and wherever else fsspec leads.
 
 Folders are listed, and nothing is downloaded until a profile is opened (`parsers.files.remote.cache`). A web server has
-folders where it draws index pages; else only the address of a file opens. Paths in here are URLs without what logs in,
-so that all of them may be printed; `HostFile.path` is the whole URL, and may not.
-
-fsspec lists buckets. Index pages are read here: its listing of those takes in a page of any length, knows no ``&amp;``
-in a link, and turns links to other places (``file:///x``, ``./x``, those that sort the page) into files of the folder.
+no folders: only the address of a file opens. Paths in here are URLs without what logs in, so that all of them may be
+printed; `HostFile.path` is the whole URL, and may not.
 """
 
 from __future__ import annotations
@@ -13,12 +10,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import posixpath
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
-from urllib.parse import unquote, urljoin
+from urllib.parse import unquote
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
@@ -41,14 +35,8 @@ from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, ope
 
 MAXIMUM_FOLDERS = 300  # each one takes a round trip
 MAXIMUM_ENTRIES = 50_000
-_INDEX_BYTES = 8 << 20
-INDEX_SECONDS = 60.0  # after which a page that is still coming is given up
-MAXIMUM_ASKED = 1000  # files of a web server whose size is asked for, one by one
-_QUESTIONS_AT_ONCE = 8
 _LONGEST_NAME = 1024
 _FOLDERS_ABOVE = 8  # that are searched for the nearest that exists
-_FOLDER: Facts = {"type": "directory"}
-_FILE: Facts = {"type": "file"}
 
 
 def remote_limits(limits: SearchLimits) -> SearchLimits:
@@ -68,10 +56,10 @@ def remote_filesystem(url: str) -> tuple[RemoteFilesystem, str, str]:
         usable = "\0" not in url and bool(request_url(url).encode("utf-8", "surrogateescape"))
     except UnicodeEncodeError:
         usable = False
-    if not usable or (not path.strip("/") and begin.endswith("://") and not begin.startswith("memory")):
-        raise ProfileError(
-            "not_found", f"{printable_url(url)} names no bucket and no server.", LAYOUT_HINT, EXIT_NOT_FOUND
-        )
+    is_whole_place = not path.strip("/") and not begin.startswith("memory") and (is_http(url) or begin.endswith("://"))
+    if not usable or is_whole_place:
+        missing = "file" if is_http(url) else "bucket"
+        raise ProfileError("not_found", f"{printable_url(url)} names no {missing}.", LAYOUT_HINT, EXIT_NOT_FOUND)
     place = RemoteFilesystem(url)
     return place, place.asked, without_login(begin)
 
@@ -83,18 +71,15 @@ class RemoteFilesystem(Filesystem):
         self._begin, path, self._query = split(url)
         self._shown_begin = without_login(self._begin)
         self.asked = self._shown_begin + path.rstrip("/")
-        self._asked_as_folder = path.endswith("/") or not path
         self._is_http = is_http(url)
         self._files = drivers.files_of(url)
         self._facts: dict[str, Facts] = {}
-        self._questions = 0
 
     def url(self, path: str) -> str:
         """The whole address of a path: with the login that was given, and with the query for what was asked for."""
         return self._begin + path[len(self._shown_begin) :] + (self._query if path == self.asked else "")
 
     def walk(self, limits: SearchLimits) -> Walk:
-        """See `Filesystem.walk`."""
         return _RemoteWalk(limits, self)
 
     def exists(self, path: str) -> bool:
@@ -112,33 +97,16 @@ class RemoteFilesystem(Filesystem):
         return True
 
     def is_folder(self, path: str) -> bool:
-        """See `Filesystem.is_folder`."""
         try:
             return self._known(path).get("type") == "directory"
         except failures():
             return False
 
     def name(self, path: str) -> str:
-        """See `Filesystem.name`."""
         name = path.rstrip("/").rpartition("/")[2]
         return unquote(name, errors="surrogateescape") if self._is_http else name
 
-    def prepare(self, paths: Sequence[str]) -> None:
-        """See `Filesystem.prepare`: asks a web server for the sizes of so many files; elsewhere the listing has them
-        already.
-        """
-        if not self._is_http:
-            return
-        asked = paths[: max(MAXIMUM_ASKED - self._questions, 0)]
-        self._questions += len(paths)
-        for path in paths[len(asked) :]:
-            self._facts.setdefault(path, _FILE)
-        if len(asked) > 1:
-            with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
-                list(pool.map(self._ask_quietly, asked))
-
     def inspect(self, path: str) -> HostFile | Problem:
-        """See `Filesystem.inspect`."""
         name = self.name(path)
         text = printable(path)
         try:
@@ -156,11 +124,9 @@ class RemoteFilesystem(Filesystem):
         return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(PACKED))
 
     def modified(self, path: str) -> float:
-        """See `Filesystem.modified`."""
         return modified_of(self._facts.get(path, {}))
 
     def begin(self, path: str) -> bytes | None:
-        """See `Filesystem.begin`."""
         try:
             stream, _ = open_stream(self._files, self.url(path))
             with contextlib.closing(stream):
@@ -169,9 +135,9 @@ class RemoteFilesystem(Filesystem):
             return None
 
     def missing(self, path: str) -> ProfileError:
-        """See `Filesystem.missing`; of the folders above the next few are searched, on the web only one."""
+        """See `Filesystem.missing`; of the folders above the next few are searched."""
         parent, _, name = path.rpartition("/")
-        for _ in range(1 if self._is_http else _FOLDERS_ABOVE):
+        for _ in range(_FOLDERS_ABOVE):
             names: list[str] = []
             if len(parent) >= len(self._shown_begin):
                 with contextlib.suppress(OSError):
@@ -181,30 +147,23 @@ class RemoteFilesystem(Filesystem):
             parent, _, name = parent.rpartition("/")
         hint = "check the address"
         if self._is_http:
-            hint += "; a folder on a web server opens only if the server lists its files"
+            hint += "; of a web server only single files are opened"
         return ProfileError("not_found", f"{printable(path)} does not exist.", hint, EXIT_NOT_FOUND)
 
     def listed(self, path: str) -> Iterator[tuple[str, Facts]]:
-        """Names in a folder and what is known of them; names that no file can have are left out.
+        """Names in a folder and what is known of them, none on the web; names that no file can have are left out.
 
         Raises:
             OSError: the folder can't be listed, with the reason.
         """
         try:
-            entries = self._index(path) if self._is_http else self._list(path)
+            entries = [] if self._is_http else self._list(path)
         except failures() as error:
             raise OSError(errno.EIO, drivers.why(error)) from error
         for name, facts in entries:
-            plain = unquote(name, errors="surrogateescape") if self._is_http else name
-            if plain in ("", ".", "..") or "/" in plain or "\0" in plain or len(plain) > _LONGEST_NAME:
-                continue
-            if facts.get("type") == "directory" or not self._is_http:
+            if name not in ("", ".", "..") and "\0" not in name and len(name) <= _LONGEST_NAME:
                 self._facts[posixpath.join(path, name)] = facts
-            yield name, facts
-
-    def _ask_quietly(self, path: str) -> None:
-        with contextlib.suppress(*failures()):  # `inspect` asks again, and says what is wrong
-            self._known(path)
+                yield name, facts
 
     def _known(self, path: str) -> Facts:
         """What is known of a path, asked for once.
@@ -213,21 +172,9 @@ class RemoteFilesystem(Filesystem):
             one of `failures()`.
         """
         if path not in self._facts:
-            self._facts[path] = self._ask_http(path) if self._is_http else self._files.info(self.url(path))
+            url = self.url(path)
+            self._facts[path] = self._files.info(request_url(url) if self._is_http else url)
         return self._facts[path]
-
-    def _ask_http(self, path: str) -> Facts:
-        """On the web every path is a file; a page that is not a profile by its name may be a folder."""
-        if (path == self.asked and self._asked_as_folder) or path == self._shown_begin:
-            self._files.info(request_url(self._folder_url(path)))
-            return _FOLDER
-        facts = self._files.info(request_url(self.url(path)))
-        is_page = facts.get("mimetype") == "text/html" and kind_of(self.name(path)) == "other"
-        return _FOLDER if is_page else facts
-
-    def _folder_url(self, path: str) -> str:
-        begin, rest, query = split(self.url(path))
-        return f"{begin}{rest.rstrip('/')}/{query}"
 
     def _list(self, path: str) -> list[tuple[str, Facts]]:
         named = [
@@ -235,46 +182,6 @@ class RemoteFilesystem(Filesystem):
         ]
         folder = path.partition("://")[2].strip("/")  # a bucket's folder may hold a thing that stands for itself
         return [(name.rpartition("/")[2], facts) for name, facts in named if name != folder]
-
-    def _index(self, path: str) -> list[tuple[str, Facts]]:
-        """Links of an index page that lead to just below it."""
-        address = self._folder_url(path)
-        page = bytearray()
-        stream, _ = open_stream(self._files, address)
-        with contextlib.closing(stream):
-            end = time.monotonic() + INDEX_SECONDS
-            while len(page) < _INDEX_BYTES and (data := stream.read(_INDEX_BYTES - len(page))):
-                page += data
-                if time.monotonic() > end:
-                    raise TimeoutError
-        links = _Links()
-        links.feed(page.decode("utf-8", "surrogateescape"))
-        server, folder, _ = split(request_url(address))
-        base = without_login(server) + folder
-        entries: dict[str, Facts] = {}
-        for link in links.targets:
-            try:
-                server, below, query = split(request_url(urljoin(base, link)))
-            except ValueError:  # http://[
-                continue
-            target = without_login(server) + below
-            name, slash, rest = target[len(base) :].partition("/")
-            if target.startswith(base) and name and not rest and not query:  # links with a query sort a page
-                entries[name] = _FOLDER if slash else _FILE
-        return list(entries.items())
-
-
-class _Links(HTMLParser):
-    """Collects where the links of a page lead to."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.targets: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Takes the links out of tags."""
-        if tag == "a":
-            self.targets += [value for name, value in attrs if name == "href" and value]
 
 
 class _RemoteWalk(Walk):
@@ -286,11 +193,9 @@ class _RemoteWalk(Walk):
         self._listed: set[str] = set()
 
     def begins_at(self, path: str) -> bool:
-        """See `Walk.begins_at`; links are not known here."""
         return False
 
     def list_folder(self, path: str) -> Folder | None:
-        """See `Walk.list_folder`."""
         if path in self._listed:
             return None
         self._listed.add(path)
@@ -310,7 +215,6 @@ class _RemoteWalk(Walk):
         return folder
 
     def list_names(self, path: str, limit: int) -> list[str]:
-        """See `Walk.list_names`."""
         try:
             names = [name for _, (name, _) in zip(range(limit), self._place.listed(path), strict=False)]
         except OSError:

@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import time
-from urllib.parse import parse_qsl
 
 from tpuprof.parsers.base.cache import CacheFolder, Entry
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -22,14 +21,6 @@ from tpuprof.parsers.base.urls import split, without_login
 BOUND_VARIABLE = "TPUPROF_CACHE_BYTES"
 DEFAULT_BOUND = 20_000_000_000
 _COPY_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
-_SIGNATURES = frozenset({"x-amz-signature", "x-goog-signature", "signature", "sig"})
-# what signing adds, which is another each time: Amazon's and Google's, now and before, CloudFront's, Azure's
-_SIGNING = re.compile(
-    r"x-(?:amz|goog)-(?:algorithm|content-sha256|credential|date|expires|security-token|signature|signedheaders)"
-    r"|awsaccesskeyid|googleaccessid|key-pair-id|expires|policy|signature|sig"
-    r"|s[eprvt]|spr|sip|ss|srt|skoid|sktid|skt|ske|sks|skv",
-    re.IGNORECASE,
-)
 
 
 def cache_bound() -> int:
@@ -48,17 +39,11 @@ def cache_bound() -> int:
 
 
 def url_key(url: str) -> str:
-    """Hash of an address, without password; of a signed one without what signing adds, which is another each time.
-
-    Anything else may distinguish one file from another: a parameter that begins like one of those, a token, the user.
-    """
+    """Hash of an address, without password; anything else may distinguish one file from another, the user too."""
     begin, path, query = split(url)
-    pairs = parse_qsl(query.lstrip("?"), keep_blank_values=True)
-    if any(name.lower() in _SIGNATURES for name, _ in pairs):
-        pairs = [pair for pair in pairs if not _SIGNING.fullmatch(pair[0])]
     login, at, _ = begin.partition("://")[2].rpartition("@")
     user = login.partition(":")[0] + at
-    return _hash(f"{user}{without_login(begin)}{path}?{pairs}")[:32]
+    return _hash(f"{user}{without_login(begin)}{path}?{query}")[:32]
 
 
 def version_key(size: int | None, version: str) -> str:

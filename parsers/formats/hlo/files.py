@@ -4,7 +4,7 @@ XProf keeps a run's programs beside its profile as ``jit_step(123).hlo_proto.pb`
 ``--xla_dump_to`` says, several stages per module: ``module_0001.jit_step.cl_9.after_optimizations.hlo.pb`` has the
 buffer assignment, ``…after_codegen.hlo.pb`` and the others have none; without ``--xla_dump_hlo_as_proto`` it writes
 texts, which `parsers.formats.hlo.texts` puts together. What is inside may be an `HloProto`, an
-`HloModuleProto` (without a buffer assignment) or an `HloSnapshot` (an `HloProto` in its field 1), gzipped or not.
+`HloModuleProto` (without a buffer assignment), gzipped or not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOST_ENTRIES = 200_000  # of a folder
 _CHUNK = 4 << 20
 _GZIP_FLOOR = 2 << 20  # protobuf makes some 200 bytes of each byte of the smallest messages
 
-_HLO_NAME = pattern(r"(.+?)\.(hlo_proto|hlo_snapshot|hlo_module|hlo)\.pb(?:\.gz)?", re.DOTALL)
+_HLO_NAME = pattern(r"(.+?)\.(hlo_proto|hlo_module|hlo)\.pb(?:\.gz)?", re.DOTALL)
 _WITH_ID = pattern(r"(.*)\((\d{1,20})\)", re.DOTALL)
 _DUMPED = pattern(
     r"((?:\d+\.)?module_\d+)\.(.+?)(?:\.cl_\d+|\.sm_\d+)?\.(\d{4}\..*|[^.]*(?:before|after)_.*|[^.]*)", re.DOTALL
@@ -358,8 +358,8 @@ def _take(data: bytes, budget: Budget) -> None:
 
 
 def _decoded(data: bytes) -> hlo_pb2.HloProto | None:
-    """The module in any of the three messages; None where it reads as none of them."""
-    for decode in (hlo_pb2.HloProto.FromString, _of_module, _of_snapshot):
+    """The module in either of the two messages; None where it reads as neither."""
+    for decode in (hlo_pb2.HloProto.FromString, _of_module):
         with contextlib.suppress(DecodeError):
             if _is_module((proto := decode(data)).hlo_module):
                 return proto
@@ -370,14 +370,6 @@ def _of_module(data: bytes) -> hlo_pb2.HloProto:
     proto = hlo_pb2.HloProto()
     proto.hlo_module.MergeFromString(data)
     return proto
-
-
-def _of_snapshot(data: bytes) -> hlo_pb2.HloProto:
-    fields = split_fields(data)
-    for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
-        if (number, wire) == (1, 2) and end <= len(data):
-            return hlo_pb2.HloProto.FromString(data[int(begin) : int(end)])
-    raise DecodeError("no field 1")
 
 
 def _is_module(module: hlo_pb2.HloModuleProto) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
@@ -138,7 +138,6 @@ class HloGraph:
 
     @property
     def computation_count(self) -> int:
-        """How many computations the module has."""
         return len(self._computations)
 
     def _schedule(self) -> tuple[Rows, list[bool]]:
@@ -159,7 +158,6 @@ class HloGraph:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether the module says in which order its instructions run."""
         return any(self._has_order)
 
     def has_order(self, number: int) -> bool:
@@ -173,16 +171,13 @@ class HloGraph:
         return self._row_of.get(name.removeprefix("%").encode("utf-8", "replace"))
 
     def name(self, row: int) -> str:
-        """The name of an instruction."""
         return text(self._names[row])
 
     def proto(self, row: int) -> hlo_pb2.HloInstructionProto:
-        """An instruction as the compiler wrote it."""
         at = self.computation(row)
         return self._computations[at].instructions[row - self._first[at]]
 
     def opcode(self, row: int) -> str:
-        """The opcode of an instruction."""
         return text(self._opcodes[row])
 
     def element(self, row: int) -> int:
@@ -190,7 +185,6 @@ class HloGraph:
         return self._elements.get(row, 0)
 
     def computation(self, row: int) -> int:
-        """The number of the computation that an instruction is in."""
         return bisect_right(self._first, row) - 1
 
     def position(self, row: int) -> int:
@@ -200,7 +194,6 @@ class HloGraph:
     # --- a computation
 
     def computation_name(self, number: int) -> str:
-        """The name of a computation."""
         return text(self._computations[number].name)
 
     def rows(self, number: int) -> Sequence[int]:
@@ -215,11 +208,9 @@ class HloGraph:
         return known
 
     def size(self, number: int) -> int:
-        """How many instructions a computation has."""
         return int(self.first[number + 1] - self.first[number])
 
     def count(self, number: int, opcode: str) -> int:
-        """How many instructions of an opcode a computation has."""
         return self._opcodes[self._first[number] : self._first[number + 1]].count(opcode.encode())
 
     def parameter(self, number: int, index: int) -> int | None:
@@ -251,7 +242,9 @@ class HloGraph:
     def _searched(self) -> tuple[bytes, NDArray[np.int64]]:
         """Name, opcode and framework op of every instruction, a line each in lower case, and where each begins."""
         lines = [
-            b"%b %b %b" % (one.name, one.opcode, one.metadata.op_name) for one in _instructions(self._computations)
+            b"%b %b %b" % (one.name, one.opcode, one.metadata.op_name)
+            for computation in self._computations
+            for one in computation.instructions
         ]
         text_of_all = b"\n".join(line.replace(b"\n", b" ") for line in lines).lower()
         begin = np.zeros(len(lines), np.int64)
@@ -279,8 +272,3 @@ class HloGraph:
         pattern = re.escape(word.encode("utf-8", "replace"))
         found = np.fromiter((match.start() for match in re.finditer(pattern, searched)), np.int64)
         return np.unique(np.searchsorted(begin, found, side="right") - 1).astype(np.int32)
-
-
-def _instructions(computations: Iterable[hlo_pb2.HloComputationProto]) -> Iterator[hlo_pb2.HloInstructionProto]:
-    for computation in computations:
-        yield from computation.instructions

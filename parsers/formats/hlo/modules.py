@@ -92,12 +92,17 @@ class HloModule:
         ]
 
     def instruction_proto(self, name: str) -> hlo_pb2.HloInstructionProto | None:
-        """The instruction of this name as the compiler wrote it."""
         return self._by_name.get(name.removeprefix("%"))
 
     def instruction_by_id(self, number: int) -> hlo_pb2.HloInstructionProto | None:
         """The instruction of this id; None where the module has none."""
         return self._by_id.get(number)
+
+    def defining(self, buffer: hlo_pb2.LogicalBufferProto) -> hlo_pb2.HloInstructionProto | None:
+        """What defines a logical buffer: older compilers give its name and no id; None where the module has none."""
+        place = buffer.defined_at
+        name = text(place.instruction_name)
+        return self.instruction_proto(name) if name else self.instruction_by_id(place.instruction_id)
 
     def computation(self, number: int) -> hlo_pb2.HloComputationProto | None:
         """The computation of this id; None where the module has none."""
@@ -163,6 +168,11 @@ class HloModule:
             visited.add(proto.id)
             proto = start
         return None
+
+    def inside(self, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
+        """What an instruction wraps; itself where it wraps nothing."""
+        computation = self.wrapped(proto)
+        return [proto] if computation is None else list(computation.instructions)
 
     def _in_order(self, computation: hlo_pb2.HloComputationProto) -> Iterator[hlo_pb2.HloInstructionProto]:
         """Instructions in the order of the compiler's schedule, else as stored, where operands come first."""

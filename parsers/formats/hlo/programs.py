@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_STR
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.files import HloFile
-    from tpuprof.parsers.formats.hlo.modules import HloModule
 
 METADATA_PLANE = "/host:metadata"
 
@@ -37,10 +37,18 @@ _Load = Callable[[str], "HloModule | str"]
 
 
 def _stored(body: bytes, begin: int, length: int, label: str) -> HloModule | str:
-    """A module in the profile."""
-    from tpuprof.parsers.formats.hlo.stored import read_stored  # noqa: PLC0415 - protobuf; programs are listed without
+    """The module whose encoded `HloProto` takes `length` bytes of `body` from `begin` on."""
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - programs are listed without
 
-    return read_stored(body, begin, length, label)
+    from tpuprof.parsers.formats.proto import hlo_pb2  # noqa: PLC0415
+
+    try:
+        proto = hlo_pb2.HloProto.FromString(body[begin : begin + length])
+    except DecodeError:
+        return f"The compiled HLO of {label} is damaged: its {length:,} bytes do not read as an HloProto."
+    if not proto.hlo_module.computations:
+        return f"The compiled HLO of {label} is empty: it has no computations."
+    return HloModule(proto)
 
 
 def _in_file(file: HloFile, is_whole: bool, _: str) -> HloModule | str:

@@ -28,6 +28,10 @@ COMBINE = -(2**63)
 
 _Ints = tuple[int, ...]
 
+MOST_TEXT = 20_000
+"""How many characters of an HLO text are read for shapes; the result and the operands come first."""
+
+HOST_MEMORY = 5  # memory space of the host in layouts
 _LIMIT = 2**63  # XLA's sizes and dimensions are int64
 _MAX_RANK = 256
 
@@ -92,6 +96,10 @@ class Shape:
         attributes += self.other
         layout = ",".join(map(str, self.minor_to_major)) + (f":{attributes}" if attributes else "")
         return f"{self.element_type}[{dims}]" + (f"{{{layout}}}" if layout else "")
+
+    @property
+    def is_in_host_memory(self) -> bool:
+        return self.memory_space == HOST_MEMORY
 
     @property
     def layout_known(self) -> bool:
@@ -194,6 +202,17 @@ def shapes_in(text: str) -> tuple[FoundShape, ...]:
         if shape is not None:
             shapes.append(FoundShape(shape, match.start(), match.end()))
     return tuple(shapes)
+
+
+def is_in_host_memory(expression: str) -> bool:
+    """Whether an array of an op lies in the host's memory, by the layouts in its HLO text."""
+    text = expression[:MOST_TEXT]
+    return f"S({HOST_MEMORY})" in text and any(found.shape.is_in_host_memory for found in shapes_in(text))
+
+
+def elements(shape: hlo_pb2.ShapeProto) -> int:
+    """How many elements an array has."""
+    return prod(shape.dimensions)
 
 
 def element_bits(proto: hlo_pb2.ShapeProto) -> int:

@@ -154,7 +154,6 @@ class _Texts:
             allocation.assigned.add(logical_buffer_id=value.proto.id, offset=value.offset, size=value.proto.size)
 
     def proto(self, name: str) -> hlo_pb2.HloProto:
-        """All of it."""
         proto = hlo_pb2.HloProto()
         module, assignment = proto.hlo_module, proto.buffer_assignment
         module.name = (self._tables.name or name).encode("utf-8", "replace")

@@ -2,8 +2,7 @@
 
 It writes a file for each pass over each program, some hundred a kernel, ``1795560403270004771-mm.1-70-llo_module.pb``:
 a time in nanoseconds, the HLO instruction, the number of the file, the pass. Only the schedules are read here, and of
-these only one that is asked for, so a folder of any size opens at once. Of a dump that has texts alone it is the use of
-slots, which has no regions and no lines.
+these only one that is asked for, so a folder of any size opens at once.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
 from tpuprof.parsers.formats.llo.schedule import Schedule
-from tpuprof.parsers.formats.llo.texts import read_use
 from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.xspace.source import open_source
 
@@ -26,7 +24,7 @@ DUMP_ARGS = (
 )
 """In ``LIBTPU_INIT_ARGS``: the compiler writes schedules with their source lines into DIR, and no text of any pass."""
 
-_NAME = pattern(r"([0-9]{1,20})-(.{1,200})-[0-9]{2,6}-(llo_module\.pb|final_hlo-static-per-bundle-utilization\.txt)")
+_NAME = pattern(r"([0-9]{1,20})-(.{1,200})-[0-9]{2,6}-llo_module\.pb")
 _ANY = pattern(r"[0-9]{1,20}-.{1,200}-[0-9]{2,6}-[a-zA-Z].{0,200}\.(?:txt|html|pb)")
 _OF_RUNTIME = ("TLP", "<")
 """The program around all kernels, and what the compiler adds at its begin and end, ``<late-initialization>``."""
@@ -41,14 +39,12 @@ class DumpedSchedule:
         time_ns: when it was compiled, since 1970. Programs that differ may have instructions of one name.
         path: of the file.
         size: of the file, in bytes.
-        is_whole: whether it has regions, instructions and allocations; else the use of slots alone.
     """
 
     instruction: str
     time_ns: int
     path: str
     size: int
-    is_whole: bool = True
 
     def read(self) -> Schedule:
         """The schedule.
@@ -64,7 +60,7 @@ class DumpedSchedule:
         finally:
             source.close()
         try:
-            return read_schedule(data) if self.is_whole else read_use(data, self.instruction)
+            return read_schedule(data)
         except Damaged as fault:
             sentence = f"{self._shown} cannot be read as a schedule: {fault}."
             raise ProfileError("corrupt", sentence, "compile the program again and dump it") from fault
@@ -77,12 +73,10 @@ class DumpedSchedule:
 def dumped_schedules(folder: str) -> list[DumpedSchedule]:
     """The schedules in a dump, by name and time, without what the compiler adds to each program; no file is read.
 
-    Of a program that is there as schedule and as text it is the schedule.
-
     Raises:
         ProfileError: the folder cannot be read, or holds no schedule.
     """
-    found: dict[tuple[str, int], DumpedSchedule] = {}
+    found: list[DumpedSchedule] = []
     others = 0
     try:
         with os.scandir(folder) as entries:
@@ -90,14 +84,12 @@ def dumped_schedules(folder: str) -> list[DumpedSchedule]:
                 match = _NAME.fullmatch(entry.name)
                 others += match is None and _ANY.fullmatch(entry.name) is not None
                 if match is not None and not match[2].startswith(_OF_RUNTIME) and entry.is_file():
-                    is_whole, key = match[3].endswith(".pb"), (match[2], int(match[1]))
-                    if is_whole or key not in found:
-                        found[key] = DumpedSchedule(*key, entry.path, entry.stat().st_size, is_whole)
+                    found.append(DumpedSchedule(match[2], int(match[1]), entry.path, entry.stat().st_size))
     except (OSError, ValueError) as error:
         raise unreadable(folder, error) from error
     if not found:
         raise _no_schedules(folder, others > 0)
-    return [found[key] for key in sorted(found)]
+    return sorted(found, key=lambda each: (each.instruction, each.time_ns))
 
 
 def _no_schedules(folder: str, is_dump: bool) -> ProfileError:

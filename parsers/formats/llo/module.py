@@ -24,9 +24,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, positions
 from tpuprof.parsers.formats.llo.schedule import SPACES, UNITS, Instructions, LloAllocation, Origin, Regions, Schedule
-from tpuprof.parsers.formats.llo.wire import Columns, Damaged, columns, packed, signed
+from tpuprof.parsers.formats.llo.wire import Damaged, columns, packed, signed
+from tpuprof.parsers.formats.xspace.metadata import Messages
 from tpuprof.parsers.formats.xspace.walk import LEN, text
 
 _LOOP = ("loop pre-header", "loop header", "loop branch", "loop body", "loop footer", "loop footer branch", "loop exit")
@@ -56,15 +57,15 @@ def read_schedule(data: bytes) -> Schedule:
     tree.add(tops[0])
     bodies = columns(tree.bodies)
     used, slots, spills, fills = _use(module.parts(6))
-    origins, of_id = _origins(module.parts(12))
-    ids = bodies.numbers(1, len(tree.bodies), -1)
+    origins, (known, rows_of) = _origins(module.parts(12))
+    ids = bodies.integers(1, -1)
     if len(ids) and not used.shape[1]:
         raise Damaged("it has instructions and no bundles")
     instructions = Instructions(
-        bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, used.shape[1] - 1),
-        opcode=bodies.numbers(2, len(ids)),
+        bundle=np.clip(signed(bodies.integers(4)), 0, used.shape[1] - 1),
+        opcode=bodies.integers(2),
         region=np.array(tree.owner, np.int64),
-        origin=_rows(ids, *of_id),
+        origin=np.append(rows_of, -1)[positions(ids, known)],
     )
     return Schedule(
         instruction=_text(module, 1),
@@ -81,7 +82,7 @@ def read_schedule(data: bytes) -> Schedule:
     )
 
 
-def _text(module: Columns, number: int) -> str:
+def _text(module: Messages, number: int) -> str:
     parts = module.parts(number)
     return text(parts[-1]) if parts else ""
 
@@ -95,7 +96,7 @@ class _Tree:
         self.kind: list[str] = []
         self.parent: list[int] = []
         self.turns: list[int] = []
-        self.heads: list[Columns] = []
+        self.heads: list[Messages] = []
 
     def add(self, body: bytes, kind: str = "program", parent: int = -1, turns: int = 1, depth: int = 0) -> None:
         """A region and what is in it."""
@@ -111,22 +112,21 @@ class _Tree:
         payloads = list(zip(members.number.tolist(), members.begin.tolist(), members.end.tolist(), strict=True))
         begun = 0
         for place in np.flatnonzero(members.number != _INSTRUCTION).tolist():
-            self._instructions(members.data, payloads[begun:place], row)
+            self._instructions(members.body, payloads[begun:place], row)
             begun = place + 1
             number, begin, end = payloads[place]
-            part = members.data[begin:end]
+            part = members.body[begin:end]
             if number == _REGION:
                 self.add(part, "region", row, turns, depth + 1)
             elif number in (_LOOP_FIELD, _PREDICATED_FIELD):
                 self._parts(part, number, row, turns, depth)
-        self._instructions(members.data, payloads[begun:], row)
+        self._instructions(members.body, payloads[begun:], row)
 
     def _instructions(self, data: bytes, payloads: list[tuple[int, int, int]], row: int) -> None:
         self.bodies += [data[begin:end] for _, begin, end in payloads]
         self.owner += [row] * len(payloads)
 
     def _parts(self, body: bytes, number: int, row: int, turns: int, depth: int) -> None:
-        """The regions of a loop or of what runs under a condition."""
         fields, names = columns([body]), _LOOP if number == _LOOP_FIELD else _PREDICATED
         inside = turns if number == _PREDICATED_FIELD else _turns(fields, turns)
         places = zip(
@@ -140,20 +140,20 @@ class _Tree:
     def regions(self, bundles: int) -> Regions:
         """The regions as columns; places behind the last bundle count as there."""
         count = len(self.heads)
-        heads = [[int(head.numbers(field, 1)[0]) for head in self.heads] for field in (5, 6, 7)]
+        heads = [[int(head.integers(field)[0]) for head in self.heads] for field in (5, 6, 7)]
         begin, end, number = np.array(heads, np.int64).reshape(3, count)
         begin, end = np.clip(begin, 0, bundles), np.clip(end, 0, bundles)
         parent, turns = np.array(self.parent, np.int64), np.array(self.turns, np.int64)
         return Regions(tuple(self.kind), number, begin, np.maximum(begin, end), parent, turns)
 
 
-def _turns(loop: Columns, around: int) -> int:
+def _turns(loop: Messages, around: int) -> int:
     """How often a loop turns, in all turns of the loops around it; -1 where it is not said."""
     bounds = loop.parts(_BOUNDS)
     if not bounds or around < 0:
         return -1
     fields = columns([bounds[-1]])
-    begin, end, step = (int(fields.numbers(field, 1, -1)[0]) for field in (1, 2, 3))
+    begin, end, step = (int(fields.integers(field, -1)[0]) for field in (1, 2, 3))
     if step <= 0 or begin < 0 or end < begin:
         return -1
     turns = -(-(end - begin) // step) * around
@@ -171,7 +171,7 @@ def _use(parts: list[bytes]) -> tuple[NDArray[np.uint8], tuple[int, ...], NDArra
         unit = use.parts(number)
         fields = columns([unit[-1] if unit else b""])
         used.append(_counts(fields.parts(1)))
-        slots.append(int(fields.numbers(2, 1)[0]))
+        slots.append(max(0, int(fields.integers(2)[0])))
     columns_of = [*used, _counts(use.parts(8)), _counts(use.parts(9))]
     bundles = max(map(len, columns_of))
     if any(len(each) not in (0, bundles) for each in columns_of):
@@ -197,9 +197,9 @@ def _origins(parts: list[bytes]) -> tuple[tuple[Origin, ...], tuple[Int64s, Int6
     for body in table.parts(1):
         origin = columns([body])
         frames = [columns([frame]) for frame in origin.parts(1)]
-        places = [(int(frame.numbers(1, 1)[0]), int(frame.numbers(2, 1)[0])) for frame in frames]
+        places = [(int(frame.integers(1)[0]), int(frame.integers(2)[0])) for frame in frames]
         scopes = [_entry(texts, int(number)) for part in origin.parts(3) for number in packed(part)]
-        primitive = _entry(texts, int(origin.numbers(2, 1, -1)[0]))
+        primitive = _entry(texts, int(origin.integers(2, -1)[0]))
         where = tuple(f"{_entry(texts, file)}:{line}" for file, line in reversed(places))  # outermost first in the file
         origins.append(Origin(where, primitive, tuple(dict.fromkeys(each for each in scopes if each != primitive))))
         ids.append(packed(b"".join(origin.parts(4))))
@@ -213,20 +213,12 @@ def _entry(texts: list[str], number: int) -> str:
     return texts[number] if 0 <= number < len(texts) else ""
 
 
-def _rows(ids: Int64s, known: Int64s, rows: Int64s) -> Int64s:
-    """The row of each id, -1 for one that has none."""
-    if not len(known):
-        return np.full(len(ids), -1, np.int64)
-    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[at] == ids, rows[at], -1)
-
-
 def _allocations(constants: list[bytes]) -> tuple[LloAllocation, ...]:
     """What the program allocates: constants are places in it, so one may stand there more than once."""
     found: dict[LloAllocation, None] = {}
     inside = columns(columns(constants).parts(5))
-    count = len(columns(constants).spans(5)[1])
-    space, size, number, is_spill = (inside.numbers(field, count) for field in (1, 4, 5, 10))
-    for place, length, which, spilled in zip(*(each.tolist() for each in (space, size, number, is_spill)), strict=True):
-        found[LloAllocation(SPACES.get(place, f"space {place}"), length, which, bool(spilled))] = None
+    for place, size, number, is_spill in zip(
+        *(inside.integers(field).tolist() for field in (1, 4, 5, 10)), strict=True
+    ):
+        found[LloAllocation(SPACES.get(place, f"space {place}"), max(0, size), number, bool(is_spill))] = None
     return tuple(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 
 UNITS = ("MXU", "XLU", "VALU", "EUP", "VLOAD", "VSTORE", "SALU")
@@ -44,13 +44,6 @@ class Regions:
 
     def __len__(self) -> int:
         return len(self.kind)
-
-    def with_inner(self, row: int) -> range:
-        """The rows of a region and of those inside it, which stand behind it."""
-        last = row + 1
-        while last < len(self.kind) and self.parent[last] >= row:
-            last += 1
-        return range(row, last)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,25 +136,15 @@ class Schedule:
         last = np.maximum.accumulate(np.where(owner >= 0, np.arange(self.bundles), 0))
         return np.maximum(owner[last], 0)
 
-    def bundles_of(self, region: int = 0) -> Bools:
-        """Which bundles are those of a region, with regions inside it."""
-        inner, owner = self.regions.with_inner(region), self.owner
-        return (owner >= inner.start) & (owner < inner.stop)
-
-    def used_in(self, region: int = 0) -> Int64s:
-        """Slots that are used in a region, by unit."""
-        used: Int64s = self.used[:, self.bundles_of(region)].sum(axis=1, dtype=np.int64)
-        return used
-
-    def shares(self, region: int = 0) -> tuple[float | None, ...]:
-        """Share of its slots that each unit uses in a region, 0 to 1; None for a region or unit without slots."""
-        length = int(self.bundles_of(region).sum())
-        used = self.used_in(region).tolist()
+    def shares(self) -> tuple[float | None, ...]:
+        """Share of its slots that each unit uses, 0 to 1; None for a unit without slots."""
+        used = self.used.sum(axis=1, dtype=np.int64).tolist()
         return tuple(
-            count / (length * slots) if length and slots else None
+            count / (self.bundles * slots) if self.bundles and slots else None
             for count, slots in zip(used, self.slots, strict=True)
         )
 
-    def bytes_in(self, space: str, is_spill: bool | None = None) -> int:
-        """Bytes of what it allocates in ``vmem``, ``smem`` or ``sflag``; for spills alone, or without them."""
-        return sum(each.bytes for each in self.allocations if each.space == space and is_spill in (None, each.is_spill))
+    @property
+    def spill_bytes(self) -> int:
+        """Bytes of VMEM for registers that were too few."""
+        return sum(each.bytes for each in self.allocations if each.space == "vmem" and each.is_spill)

@@ -63,7 +63,6 @@ class Op:
     regions: list[list[Block]]
 
     def walk(self) -> Iterator[Op]:
-        """The ops inside, from the outside in, in their order."""
         for region in self.regions:
             for block in region:
                 for op in block.ops:
@@ -106,7 +105,6 @@ class Module:
         self.block = _BlockReader(self, sections.reader(_OPS)).block(0)
 
     def text(self, number: int) -> str:
-        """An entry of the table of texts."""
         if number not in self._text_at:
             if not 0 <= number < len(self._texts):
                 raise Damaged("it refers to a text that is missing")
@@ -114,13 +112,11 @@ class Module:
         return self._text_at[number]
 
     def op_name(self, number: int) -> str:
-        """An entry of the table of names of ops."""
         if not 0 <= number < len(self._ops):
             raise Damaged("it refers to an op that is missing")
         return self._ops[number]
 
     def _names(self, reader: Reader) -> tuple[list[str], list[str]]:
-        """Dialects, and ops with their dialect in front."""
         dialects = [self.text(number) for number in reader.numbers()]
         ops: list[str] = []
         while reader.left:
@@ -214,7 +210,6 @@ class _BlockReader:
         self.next = self.limit = 0
 
     def block(self, depth: int) -> Block:
-        """A block and what is in it."""
         if depth > _DEEPEST:
             raise Damaged("its regions are nested too deep")
         head = self.reader.number()
@@ -263,6 +258,8 @@ class _BlockReader:
         begin = self.next = self.limit
         self.limit += own
         made = [self.block(depth + 1) for _ in range(blocks)]
+        if self.next > self.limit:
+            raise Damaged("a region defines more values than it claims")
         for number in range(begin, self.next):
             del self.values[number]
         self.values, self.next, self.limit = around

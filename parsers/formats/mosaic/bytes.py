@@ -23,7 +23,6 @@ class Reader:
         return self.end - self.at
 
     def byte(self) -> int:
-        """One byte."""
         if self.at >= self.end:
             raise Damaged("it ends too early")
         self.at += 1
@@ -54,11 +53,9 @@ class Reader:
         return value
 
     def numbers(self) -> list[int]:
-        """A list of unsigned integers behind their count."""
         return [self.number() for _ in range(self.count())]
 
     def skip(self, size: int) -> None:
-        """Passes over bytes."""
         if size > self.left:
             raise Damaged("it ends too early")
         self.at += size

@@ -25,7 +25,7 @@ class TooLong(Exception):
     """A kernel takes more steps than are followed."""
 
 
-class Effort:
+class OpBudget:
     """How much of a kernel may be followed, so that a hostile one ends."""
 
     def __init__(self, ops: int = 200_000) -> None:
@@ -64,8 +64,8 @@ class Walk:
         values: numbers that are known, by what makes them.
     """
 
-    def __init__(self, entries: Entries, grid: Sequence[int | None], effort: Effort) -> None:
-        self.entries, self.effort, self.grid = entries, effort, grid
+    def __init__(self, entries: Entries, grid: Sequence[int | None], budget: OpBudget) -> None:
+        self.entries, self.budget, self.grid = entries, budget, grid
         bounds = [bound for bound in grid if bound is not None]
         self.steps = prod(bounds) if len(bounds) == len(grid) else None
         is_short = self.steps is not None and self.steps <= _MOST_STEPS
@@ -76,8 +76,7 @@ class Walk:
         """Called for each op that is not about integers alone."""
 
     def run(self, block: Block, arguments: Sequence[Number], state: State) -> list[Number]:
-        """Runs a block, and returns what it yields."""
-        self.effort.spend(0)
+        self.budget.spend(0)
         self.values.update(zip(block.arguments, arguments, strict=False))
         for op in block.ops:
             name = op.name.removeprefix(PREFIX)
@@ -92,7 +91,7 @@ class Walk:
 
     def _op(self, name: str, op: Op, state: State) -> None:
         operands = [self.number(value) for value in op.operands]
-        self.effort.spend(sum(map(_length, operands)))
+        self.budget.spend(sum(map(_length, operands)))
         dialect, _, own = name.partition(".")
         if dialect == "arith" and op.results:
             self.values[op.results[0]] = self._arithmetic(own, op, operands)
@@ -167,7 +166,7 @@ class Walk:
             return state if bool(condition) != is_else else None
         if condition is None:
             return State(state.mask, state.steps, False, state.is_bounded)
-        self.effort.spend(_length(condition))
+        self.budget.spend(_length(condition))
         mask = (condition != 0) != is_else
         mask = mask if state.mask is None else mask & (state.mask != 0)
         steps = int(np.count_nonzero(mask))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.mosaic.follow import Effort, State, TooLong, Walk
+from tpuprof.parsers.formats.mosaic.follow import OpBudget, State, TooLong, Walk
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window
 from tpuprof.parsers.formats.mosaic.scalars import Number
 
@@ -32,8 +32,8 @@ class Visits:
 class VisitsOf:
     """The visits of the windows of one kernel; windows with the same function ask it once."""
 
-    def __init__(self, kernel: Kernel, effort: Effort) -> None:
-        self._kernel, self._effort = kernel, effort
+    def __init__(self, kernel: Kernel, budget: OpBudget) -> None:
+        self._kernel, self._budget = kernel, budget
         self._blocks: dict[str, list[Number] | None] = {}
         self._walk: Walk | None = None
 
@@ -56,7 +56,7 @@ class VisitsOf:
         if walk is None or walk.steps is None or any(each is None for each in block):
             return Visits(fixed)
         try:
-            self._effort.spend(len(block) * walk.steps)
+            self._budget.spend(len(block) * walk.steps)
         except TooLong:
             return Visits(fixed)
         return _moving(
@@ -74,7 +74,7 @@ class VisitsOf:
         if body is None:
             return None
         try:
-            self._walk = self._walk or Walk(self._kernel.entries, self._kernel.grid, self._effort)
+            self._walk = self._walk or Walk(self._kernel.entries, self._kernel.grid, self._budget)
             return self._walk.run(body, self._walk.indices, State(None, self._walk.steps))
         except TooLong:
             return None

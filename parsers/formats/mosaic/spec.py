@@ -20,7 +20,7 @@ from tpuprof.parsers.formats.hlo.shapes import element_type
 from tpuprof.parsers.formats.mosaic.bytecode import MAGIC
 from tpuprof.parsers.formats.mosaic.bytes import Damaged
 from tpuprof.parsers.formats.mosaic.entries import Shaped
-from tpuprof.parsers.formats.mosaic.follow import Effort
+from tpuprof.parsers.formats.mosaic.follow import OpBudget
 from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window, allocations, read_kernel
 from tpuprof.parsers.formats.mosaic.sizes import bytes_of, elements, unpadded_bytes
@@ -143,9 +143,9 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec:
     runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason = ""
     try:
-        kernel, effort = read_kernel(_module(call)), Effort()
-        work = work_of(kernel, effort)
-        buffers = tuple(_buffers(hlo, proto, kernel, work, effort))
+        kernel, budget = read_kernel(_module(call)), OpBudget()
+        work = work_of(kernel, budget)
+        buffers = tuple(_buffers(hlo, proto, kernel, work, budget))
         flops, runs = work.matrix_flops, tuple(sorted(work.runs.items()))
     except Damaged as fault:
         kernel, buffers, reason = None, (), str(fault)
@@ -204,10 +204,10 @@ def _scoped(entries: object) -> int | None:
 
 
 def _buffers(
-    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, work: Work, effort: Effort
+    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, work: Work, budget: OpBudget
 ) -> Iterator[KernelBuffer]:
     """The arguments of the kernel, then what it allocates."""
-    visits = VisitsOf(kernel, effort)
+    visits = VisitsOf(kernel, budget)
     arrays = _arrays(hlo, proto, kernel)
     for index, (shape, array) in enumerate(zip(kernel.arguments, arrays, strict=True)):
         window = kernel.windows[index - kernel.prefetched] if kernel.windows and array.has_window else None

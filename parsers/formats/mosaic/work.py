@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
-from tpuprof.parsers.formats.mosaic.follow import Effort, State, TooLong, Walk
+from tpuprof.parsers.formats.mosaic.follow import OpBudget, State, TooLong, Walk
 from tpuprof.parsers.formats.mosaic.kernel import Kernel
 from tpuprof.parsers.formats.mosaic.sizes import elements, unpadded_bytes
 
@@ -87,8 +87,8 @@ class _Count:
 class _Counter(Walk):
     """Counts while it follows a kernel."""
 
-    def __init__(self, kernel: Kernel, effort: Effort) -> None:
-        super().__init__(kernel.entries, kernel.grid, effort)
+    def __init__(self, kernel: Kernel, budget: OpBudget) -> None:
+        super().__init__(kernel.entries, kernel.grid, budget)
         self.flops = _Count()
         ahead = len(kernel.body.arguments) - len(kernel.arguments)
         self.arguments = {value: index for index, value in enumerate(kernel.body.arguments[ahead:])}
@@ -112,7 +112,6 @@ class _Counter(Walk):
         return (made is not None and made.kind == "vector") or op.name.endswith("vector_store")
 
     def runs(self) -> dict[tuple[str, ...], tuple[int, ...]]:
-        """See `Work`."""
         found: dict[tuple[str, ...], set[int | None]] = {}
         for op, count in self.ran.items():
             places = self.entries.places(op.location)
@@ -188,9 +187,9 @@ def _root(value: Value) -> Value:
     return value
 
 
-def work_of(kernel: Kernel, effort: Effort) -> Work:
+def work_of(kernel: Kernel, budget: OpBudget) -> Work:
     """What one call does; every amount is unknown where the kernel takes too many steps to follow."""
-    counter = _Counter(kernel, effort)
+    counter = _Counter(kernel, budget)
     ahead = len(kernel.body.arguments) - len(kernel.arguments)
     try:
         counter.run(kernel.body, counter.indices[:ahead], State(None, counter.steps))

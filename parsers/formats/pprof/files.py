@@ -8,23 +8,17 @@ import stat
 from collections.abc import Iterator
 from itertools import chain
 
-from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.folder_search import is_pprof_name
 from tpuprof.parsers.files.inflate import Inflation, inflated
 from tpuprof.parsers.files.logdir import is_remote, local_path
-from tpuprof.parsers.formats.pprof.messages import Pprof, begins_like_pprof, read_messages
-from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, MemorySource
+from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
+from tpuprof.parsers.formats.xspace.walk import VARINT
 
-LARGEST_BYTES = 256 << 20
-"""Inflated; JAX's are some megabytes."""
-
-_FLOOR = 4 << 20  # stacks share most of their frames: they shrink some 3 to 30 times
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
 _FIRST = 64  # bytes that identify the format
-_AGAIN = "write it again: jax.profiler.save_device_memory_profile(FILE)"
 
 
 def is_pprof(path: str) -> bool:
@@ -34,46 +28,27 @@ def is_pprof(path: str) -> bool:
     """
     if is_remote(path):
         return is_pprof_name(path)
-    with contextlib.suppress(ProfileError, OSError, Inflation), _opened(local_path(path)) as descriptor:
-        return begins_like_pprof(_begin(_pieces(descriptor, _FIRST, _FIRST)))
+    with contextlib.suppress(ProfileError, OSError, Inflation), opened(local_path(path)) as descriptor:
+        return begins_like_pprof(beginning(content(descriptor, _FIRST, _FIRST)))
     return False
 
 
-def read_pprof(path: str) -> Pprof:
-    """Reads a profile, compressed or not; a URL is fetched into the cache first.
+def begins_like_pprof(data: bytes | bytearray) -> bool:
+    """Whether the first bytes may be of a pprof profile: a ValueType of two numbers, which an XSpace has not there.
 
-    Raises:
-        ProfileError: `not_found`, `unreadable`, `not_a_file`, `empty_file`, `not_pprof`, `too_large`, `corrupt`; for a
-            URL also what `parsers.files.remote.cache.open_remote` raises.
+    A profile that begins with its texts, as some writers have it, begins with the empty one.
     """
-    is_far = is_remote(path)
-    name = printable_url(path) if is_far else printable(os.path.basename(path))
-    out, notes = bytearray(), []
-    with _opened(path if is_far else local_path(path), is_far) as descriptor:
-        size = os.fstat(descriptor).st_size
-        if not size:
-            raise ProfileError("empty_file", f"{name} holds 0 bytes.", _AGAIN)
-        most = min(LARGEST_BYTES, inflated_room(size, _FLOOR))
-        try:
-            pieces = _pieces(descriptor, most, _CHUNK)
-            out += _begin(pieces)
-            if not begins_like_pprof(out):
-                raise ProfileError("not_pprof", f"{name} does not start like a pprof profile.", _AGAIN)
-            for piece in pieces:
-                out += piece
-        except Inflation as stopped:
-            if stopped.stop == "too_large":
-                sentence = f"{name} inflates to more than {most:,} bytes, too many for a profile of memory."
-                raise ProfileError("too_large", sentence, "is it another file?") from stopped
-            what = "ends early" if stopped.stop == "cut" else "is damaged"
-            notes.append(f"the file's gzip stream {what}, after {stopped.given:,} bytes of the profile")
-        except OSError as error:
-            raise unreadable(path, error) from error
-    profile = read_messages(MemorySource(out, name), name, Budget(size, name))
-    return Pprof(profile.types, profile.samples, profile.time_ns, (*notes, *profile.notes))
+    if data.startswith(b"\x32\x00"):
+        return True
+    if len(data) < 4 or data[0] != 0x0A or not 2 <= data[1] <= 22 or len(data) < 2 + data[1]:
+        return False
+    body = bytes(data[2 : 2 + data[1]])
+    fields = split_fields(body)
+    numbers = list(zip(fields.number.tolist(), fields.wire.tolist(), strict=True))
+    return fields.next == len(body) and numbers in ([(1, VARINT), (2, VARINT)], [(2, VARINT)])
 
 
-def _begin(pieces: Iterator[bytes]) -> bytes:
+def beginning(pieces: Iterator[bytes]) -> bytes:
     """The first pieces, enough to identify the format: a stream may yield its first bytes one at a time."""
     begin = b""
     while len(begin) < _FIRST and (piece := next(pieces, b"")):
@@ -81,7 +56,7 @@ def _begin(pieces: Iterator[bytes]) -> bytes:
     return begin
 
 
-def _pieces(descriptor: int, most: int, step: int) -> Iterator[bytes]:
+def content(descriptor: int, most: int, step: int) -> Iterator[bytes]:
     """The content of a file in pieces, inflated where it begins like gzip; at most `most` bytes."""
     chunks = _chunks(descriptor, step)
     first = next(chunks, b"")
@@ -105,7 +80,7 @@ def _chunks(descriptor: int, step: int) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def _opened(path: str, is_far: bool = False) -> Iterator[int]:
+def opened(path: str, is_far: bool = False) -> Iterator[int]:
     """A regular file's descriptor; it does not wait for a pipe that nobody writes to."""
     try:
         if is_far:

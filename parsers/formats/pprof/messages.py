@@ -7,17 +7,27 @@ one table, which a writer puts at the end as a rule: of a file that is cut, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Sequence
 from functools import cache, partial
 from itertools import chain
-from typing import TypeVar
 
-from tpuprof.parsers.base.budget import Budget
-from tpuprof.parsers.base.errors import ProfileError
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from tpuprof.parsers.base.budget import Budget, inflated_room
+from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import split_fields
-from tpuprof.parsers.formats.xspace.source import ByteSource
-from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.urls import printable_url
+from tpuprof.parsers.files.file_kinds import of_another_tool
+from tpuprof.parsers.files.folder_search import BEGIN_BYTES
+from tpuprof.parsers.files.inflate import Inflation
+from tpuprof.parsers.files.logdir import is_remote, local_path
+from tpuprof.parsers.formats.pprof import pprof_pb2
+from tpuprof.parsers.formats.pprof.files import CHUNK, beginning, begins_like_pprof, content, opened
+from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource
+from tpuprof.parsers.formats.xspace.walk import text, windows
 
 MOST_MESSAGES = 2_000_000
 """Samples, locations, functions and texts altogether; JAX writes some thousands."""
@@ -25,12 +35,13 @@ MOST_MESSAGES = 2_000_000
 MOST_FRAMES = 20_000_000
 """Frames of all stacks together."""
 
-_SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _TEXT, _TIME = 1, 2, 4, 5, 6, 9
-_PACKED_MOST = 1 << 20  # bytes of one list of numbers
-_MESSAGE, _NUMBER = 700, 24  # bytes that a message and a number of a list take, about
-_UINT64 = (1 << 64) - 1
+_KEPT, _NESTED = (1, 2, 4, 5, 6), (2, 4)  # fields that are read, and those whose messages hold others
+_MESSAGE, _BYTE, _NUMBER = 700, 24, 24  # bytes that a message, a byte of one that holds others, and a frame take, about
+LARGEST_BYTES = 256 << 20
+"""Inflated; JAX's are some megabytes."""
 
-Kept = TypeVar("Kept")
+_FLOOR = 4 << 20  # stacks share most of their frames: they shrink some 3 to 30 times
+_AGAIN = "write it again: jax.profiler.save_device_memory_profile(FILE)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,42 @@ class Pprof:
     notes: tuple[str, ...]
 
 
+def read_pprof(path: str) -> Pprof:
+    """Reads a profile, compressed or not; a URL is fetched into the cache first.
+
+    Raises:
+        ProfileError: `not_found`, `unreadable`, `not_a_file`, `empty_file`, `not_pprof`, `too_large`, `corrupt`; for a
+            URL also what `parsers.files.remote.cache.open_remote` raises.
+    """
+    is_far = is_remote(path)
+    name = printable_url(path) if is_far else printable(os.path.basename(path))
+    out, notes = bytearray(), []
+    with opened(path if is_far else local_path(path), is_far) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if not size:
+            raise ProfileError("empty_file", f"{name} holds 0 bytes.", _AGAIN)
+        most = min(LARGEST_BYTES, inflated_room(size, _FLOOR))
+        try:
+            pieces = content(descriptor, most, CHUNK)
+            out += beginning(pieces)
+            if not begins_like_pprof(out):
+                if (found := of_another_tool(bytes(out[:BEGIN_BYTES]))) is not None:
+                    raise found.error(path)
+                raise ProfileError("not_pprof", f"{name} does not start like a pprof profile.", _AGAIN)
+            for piece in pieces:
+                out += piece
+        except Inflation as stopped:
+            if stopped.stop == "too_large":
+                sentence = f"{name} inflates to more than {most:,} bytes, too many for a profile of memory."
+                raise ProfileError("too_large", sentence, "is it another file?") from stopped
+            what = "ends early" if stopped.stop == "cut" else "is damaged"
+            notes.append(f"the file's gzip stream {what}, after {stopped.given:,} bytes of the profile")
+        except OSError as error:
+            raise unreadable(path, error) from error
+    profile = read_messages(MemorySource(out, name), name, Budget(size, name))
+    return Pprof(profile.types, profile.samples, profile.time_ns, (*notes, *profile.notes))
+
+
 def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -> Pprof:
     """Reads a profile; of one that is cut, as much as there is.
 
@@ -101,28 +148,51 @@ def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -
         ProfileError: `corrupt` where nothing of it can be read; `too_large`.
     """
     budget = budget or Budget(source.size, name)
-    parts, notes = _parts(source, name, budget)
-    texts = parts[_TEXT]
-    if not texts or not parts[_SAMPLE_TYPE]:
-        missing = "its names, which stand at its end," if parts[_SAMPLE] else "samples"
-        sentence = f"{name} can't be read as a pprof profile: {missing} are missing."
-        raise ProfileError("corrupt", sentence, "write or copy the file again")
-    reader = _Reader(texts, budget)
-    functions = dict(map(reader.function, parts[_FUNCTION]))
-    locations = dict(reader.location(body, functions) for body in parts[_LOCATION])
+    end, notes = _whole(source, name, budget)
+    try:
+        profile = pprof_pb2.PprofProfile.FromString(source.read(0, end))
+    except DecodeError as error:
+        raise _corrupt(name, "a message in it is damaged") from error
+    texts = _Texts(profile.string_table)
+    if not profile.string_table or not profile.sample_type:
+        missing = "its names, which stand at its end," if profile.sample else "samples"
+        raise _corrupt(name, f"{missing} are missing")
+    functions = {each.id: (texts[each.name or each.system_name], texts[each.filename]) for each in profile.function}
+    locations = {
+        each.id: tuple(Frame(*functions.get(line.function_id, ("", "")), max(0, line.line)) for line in each.line)
+        for each in profile.location
+    }
     stack_of = cache(partial(_stack, locations, budget))
     samples, frames = [], 0
-    for body in parts[_SAMPLE]:
-        sample = reader.sample(body, stack_of)
-        frames += len(sample.stack)
+    for each in profile.sample:
+        labels: dict[str, str] = {}
+        for label in each.label:
+            labels.setdefault(texts[label.key], texts[label.str] if label.str else str(label.num))
+        samples.append(Sample(tuple(each.value), labels, stack_of(tuple(each.location_id))))
+        frames += len(samples[-1].stack)
         if frames > MOST_FRAMES:
             raise _too_large(name, f"its stacks have more than {MOST_FRAMES:,} frames")
-        samples.append(sample)
-    types = tuple(map(reader.sample_type, parts[_SAMPLE_TYPE]))
-    time = next((varint(body) for body in parts[_TIME] if body), 0)
-    if reader.lost:
+    types = tuple(SampleType(texts[each.type], texts[each.unit]) for each in profile.sample_type)
+    if texts.lost:
         notes = [*notes, "names of some functions or files are not in the file"]
-    return Pprof(types, tuple(samples), time if time > 0 else None, tuple(notes))
+    return Pprof(types, tuple(samples), profile.time_nanos if profile.time_nanos > 0 else None, tuple(notes))
+
+
+class _Texts:
+    """The profile's table of texts; `lost` is whether one was not in it."""
+
+    def __init__(self, table: Sequence[bytes]) -> None:
+        self._table, self.lost = table, False
+        self._text_of = cache(self._text)
+
+    def __getitem__(self, number: int) -> str:
+        return self._text_of(number)
+
+    def _text(self, number: int) -> str:
+        if 0 <= number < len(self._table):
+            return text(self._table[number])
+        self.lost = True
+        return ""
 
 
 _LOST = Frame("", "", 0)
@@ -131,150 +201,37 @@ _LOST = Frame("", "", 0)
 
 def _stack(locations: dict[int, tuple[Frame, ...]], budget: Budget, places: tuple[int, ...]) -> tuple[Frame, ...]:
     """The frames of a stack; a location stands for several where functions are inlined."""
-    parts = [locations.get(number, (_LOST,)) for number in places]
+    parts = [locations.get(number) or (_LOST,) for number in places]
     count = sum(map(len, parts))
     budget.takes(count, _NUMBER, steps=count)
     return tuple(chain.from_iterable(parts))
 
 
-def _parts(source: ByteSource, name: str, budget: Budget) -> tuple[dict[int, list[bytes]], list[str]]:
-    """The bodies of the profile's messages by field, and what is wrong with the bytes."""
-    parts: dict[int, list[bytes]] = {
-        number: [] for number in (_SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _TEXT, _TIME)
-    }
-    notes, count = [], 0
+def _whole(source: ByteSource, name: str, budget: Budget) -> tuple[int, list[str]]:
+    """Where the last whole field of the profile ends, and what is wrong behind it.
+
+    It takes from the budget what the messages may take before any is made: they hold others of two bytes.
+    """
+    count = 0
     for window in windows(source, 0, source.size):
-        kept = [number in parts for number in window.number.tolist()]
-        count += sum(kept)
-        budget.takes(sum(kept), _MESSAGE, steps=len(kept))
+        kept = np.isin(window.number, _KEPT)
+        nested = np.isin(window.number, _NESTED) * (window.end - window.begin) * _BYTE
+        count += int(kept.sum())
+        budget.takes(1, int(np.maximum(nested, _MESSAGE)[kept].sum()), steps=len(kept))
         if count > MOST_MESSAGES:
             raise _too_large(name, f"it has more than {MOST_MESSAGES:,} samples, frames and names")
-        fields = zip(
-            window.number.tolist(), window.wire.tolist(), window.begin.tolist(), window.end.tolist(), strict=True
-        )
-        for is_kept, (number, wire, begin, end) in zip(kept, fields, strict=True):
-            if is_kept and wire == (VARINT if number == _TIME else LEN):
-                body = window.data[begin - window.base : end - window.base]
-                if len(body) < end - begin:  # it reaches past the window
-                    body = source.read(begin, end - begin)
-                if len(body) == end - begin:
-                    parts[number].append(body)
-                else:
-                    notes = ["the file ends in the middle: the rest is missing"]
+        if len(kept) and window.end[-1] > source.size:
+            return int(window.tag[-1]), ["the file ends in the middle: the rest is missing"]
         if window.broken_at >= 0:
             what = "ends in the middle" if window.cut else "is damaged"
-            notes = [f"the file {what} after {window.broken_at:,} bytes: the rest is missing"]
-    return parts, notes
+            return window.broken_at, [f"the file {what} after {window.broken_at:,} bytes: the rest is missing"]
+    return source.size, []
+
+
+def _corrupt(name: str, why: str) -> ProfileError:
+    sentence = f"{name} can't be read as a pprof profile: {why}."
+    return ProfileError("corrupt", sentence, "write or copy the file again")
 
 
 def _too_large(name: str, how: str) -> ProfileError:
     return ProfileError("too_large", f"{name} is too large for a profile of memory: {how}.", "is it another file?")
-
-
-class _Reader:
-    """Reads messages of a profile with its table of texts; `lost` is whether one was not in it."""
-
-    def __init__(self, texts: list[bytes], budget: Budget) -> None:
-        self._texts = texts
-        self._budget = budget
-        self.lost = False
-        self._label_of = cache(self._label)
-        self._text_of = cache(self._text)
-
-    def sample_type(self, body: bytes) -> SampleType:
-        """A ValueType: name and unit."""
-        numbers = _numbers(body)
-        return SampleType(self._text_of(numbers.get(1, 0)), self._text_of(numbers.get(2, 0)))
-
-    def function(self, body: bytes) -> tuple[int, tuple[str, str]]:
-        """A Function: its id, name and file."""
-        numbers = _numbers(body)
-        name = numbers.get(2, 0) or numbers.get(3, 0)
-        return numbers.get(1, 0), (self._text_of(name), self._text_of(numbers.get(4, 0)))
-
-    def location(self, body: bytes, functions: dict[int, tuple[str, str]]) -> tuple[int, tuple[Frame, ...]]:
-        """A Location: its id, and a frame for each of its lines."""
-        number, frames = 0, []
-        for field, wire, payload in _fields(body):
-            if (field, wire) == (1, VARINT):
-                number = varint(payload, signed=False)
-            elif (field, wire) == (4, LEN):
-                self._budget.takes(1, _MESSAGE, steps=1)
-                line = _numbers(payload)
-                name, file = functions.get(line.get(1, 0), ("", ""))
-                frames.append(Frame(name, file, max(0, line.get(2, 0))))
-        return number, tuple(frames) or (_LOST,)
-
-    def _packed(self, payload: bytes) -> list[int]:
-        self._budget.takes(len(payload), _NUMBER, steps=len(payload))
-        return _packed(payload)
-
-    def sample(self, body: bytes, stack_of: Callable[[tuple[int, ...]], tuple[Frame, ...]]) -> Sample:
-        """A Sample."""
-        places: list[int] = []
-        values: list[int] = []
-        labels: dict[str, str] = {}
-        for field, wire, payload in _fields(body):
-            if field in (1, 2) and wire in (VARINT, LEN):
-                numbers = [varint(payload, signed=False)] if wire == VARINT else self._packed(payload)
-                if field == 1:
-                    places += numbers
-                else:
-                    values += [number - (1 << 64) if number >> 63 else number for number in numbers]
-            elif (field, wire) == (3, LEN):
-                key, value = self._label_of(payload)
-                labels.setdefault(key, value)
-        return Sample(tuple(values), labels, stack_of(tuple(places)))
-
-    def _label(self, body: bytes) -> tuple[str, str]:
-        numbers = _numbers(body)
-        value = self._text_of(numbers[2]) if numbers.get(2) else str(numbers.get(3, 0))
-        return self._text_of(numbers.get(1, 0)), value
-
-    def _text(self, number: int) -> str:
-        if 0 <= number < len(self._texts):
-            return text(self._texts[number])
-        self.lost = True
-        return ""
-
-
-def _fields(body: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Number, wire type and value of a message's fields, up to a break."""
-    fields = split_fields(body)
-    columns = (fields.number.tolist(), fields.wire.tolist(), fields.begin.tolist(), fields.end.tolist())
-    for number, wire, begin, end in zip(*columns, strict=True):
-        if end <= len(body):
-            yield number, wire, body[begin:end]
-
-
-def _numbers(body: bytes) -> dict[int, int]:
-    """A message's fields that are numbers; the last one of each counts."""
-    return {number: varint(payload) for number, wire, payload in _fields(body) if wire == VARINT}
-
-
-def _packed(payload: bytes) -> list[int]:
-    """The numbers of a packed list, the low 64 bits of each, unsigned; what breaks off at its end is left out."""
-    numbers, number, shift = [], 0, 0
-    for byte in payload[:_PACKED_MOST]:
-        if byte < 0x80:
-            numbers.append((number | byte << shift) & _UINT64 if shift else byte)
-            number = shift = 0
-        elif shift < 70:
-            number |= (byte & 0x7F) << shift
-            shift += 7
-    return numbers
-
-
-def begins_like_pprof(data: bytes | bytearray) -> bool:
-    """Whether the first bytes may be of a pprof profile: a ValueType of two numbers, which an XSpace has not there.
-
-    A profile that begins with its texts, as some writers have it, begins with the empty one.
-    """
-    if data.startswith(b"\x32\x00"):
-        return True
-    if len(data) < 4 or data[0] != 0x0A or not 2 <= data[1] <= 22 or len(data) < 2 + data[1]:
-        return False
-    body = bytes(data[2 : 2 + data[1]])
-    fields = split_fields(body)
-    numbers = list(zip(fields.number.tolist(), fields.wire.tolist(), strict=True))
-    return fields.next == len(body) and numbers in ([(1, VARINT), (2, VARINT)], [(2, VARINT)])

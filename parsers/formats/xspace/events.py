@@ -44,7 +44,6 @@ class StatColumn:
         return (self.kind >= KIND_DOUBLE) & (self.kind <= KIND_INT64)
 
     def take(self, rows: Int64s) -> StatColumn:
-        """The stat of some events, in the order given."""
         length = self.length[rows] if len(self.length) else self.length
         return StatColumn(self.kind[rows], self.value[rows], length)
 
@@ -181,20 +180,6 @@ class ColumnRoom:
         """Makes room for the whole line, of which this share (0-1) is decoded; at least by a quarter."""
         expected = int(self.count / max(done, 1e-6) * 1.02) + 64
         self._move(max(expected, len(self.columns.flags) * 5 // 4))
-
-    def append(self, other: ColumnRoom, done: float) -> None:
-        """Adds the events of another room; with them this share (0-1) of the line is decoded."""
-        first, n = self.count, other.count
-        if other.wide and not self.wide:
-            self.widen()
-        if first + n > len(self.columns.flags):
-            self._move(max(first + n, int((first + n) / max(done, 1e-6) * 1.02) + 64))
-        for name in ("metadata_id", "offset_ps", "duration_ps", "flags", "begin", "length"):
-            getattr(self.columns, name)[first : first + n] = getattr(other.columns, name)[:n]
-        for name in ("kind", "value", "stat_length"):
-            getattr(self.columns, name)[:, first : first + n] = getattr(other.columns, name)[:, :n]
-        self.count += n
-        self.seen |= other.seen
 
     @property
     def wide(self) -> bool:

@@ -14,7 +14,7 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
-from tpuprof.parsers.formats.xspace.walk import FIXED64, LEN, VARINT, text, varint
+from tpuprof.parsers.formats.xspace.walk import FIXED64, LEN, VARINT, text, varint, varints
 
 if TYPE_CHECKING:  # protobuf takes 15 ms to import
     from tpuprof.parsers.formats.proto import xplane_pb2
@@ -95,7 +95,6 @@ class MetadataTable:
         return (self.name(row) if row is not None else "") or f"event {metadata_id}"
 
     def labels(self, metadata_ids: Int64s) -> list[str]:
-        """The label of each id."""
         rows = self.rows(metadata_ids)
         known = rows[rows >= 0]
         spans = zip(self.name_begin[known].tolist(), self.name_end[known].tolist(), strict=True)
@@ -194,6 +193,18 @@ class Messages:
         end[self.owner[chosen]] = self.end[chosen]
         return begin, end
 
+    def parts(self, number: int) -> list[bytes]:
+        """The payloads of all length-delimited fields of that number, in their order."""
+        rows = np.flatnonzero((self.number == number) & (self.wire == LEN))
+        return [self.body[a:b] for a, b in zip(self.begin[rows].tolist(), self.end[rows].tolist(), strict=True)]
+
+    def integers(self, number: int, default: int = 0) -> Int64s:
+        """int64[n]: each message's last varint of that number; `default` where it has none."""
+        chosen = (self.number == number) & (self.wire == VARINT)
+        out = np.full(len(self.borders) - 1, default, np.int64)
+        out[self.owner[chosen]] = varints(self.body, self.begin[chosen], self.end[chosen])
+        return out
+
 
 def split_all(body: bytes, begin: Int64s, end: Int64s) -> Messages:
     """Fields of many messages in one call: a row of message bodies is itself a valid message body.
@@ -224,13 +235,7 @@ def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) 
     Later entries with the same key win, as in protobuf. It leaves out and counts damaged entries.
     """
     entries = split_all(body, begin, end)
-    keys = np.zeros(len(entries.borders) - 1, np.int64)
-    is_key = (entries.number == 1) & (entries.wire == VARINT)
-    places = zip(
-        entries.owner[is_key].tolist(), entries.begin[is_key].tolist(), entries.end[is_key].tolist(), strict=True
-    )
-    for entry, a, b in places:
-        keys[entry] = varint(entries.body[a:b])
+    keys = entries.integers(1)
     order = np.argsort(keys, kind="stable")
     if len(order):
         order = order[np.append(np.diff(keys[order]) != 0, True)]

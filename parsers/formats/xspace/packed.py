@@ -52,10 +52,11 @@ def unpacked(source: FileSource) -> ByteSource:
     """The bytes of the XSpace in a file: the file itself, or, where it is packed, what is in it; the file is closed.
 
     Raises:
-        ProfileError: `corrupt`, `codec_missing`, `disk_full`: it can't be unpacked.
+        ProfileError: `corrupt`, `foreign_codec`, `disk_full`: it can't be unpacked.
     """
     head = source.read(0, _HEAD)
-    if not (head.startswith((GZIP_MAGIC, RIEGELI_MAGIC)) or _is_trace(head) or (head and _is_riegeli(source.name))):
+    is_riegeli = bool(head) and source.name.endswith(".riegeli")
+    if not (is_riegeli or head.startswith((GZIP_MAGIC, RIEGELI_MAGIC)) or _is_trace(head)):
         return source
     with _LAST.lock:  # two who want the same file wait for one of them
         try:
@@ -103,10 +104,6 @@ def stand_in(path: str, why: str, size: int = 0) -> SpoolSource | None:
             return source.instead_of(why)
         source.close()
     return None
-
-
-def _is_riegeli(name: str) -> bool:
-    return name.endswith(".riegeli")
 
 
 def _is_trace(head: bytes) -> bool:

@@ -25,12 +25,10 @@ class ByteSource(Protocol):
     """Bytes at offsets. `read` may be called from several threads at once."""
 
     @property
-    def name(self) -> str:
-        """A name for the bytes, for messages."""
+    def name(self) -> str: ...
 
     @property
-    def size(self) -> int:
-        """Number of bytes."""
+    def size(self) -> int: ...
 
     @property
     def file_size(self) -> int:
@@ -47,8 +45,7 @@ class ByteSource(Protocol):
     def read(self, offset: int, length: int) -> bytes:
         """The `length` bytes at `offset`; fewer only where the source ends."""
 
-    def close(self) -> None:
-        """Releases the file, if there is one."""
+    def close(self) -> None: ...
 
 
 class MemorySource:
@@ -62,11 +59,9 @@ class MemorySource:
         self.origin = ""
 
     def read(self, offset: int, length: int) -> bytes:
-        """See `ByteSource.read`."""
         return bytes(self._data[max(offset, 0) : max(offset, 0) + max(length, 0)])
 
-    def close(self) -> None:
-        """Nothing to release."""
+    def close(self) -> None: ...
 
 
 class FileSource:
@@ -105,7 +100,6 @@ class FileSource:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
-        """Closes the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -79,7 +79,6 @@ class Spool:
         return data
 
     def close(self) -> None:
-        """Gives the room back."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -120,7 +119,6 @@ class SpoolSource:
         self.size = self.file_size = self._starts[-1]
 
     def read(self, offset: int, length: int) -> bytes:
-        """See `ByteSource.read`."""
         offset = max(offset, 0)
         end = min(offset + length, self.size)
         parts = []
@@ -135,7 +133,6 @@ class SpoolSource:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def shared(self) -> SpoolSource:
-        """Another source of the same bytes, to be closed on its own."""
         other = SpoolSource(self._spool, (), self.name, self.note, self.origin)
         other._places, other._starts, other.size = self._places, self._starts, self.size
         other.file_size = self.file_size
@@ -148,5 +145,4 @@ class SpoolSource:
         return other
 
     def close(self) -> None:
-        """See `ByteSource.close`."""
         self._spool = Spool()

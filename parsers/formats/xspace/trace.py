@@ -10,7 +10,7 @@ A profile that was cut off at any byte still gives every event before the cut; `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,12 @@ import numpy as np
 from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
+from tpuprof.parsers.base.text import examples
+from tpuprof.parsers.files.core_names import told_apart
+from tpuprof.parsers.files.file_kinds import of_another_tool
+from tpuprof.parsers.files.folder_search import BEGIN_BYTES
 from tpuprof.parsers.formats.xspace import packed
-from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
+from tpuprof.parsers.formats.xspace.core.api import scan_events
 from tpuprof.parsers.formats.xspace.core.types import EVERY_EVENT, FULL, INCOMPLETE, MALFORMED, WIDE_ID
 from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, LineHeader, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import (
@@ -38,7 +42,8 @@ from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windo
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import xplane_pb2
 
-_CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
+CHUNK = 1 << 19
+"""How many bytes of a line to decode at a time: what fits into a processor's cache."""
 
 HEAD = 1 << 12
 """How many bytes of a line it reads for the line's name."""
@@ -51,14 +56,6 @@ _LEAST_EVENT = 16
 
 ChunkDone = Callable[[int, int], None]
 """Called with the bytes and events of each decoded chunk; may raise `Cancelled`."""
-
-
-def chunk_size() -> int:
-    """How many bytes of a line to decode at a time.
-
-    The compiled core gets what fits into a processor's cache; numpy gets more, to save calls.
-    """
-    return _CHUNK[core_name()]
 
 
 class Line:
@@ -133,26 +130,19 @@ class Line:
         """Start of the line's clock in nanoseconds; an event starts at ``timestamp_ns * 1000 + offset_ps``."""
         return self._head.timestamp_ns
 
-    def events(
-        self,
-        stats: Sequence[str] = (),
-        on_chunk: ChunkDone | None = None,
-        places: bool = True,
-        room: ColumnRoom | None = None,
-    ) -> Events:
+    def events(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None, places: bool = True) -> Events:
         """Decodes the line's events, with a column for each of the stats asked for.
 
         Args:
             stats: names of stats; `Events.stats` lacks those that the plane does not define.
             on_chunk: receives the progress; an exception from it ends the decoding.
             places: whether to keep where each event lies in the file (12 bytes an event), for `Events.message`.
-            room: where to put them, made for as many stats and for places; the events are void when it is cleared.
 
         It does not cache them: the caller decides how long the columns live.
         """
         ids = self.plane.stat_ids(stats)
-        room = room or ColumnRoom(len(ids), places)
-        for _ in self.scan(np.array(list(ids.values()), np.int64), room, on_chunk, self.begin, self.end):
+        room = ColumnRoom(len(ids), places)
+        for _ in self.scan(np.array(list(ids.values()), np.int64), room, on_chunk):
             pass
         return room.events(list(ids))
 
@@ -168,31 +158,22 @@ class Line:
             The same room each time, with the events of the next chunk. It stays in the processor's cache.
         """
         ids = self.plane.stat_ids(stats)
-        room = ColumnRoom(len(ids), places=False, capacity=chunk_size() // _LEAST_EVENT)
-        for _ in self.scan(np.array([*ids.values()], np.int64), room, on_chunk, self.begin, self.end, chosen):
+        room = ColumnRoom(len(ids), places=False, capacity=CHUNK // _LEAST_EVENT)
+        for _ in self.scan(np.array([*ids.values()], np.int64), room, on_chunk, chosen):
             yield room
             room.columns.kind[:, : room.count] = 0
             room.count = 0
 
     def scan(
-        self,
-        wanted: Int64s,
-        room: ColumnRoom,
-        on_chunk: ChunkDone | None,
-        begin: int,
-        end: int,
-        chosen: Bools = EVERY_EVENT,
-    ) -> Generator[int, None, tuple[int, bool]]:
-        """Decodes a stretch of the line, from an event to `end` or the first unreadable byte.
+        self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, chosen: Bools = EVERY_EVENT
+    ) -> Iterator[int]:
+        """Decodes the line into a room, up to its first unreadable byte; yields where it has come, after each chunk."""
+        return self._stretch(wanted, room, on_chunk, chosen, self.begin, self.end)
 
-        Yields:
-            After each chunk, where it has come.
-
-        Returns:
-            Where the events end: before `end` where one reaches beyond it. And whether the bytes up to there are sound.
-        """
-        offset, chunk = begin, chunk_size()
-        window = chunk
+    def _stretch(
+        self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, chosen: Bools, begin: int, end: int
+    ) -> Iterator[int]:
+        offset, window = begin, CHUNK
         while offset < end:
             data = self.plane.source.read(offset, min(window, end - offset))
             last = offset + len(data) >= end
@@ -210,10 +191,9 @@ class Line:
                 on_chunk(min(start, len(data)), room.count - before)
             yield offset + start
             if status == MALFORMED or (status == INCOMPLETE and last) or not data:
-                return offset + start, status != MALFORMED and bool(data)
-            window = chunk if start else 2 * window  # an event larger than the window
+                return
+            window = CHUNK if start else 2 * window  # an event larger than the window
             offset += start
-        return offset, True
 
 
 class Plane:
@@ -226,6 +206,7 @@ class Plane:
         name: such as ``/device:TPU:0`` or ``/host:CPU``.
         lines: in file order; a line that the file cuts off is the last one.
         lost_bytes: declared bytes that the file does not have.
+        is_of_first: whether it is of the first of several profiles that were joined into one file (`told_apart`).
         broken_at: file offset at which the plane becomes unreadable, or -1.
     """
 
@@ -237,6 +218,7 @@ class Plane:
         self.lost_bytes = end - self.end
         self.id = 0
         self.name = ""
+        self.is_of_first = True
         self.broken_at = -1
         self.cut = False
         lines: list[Line] = []
@@ -297,7 +279,6 @@ class Plane:
 
     @cached_property
     def event_metadata(self) -> MetadataTable:
-        """Names and stats of the events, by metadata id."""
         return read_table(*self._bytes_of(4))
 
     @cached_property
@@ -385,6 +366,11 @@ class Trace:
                 else:
                     texts[number].append(text(source.read(begin, end - begin)))
             self._broken_at, self._cut = window.broken_at, window.cut
+        self._renamed = list[str]()
+        for plane, name in zip(planes, told_apart([plane.name for plane in planes]), strict=True):
+            if name != plane.name:
+                self._renamed.append(f"{name} was {plane.name}")
+                plane.name, plane.is_of_first = name, False
         self.planes = self._found = tuple(planes)
         self.errors, self.warnings, self.hostnames = (tuple(texts[field]) for field in (2, 3, 4))
         self._check_is_profile()
@@ -400,7 +386,7 @@ class Trace:
 
         Raises:
             ProfileError: `not_found`, `unreadable`, `empty_file`, or `corrupt` for bytes that are no profile; for a
-                packed file also `codec_missing` and `disk_full`.
+                packed file also `foreign_codec` and `disk_full`.
         """
         source = open_source(path, on_fetched)
         try:
@@ -414,7 +400,6 @@ class Trace:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "memory") -> Trace:
-        """Reads a profile that is in memory."""
         return cls(MemorySource(data, name))
 
     def _check_is_profile(self) -> None:
@@ -436,6 +421,8 @@ class Trace:
                     f"{self.source.name} is cut off after {self.source.size:,} bytes, before its first line of events.",
                     "copy or capture it again",
                 )
+            if (found := of_another_tool(self.source.read(0, min(self.source.size, BEGIN_BYTES)))) is not None:
+                raise found.error(self.source.name)
             raise ProfileError(
                 "corrupt",
                 f"{self.source.name} is not a profile: its bytes do not read as an XSpace.",
@@ -447,7 +434,19 @@ class Trace:
         """What was lost, and whether this is not a profile, but a trace that was made from one."""
         hint = "open the HOST.xplane.pb of the same capture, if there is one"
         origin = self.source.origin
-        return ((Problem("viewer_trace", self.source.name, origin, hint),) if origin else ()) + self.losses
+        viewer = (Problem("viewer_trace", self.source.name, origin, hint),) if origin else ()
+        return viewer + self._joined + self.losses
+
+    @property
+    def _joined(self) -> tuple[Problem, ...]:
+        """That the file was joined of several profiles, where its planes show that."""
+        if not self._renamed:
+            return ()
+        sentence = (
+            f"{self.source.name} is several profiles joined into one file: planes of the later ones have new numbers "
+            f"({examples(self._renamed)}), and host events are those of the first."
+        )
+        return (Problem("joined_profiles", self.source.name, sentence),)
 
     @property
     def losses(self) -> tuple[Problem, ...]:

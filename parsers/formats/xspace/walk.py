@@ -101,6 +101,16 @@ def varint(payload: bytes, signed: bool = True) -> int:
     return value - (1 << 64) if signed and value >> 63 else value
 
 
+def varints(data: bytes, begin: Int64s, end: Int64s) -> Int64s:
+    """int64[n]: the values of the varints at these places, as `varint` reads each."""
+    octets, out = np.frombuffer(data, np.uint8), np.zeros(len(begin), np.uint64)
+    for offset in range(int((end - begin).max(initial=0))):
+        longer = np.flatnonzero(begin + offset < end)
+        bits = octets[begin[longer] + offset] & 0x7F
+        out[longer] |= bits.astype(np.uint64) << np.uint64(7 * offset)
+    return out.view(np.int64)
+
+
 _SHORT = [bytes([value]) for value in range(0x80)]
 
 

@@ -1,4 +1,4 @@
-"""Work on many hosts over a `concurrent.futures.Executor`: processes here, a Dask cluster, or whatever has one.
+"""Work on many hosts over processes of this machine.
 
 A worker gets a file's path and returns a small summary. It hands out only a few hosts more than there are workers, so
 that little is running when the work is cancelled.
@@ -43,7 +43,6 @@ class Task(Generic[Result]):
     Attributes:
         given: what the work is given besides each file; nothing where it is empty.
         threads: how many each worker uses.
-        lost: the exceptions that mean that a worker has died.
     """
 
     work: Work[Result]
@@ -51,31 +50,12 @@ class Task(Generic[Result]):
     poll: Poll
     given: Sequence[object] = ()
     threads: int = 1
-    lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
-
-
-def over_executor(task: Task[Result], executor: Executor, window: int) -> Iterator[tuple[int, Result | ProfileError]]:
-    """Yields each host's index and outcome as an executor of the caller finishes them.
-
-    A host whose worker dies is a failure. When the work stops early, workers still finish the hosts that they have.
-
-    Args:
-        window: how many hosts are handed out at a time.
-
-    Raises:
-        Cancelled: `Task.poll` said so.
-    """
-    waiting = deque(range(len(task.files)))
-    for index, outcome in _results(task, executor, waiting, window, None):
-        yield index, _died(task.files[index]) if outcome is None else outcome
-    for index in waiting:
-        yield index, _died(task.files[index])
 
 
 def over_processes(
     task: Task[Result], workers: int, inline: Callable[[HostFile], Result | ProfileError]
 ) -> Iterator[tuple[int, Result | ProfileError]]:
-    """The same over processes of this machine, which end with it, whatever happens.
+    """Yields each host's index and outcome as processes finish them, which end with this one, whatever happens.
 
     When a process dies, it tries the hosts that were at work once more, one at a time, as together they may have needed
     too much memory. A host whose process dies again is a failure.
@@ -128,7 +108,7 @@ def _died(file: HostFile) -> ProfileError:
 
 
 def _results(
-    task: Task[Result], executor: Executor, waiting: deque[int], window: int, shared: SharedProgress | None
+    task: Task[Result], executor: Executor, waiting: deque[int], window: int, shared: SharedProgress
 ) -> Iterator[tuple[int, Result | ProfileError | None]]:
     """Hands out waiting hosts and yields their outcomes, None where the worker died.
 
@@ -149,7 +129,7 @@ def _results(
                 index = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
                 is_broken = is_broken or isinstance(error, BrokenExecutor)
-                if error is not None and not isinstance(error, task.lost):
+                if error is not None and not isinstance(error, (BrokenExecutor, CancelledError)):
                     raise error
                 yield index, None if error is not None else future.result()
         task.poll(shared)  # the last reports
@@ -244,7 +224,6 @@ class PoolMeter:
         self._last: Progress | None = None
 
     def done(self, place: int) -> None:
-        """The host at this place of the board is done."""
         self._known.add(self._todo[place])
 
     def poll(self, shared: SharedProgress | None) -> None:

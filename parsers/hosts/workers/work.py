@@ -46,12 +46,10 @@ class SharedProgress:
         self._cells: ctypes.Array[ctypes.c_int64] = RawArray(ctypes.c_int64, _CANCELLED + _COLUMNS * hosts)
 
     def cancel(self) -> None:
-        """Asks all workers to stop."""
         self._cells[0] = 1
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the workers shall stop."""
         return bool(self._cells[0])
 
     def begin(self, host: int, process: int) -> None:
@@ -59,7 +57,6 @@ class SharedProgress:
         self._write(host, (process, 0, 0, 0, 0))
 
     def end(self, host: int) -> None:
-        """The host is done; its numbers stay."""
         self._cells[_CANCELLED + _COLUMNS * host + _PROCESS] = 0
 
     def report(self, host: int, needed: int, size: int, events: int, is_fetching: bool = False) -> None:
@@ -85,34 +82,24 @@ class SharedProgress:
 
 
 class _SharedProgressWatch:
-    """Reports one host's progress to the board, and stops the work when the board says so.
+    """Reports one host's progress to the board, and stops the work when the board says so."""
 
-    Workers that share no memory with the process that asked have no board: they report nothing.
-    """
-
-    def __init__(self, shared: SharedProgress | None, host: int) -> None:
+    def __init__(self, shared: SharedProgress, host: int) -> None:
         self._shared = shared
         self._host = host
         self._lock = threading.Lock()
         self._needed = self._bytes = self._events = 0
 
     def fetched(self, done: int, total: int | None) -> None:
-        """See `ProgressReceiver.fetched`."""
-        if self._shared is None:
-            return
         self._shared.report(self._host, max(total or 0, done), done, 0, is_fetching=True)
         if self._shared.is_cancelled:
             raise Cancelled
 
     def opened(self, needed: int) -> None:
-        """See `ProgressReceiver.opened`."""
         self._needed = needed
         self.chunk(0, 0)
 
     def chunk(self, size: int, events: int) -> None:
-        """See `ProgressReceiver.chunk`."""
-        if self._shared is None:
-            return
         with self._lock:
             self._bytes += size
             self._events += events
@@ -124,7 +111,7 @@ class _SharedProgressWatch:
 class _Worker:
     """What a worker process knows. It gets the board when it starts, because a task cannot carry one."""
 
-    shared: SharedProgress | None = None
+    shared: SharedProgress
 
 
 def begin_worker(shared: SharedProgress) -> None:
@@ -152,10 +139,9 @@ def do_work(work: Work[Result], file: HostFile, given: object, index: int, threa
         Cancelled: the board said so.
     """
     shared = _Worker.shared
-    if shared is not None:
-        if shared.is_cancelled:
-            raise Cancelled
-        shared.begin(index, os.getpid())
+    if shared.is_cancelled:
+        raise Cancelled
+    shared.begin(index, os.getpid())
     try:
         return work(file, given, _SharedProgressWatch(shared, index), threads)
     except ProfileError as error:
@@ -164,5 +150,4 @@ def do_work(work: Work[Result], file: HostFile, given: object, index: int, threa
         sentence = f"{printable(file.host)} could not be read: this machine's memory was not enough for it."
         return ProfileError("memory", sentence, "close other programs, or look at one host at a time with --host")
     finally:
-        if shared is not None:
-            shared.end(index)
+        shared.end(index)

@@ -17,8 +17,9 @@ MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest on
 _LEAST_ELSEWHERE = 0.001  # of the peak: smaller buffers beside it make no other moment the peak
 _TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
 
-OomKind = Literal["compile", "load", "runtime"]
-"""When memory ran out: compiling a program, loading it onto the device, or allocating while programs run."""
+OomKind = Literal["compile", "load", "runtime", "cache"]
+"""When memory ran out: compiling a program, loading it onto the device, allocating while programs run, or when a
+serving engine set memory aside for its KV cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,6 @@ class Known:
     is_spread: bool = False
 
     def grows(self, buffer: Buffer) -> bool:
-        """Whether a buffer is known to grow with the batch."""
         return buffer.logical_buffer is not None and buffer.logical_buffer in self.grown
 
     def guest_bytes(self, buffer: Buffer) -> int:
@@ -81,6 +81,7 @@ class Need:
             and not what the chip has.
         moments: the whole program, where a compiled module says it.
         fitting_batch: the largest batch that fits, where it is known from the HLO (see `memory.batch`).
+        wanted_tokens, fitting_tokens: of a serving engine's cache: those of the longest request, and how many fit.
     """
 
     memory_space: str
@@ -101,6 +102,8 @@ class Need:
     is_scoped_limit: bool = False
     moments: Moments | None = None
     fitting_batch: int | None = None
+    wanted_tokens: int | None = None
+    fitting_tokens: int | None = None
 
     @property
     def known(self) -> Known:

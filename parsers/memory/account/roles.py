@@ -163,7 +163,6 @@ class NeedFacts:
         return sizes["f32"] > sizes["bf16"] + sizes["f16"]
 
     def of(self, *roles: Role) -> list[BufferFacts]:
-        """Items of these roles, the largest first."""
         return largest_first(item for item in self.items if item.role in roles)
 
 
@@ -204,12 +203,33 @@ def _read(need: Need) -> NeedFacts:
     grown = {item.whole_dims for item in items if known.grows(item.buffer)}
     items = [_not_weights(item) if item.whole_dims in grown else item for item in items]
     batch = known.batch or _batch(items)
+    if is_lone(need) and items[0].role in ("other", "attention"):
+        items = [_lone(items[0])]
+        batch = items[0].dims[0] if items[0].role != "other" else batch
     items = [_unnamed(item, batch, weights) for item in items]
     attention = frozenset(item.dims for item in items if item.role == "attention")
     items = [_batch_copy(_like_attention(item, attention), batch, stacks, weights) for item in items]
     kept = [item for item in items if item.role in ("attention", "activation")]
     layers = max([len({item.layer for item in kept if item.layer}), *(item.stack for item in kept)])
     return NeedFacts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
+
+
+def is_lone(need: Need) -> bool:
+    """Whether an error names one buffer that alone is larger than the memory, so that nothing is known of the rest."""
+    sizes = [each.size_bytes for each in need.buffers]
+    is_too_large = need.memory_space == "hbm" and (need.over_bytes or 0) > 0
+    return need.kind == "compile" and is_too_large and not need.is_whole and sizes == [need.used_bytes]
+
+
+def _lone(item: BufferFacts) -> BufferFacts:
+    """That buffer, larger than the memory: scores, or what else leads with a batch.
+
+    Heads may be part of the batch, so that scores have three dimensions.
+    """
+    if len(item.dims) < 2 or not item.is_temporary or not item.is_float or item.dims[0] < 2:
+        return item
+    is_square = len(item.dims) > 2 and item.dims[-1] == item.dims[-2] >= 4 * LONG
+    return replace(item, role="attention" if is_square else "forward")
 
 
 def _not_weights(item: BufferFacts) -> BufferFacts:

@@ -22,7 +22,7 @@ from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_S
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.core.ops import event_spans
-from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE
 
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
 
@@ -88,7 +88,6 @@ class AllocatorEvents:
         return len(self.time_ps)
 
     def take(self, rows: NDArray[np.int64]) -> AllocatorEvents:
-        """Some of the events, in the order given."""
         columns = (getattr(self, field.name)[rows] for field in fields(self)[2:])
         return AllocatorEvents(self.ids, self.is_device, *columns)
 

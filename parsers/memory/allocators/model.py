@@ -35,7 +35,6 @@ class ActiveAllocation:
 
     @property
     def total_bytes(self) -> int:
-        """What equal ones take together."""
         return self.occurrences * self.allocated_bytes
 
 
@@ -92,7 +91,6 @@ class AllocatorProfile:
 
     @property
     def peak_time_ps(self) -> int:
-        """When that was."""
         return int(self.time_ps[self.peak_index])
 
 

@@ -28,7 +28,7 @@ from tpuprof.parsers.memory.allocators.at_peak import in_use_at
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
-from tpuprof.parsers.steps.spans.runs import module_runs
+from tpuprof.parsers.steps.boundaries.runs import module_runs
 
 TPU_PLANES = "/device:TPU:"
 MOST_ALLOCATORS = 1000
@@ -105,19 +105,16 @@ def memory_profile_of(
         return ()
     order = np.lexsort((events.time_ps, events.allocator))  # stable: of one time, the earlier in the file comes first
     borders = np.searchsorted(events.allocator[order], np.arange(len(events.ids) + 1))
-    other = {row for row, name in enumerate(events.ids) if events.is_device[row] and not _is_of(name, of_devices)}
-    largest = sorted(set(range(len(events.ids))) - other, key=lambda row: borders[row] - borders[row + 1])[
-        :MOST_ALLOCATORS
-    ]
+    rows = list(range(len(events.ids)))
+    if of_devices is not None:
+        devices = set(map(str, of_devices))
+        rows = [row for row in rows if not events.is_device[row] or events.ids[row] in devices]
+    largest = sorted(rows, key=lambda row: borders[row] - borders[row + 1])[:MOST_ALLOCATORS]
     largest.sort(key=lambda row: (not events.is_device[row], natural_key(events.ids[row])))
     return tuple(
         _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))
         for row in largest
     )
-
-
-def _is_of(device: str, of_devices: Collection[int] | None) -> bool:
-    return of_devices is None or device in map(str, of_devices)
 
 
 def _profile(plane: Plane, host: str, allocator: int, events: AllocatorEvents) -> AllocatorProfile:

@@ -40,7 +40,6 @@ class Leaf:
 
     @property
     def axes(self) -> range:
-        """Its axes, in the order of its dimensions."""
         return range(self.first, self.first + len(self.dims))
 
 
@@ -175,7 +174,7 @@ class Axes:
         if first != second:
             self._same[max(first, second)] = min(first, second)
 
-    def spread(self, seeds: Mapping[int, Share]) -> dict[int, Share]:
+    def batch_axes(self, seeds: Mapping[int, Share]) -> dict[int, Share]:
         """Every axis, by its root, that is the batch if these are: those that are equal, or made of them."""
         found = {self.root(axis): share for axis, share in seeds.items()}
         users: dict[int, list[int]] = {}

@@ -76,7 +76,6 @@ class BatchFit:
 
     @property
     def over_bytes(self) -> int | None:
-        """By how much the next round batch is too large."""
         if self.next_bytes is None or self.capacity_bytes is None:
             return None
         return self.next_bytes - self.capacity_bytes

@@ -172,9 +172,9 @@ def _candidates(axes: Axes, entry: hlo_pb2.HloComputationProto) -> list[_Candida
         length = members[0][1]
         alike = {other: Share(1, length) for other, named in found.items() if named[0][1] == length}
         alike |= {axes.root(axis): Share(1, length) for leaf in _like(axes, caches) for axis in _only(leaf, length)}
-        reached = axes.spread(alike | _alike(axes, leads[root]))
+        reached = axes.batch_axes(alike | _alike(axes, leads[root]))
         if reached.keys() & weights:  # what looks like the inputs is something else
-            reached = axes.spread(alike)
+            reached = axes.batch_axes(alike)
         known |= reached.keys()
         names = [name for other, named in found.items() if other in reached for name, _ in named]
         if not reached.keys() & weights:
@@ -235,13 +235,8 @@ def _held(
     """The shape of a logical buffer, and which of its dimensions hold the batch."""
     if proto is None:
         return None, ()
-    place = proto.defined_at
-    made = (
-        hlo.instruction_proto(text(place.instruction_name))
-        if place.instruction_name
-        else hlo.instruction_by_id(place.instruction_id)
-    )
-    number = None if made is None else leaf_at(made.shape, list(place.shape_index))
+    made = hlo.defining(proto)
+    number = None if made is None else leaf_at(made.shape, proto.defined_at.shape_index)
     if made is None or number is None:
         return None, ()
     leaf = axes.leaves[made.id][number]
@@ -267,5 +262,5 @@ def _with_places(axes: Axes, hlo: HloModule, candidate: _Candidate, given: Colle
             root, times = axes.root(places.first), places.dims[0] / tokens.dims[0]
             if root not in reached and root not in given and axes.root(tokens.first) in reached and times in _TIMES:
                 # of experts and the places that each has, the places grow: those are the inner ones
-                reached = axes.spread({**reached, root: Share(1, candidate.length)})
+                reached = axes.batch_axes({**reached, root: Share(1, candidate.length)})
     return reached

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory.account.need import Known
 from tpuprof.parsers.memory.batch.growth import Growth
 from tpuprof.parsers.memory.model import SpaceMemory
@@ -54,7 +51,7 @@ def _guests(hlo: HloModule) -> dict[int, int]:
 
 def _is_own(hlo: HloModule, buffer: hlo_pb2.LogicalBufferProto, of_entry: set[int]) -> bool:
     """Whether a value is an output, or a step of making it of an argument in place."""
-    made = next(_defining(hlo, buffer), None)
+    made = hlo.defining(buffer)
     if made is None:
         return True
     if made.id not in of_entry or made.opcode == b"while":
@@ -65,11 +62,10 @@ def _is_own(hlo: HloModule, buffer: hlo_pb2.LogicalBufferProto, of_entry: set[in
     if inside is None:
         return False
     root = hlo.instruction_by_id(inside.root_id)
-    is_last = entry_root_reads(hlo, made.id)
-    return is_last or (root is not None and root.opcode in _IN_PLACE)
+    return _is_answered(hlo, made.id) or (root is not None and root.opcode in _IN_PLACE)
 
 
-def entry_root_reads(hlo: HloModule, instruction: int) -> bool:
+def _is_answered(hlo: HloModule, instruction: int) -> bool:
     """Whether the program answers what an instruction makes, or a part of that."""
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
     root = None if entry is None else hlo.instruction_by_id(entry.root_id)
@@ -84,11 +80,3 @@ def entry_root_reads(hlo: HloModule, instruction: int) -> bool:
         if each.opcode in (b"tuple", b"get-tuple-element", b"bitcast", b"copy", b"copy-done", b"copy-start"):
             waiting.extend(each.operand_ids)
     return instruction in answered
-
-
-def _defining(hlo: HloModule, buffer: hlo_pb2.LogicalBufferProto) -> Iterator[hlo_pb2.HloInstructionProto]:
-    place = buffer.defined_at
-    name = text(place.instruction_name)
-    made = hlo.instruction_proto(name) if name else hlo.instruction_by_id(place.instruction_id)
-    if made is not None:
-        yield made

@@ -110,7 +110,7 @@ class Assignment:
     def unpadded_bytes(self, row: int) -> int:
         """What the elements of a logical buffer take; of a table of pointers (a tuple) its size; -1 where unknown."""
         proto = self.buffers.protos[row]
-        instruction = self._instruction(proto)
+        instruction = self.hlo.defining(proto)
         shape = None if instruction is None else _part(instruction.shape, proto.defined_at.shape_index)
         return -1 if shape is None else _unpadded_bytes(shape, int(self.buffers.size_bytes[row]))
 
@@ -119,7 +119,7 @@ class Assignment:
         if row < 0:
             return stay
         proto = self.buffers.protos[row]
-        instruction = self._instruction(proto)
+        instruction = self.hlo.defining(proto)
         if instruction is None:
             named = text(proto.defined_at.instruction_name)
             return replace(stay, name=_numbered(named, proto) if named else f"logical buffer {proto.id}")
@@ -133,13 +133,6 @@ class Assignment:
             source=self.hlo.source(instruction),
             stack=self.hlo.stack(instruction),
         )
-
-    def _instruction(self, proto: hlo_pb2.LogicalBufferProto) -> hlo_pb2.HloInstructionProto | None:
-        """What defines a logical buffer; older compilers give its name and no id."""
-        place = proto.defined_at
-        if place.instruction_name:
-            return self.hlo.instruction_proto(text(place.instruction_name))
-        return self.hlo.instruction_by_id(place.instruction_id)
 
 
 def read_assignment(hlo: HloModule) -> Assignment | None:

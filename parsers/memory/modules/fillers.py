@@ -7,7 +7,7 @@ values at one address: the logical buffers that the buffer assignment puts at th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -48,9 +48,8 @@ class Fillers:
         """What fills the place of a logical buffer, by row; None where no loop does."""
         if self._by_place is None:
             self._by_place = {}
-            computations = {part.id: part for part in self._hlo.proto.hlo_module.computations}
             for other, proto in enumerate(self._buffers.protos):
-                found = self._filler(proto, computations)
+                found = self._filler(proto)
                 if found is not None:
                     self._by_place.setdefault(self._place(other), found)
         return self._by_place.get(self._place(row))
@@ -59,15 +58,13 @@ class Fillers:
         buffers = self._buffers
         return int(buffers.allocation[row]), int(buffers.offset_bytes[row]), int(buffers.size_bytes[row])
 
-    def _filler(
-        self, proto: hlo_pb2.LogicalBufferProto, computations: Mapping[int, hlo_pb2.HloComputationProto]
-    ) -> Filler | None:
+    def _filler(self, proto: hlo_pb2.LogicalBufferProto) -> Filler | None:
         """What a logical buffer is filled with, where it is the result of an update of a slice."""
         made = self._hlo.instruction_by_id(proto.defined_at.instruction_id)
         if made is None or made.opcode not in (_UPDATE, b"fusion"):
             return None
         fusion = made if made.opcode == b"fusion" else None
-        update = made if fusion is None else self._updated(made, list(proto.defined_at.shape_index), computations)
+        update = made if fusion is None else self._updated(made, proto.defined_at.shape_index)
         piece = self._hlo.instruction_by_id(update.operand_ids[1]) if update and len(update.operand_ids) > 1 else None
         if update is None or piece is None:
             return None
@@ -77,14 +74,9 @@ class Fillers:
         source = next((each for each in self._sources(piece, fusion) if each.metadata.op_name), update)
         return Filler(source, whole[0])
 
-    def _updated(
-        self,
-        made: hlo_pb2.HloInstructionProto,
-        index: Sequence[int],
-        computations: Mapping[int, hlo_pb2.HloComputationProto],
-    ) -> hlo_pb2.HloInstructionProto | None:
+    def _updated(self, made: hlo_pb2.HloInstructionProto, index: Iterable[int]) -> hlo_pb2.HloInstructionProto | None:
         """The update of a slice that is a fusion's result, or an element of it; None where that is something else."""
-        inside = computations.get(made.called_computation_ids[0]) if made.called_computation_ids else None
+        inside = self._hlo.wrapped(made)
         if inside is None or not any(each.opcode == _UPDATE for each in inside.instructions):
             return None
         root = self._hlo.instruction_by_id(inside.root_id)

@@ -288,7 +288,6 @@ class _Heap:
         self._taken: dict[int, _Taken] = {}
 
     def allocate(self, buffer: int, point: int) -> str | None:
-        """The buffer takes its place."""
         return _IN_MEMORY if self._is_in_memory[buffer] else self._begin(buffer, buffer, point)
 
     def share(self, buffer: int, other: int, point: int) -> str | None:
@@ -385,7 +384,6 @@ class _Taken:
         return covered
 
     def leave(self, begin: int, stay: int) -> None:
-        """Takes a stay out if it is there."""
         place = bisect_left(self._begins, begin)
         if place < len(self._live_ranges) and self._live_ranges[place] == stay:
             del self._begins[place], self._ends[place], self._live_ranges[place]

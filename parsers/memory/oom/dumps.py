@@ -15,7 +15,6 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, read_hlo_file
-from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.memory.account.need import Known, largest_at, moments_of
 from tpuprof.parsers.memory.batch.growth import growth_of
 from tpuprof.parsers.memory.batch.known import known_of
@@ -49,7 +48,6 @@ class Dumped:
 
     @property
     def name(self) -> str:
-        """The module's name."""
         return self.memory.module.name
 
 
@@ -67,7 +65,8 @@ def _read(path: str) -> list[Dumped]:
     found = []
     for file in files:
         hlo = read_hlo_file(file)
-        label = ModuleLabel(_module_name(hlo) or file.name, file.program_id, os.path.basename(file.path))
+        name = hlo.proto.hlo_module.name.decode("utf-8", "replace") or file.name
+        label = ModuleLabel(name, file.program_id, os.path.basename(file.path))
         stem = stem_of(file.path)
         device = device_of(file.path)
         try:
@@ -92,10 +91,6 @@ def _files(path: str) -> Sequence[HloFile]:
         return find_hlo_files(path)
     beside = find_hlo_files(os.path.dirname(path) or ".")
     return [file for file in beside if stem_of(file.path) == stem] or find_hlo_files(path)
-
-
-def _module_name(hlo: HloModule) -> str:
-    return hlo.proto.hlo_module.name.decode("utf-8", "replace")
 
 
 def with_dumps(log: OomLog, dumps: Sequence[Dumped]) -> OomLog:

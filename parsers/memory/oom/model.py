@@ -23,7 +23,8 @@ class OomReport:
         code: ``E1000`` …, as printed in front.
         program: the module's name.
         device: such as ``0x0x0_HBM0``.
-        used_bytes, capacity_bytes, exceeded_bytes: what would be in use, what there is, by how much that is too much.
+        used_bytes, capacity_bytes, exceeded_bytes: what would be in use, what there is, by how much that is too much;
+            of a request, what is in use already.
         requested_bytes, free_bytes: what could not be allocated (load and run time), and what was free then.
         reserved_bytes, program_bytes, arguments_bytes: the parts of the use; output_bytes, shared_bytes: outputs, and
             how much of them shares memory with arguments.
@@ -38,6 +39,8 @@ class OomReport:
         log: the name of its log, where several were read; the first of those that have it.
         dump: the file of the compiler's dump that the figures and all buffers are from; None where they are the text's.
         moments: the whole program, by that dump.
+        wanted_tokens, fitting_tokens: of a serving engine's KV cache: the tokens of its longest request, and how many
+            fit.
     """
 
     kind: OomKind
@@ -75,6 +78,8 @@ class OomReport:
     log: str | None = None
     dump: str | None = None
     moments: Moments | None = None
+    wanted_tokens: int | None = None
+    fitting_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

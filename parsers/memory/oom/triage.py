@@ -18,6 +18,7 @@ from tpuprof.parsers.memory.model import SPACE_NAMES, Category, SpaceMemory
 from tpuprof.parsers.memory.oom.advice.advice import advise, saved_alone, toggles, what_if
 from tpuprof.parsers.memory.oom.advice.plan import plan
 from tpuprof.parsers.memory.oom.advice.scoped import kernel_name_of
+from tpuprof.parsers.memory.oom.advice.words import amount as binary
 from tpuprof.parsers.memory.oom.model import Advice, OomReport, Plan, Toggle, WhatIfEstimate
 
 NeedPartName = (
@@ -216,6 +217,10 @@ def _notes(report: OomReport, need: Need) -> tuple[str, ...]:
     """That the error lists no buffers; of a kernel that does not fit on the chip, what shows its blocks."""
     if report.kind == "compile" and need.memory_space == "hbm" and not need.buffers:
         return (NO_BUFFERS,)
+    if is_request(report) and report.used_bytes is not None and report.capacity_bytes is not None:
+        there, live = binary(report.capacity_bytes), binary(report.used_bytes)
+        of_outputs = f", of which outputs take {binary(report.output_bytes)}" if report.output_bytes else ""
+        return (f"{space_words(need.memory_space)} has {there}: {live} are live{of_outputs}.",)
     kernel = kernel_name_of(need)
     if not kernel:
         return ()
@@ -271,7 +276,7 @@ def parts_of_report(report: OomReport) -> tuple[tuple[NeedPart, ...], int | None
     Newer compilers count what the system reserves neither in the use nor in the capacity, older ones in both; the sum
     shows which.
     """
-    used, reserved = report.used_bytes, report.reserved_bytes
+    used, reserved = None if is_request(report) else report.used_bytes, report.reserved_bytes
     cores: _Sizes = {"TensorCore": report.tensor_core_bytes, "SparseCore": report.sparse_core_bytes}
     if used is None:
         return () if report.requested_bytes is None else (NeedPart("request", report.requested_bytes),), reserved
@@ -308,9 +313,14 @@ def _adding_up(sizes: _Sizes, total: int) -> tuple[NeedPart, ...]:
     return tuple(parts)
 
 
+def is_request(report: OomReport) -> bool:
+    """Whether something was asked for at once beside what is in use."""
+    return report.kind in ("load", "runtime")
+
+
 def need_of_report(report: OomReport) -> Need:
     """What an error's text says; the buffers are the ones that it lists."""
-    used = report.used_bytes
+    used = None if is_request(report) else report.used_bytes
     if used is None and report.kind == "compile":
         used = report.requested_bytes  # one allocation that is larger than the memory
     capacity = report.capacity_bytes
@@ -333,5 +343,7 @@ def need_of_report(report: OomReport) -> Need:
         free_bytes=report.free_bytes,
         exceeded_bytes=report.exceeded_bytes,
         moments=report.moments,
+        wanted_tokens=report.wanted_tokens,
+        fitting_tokens=report.fitting_tokens,
         is_scoped_limit="scoped" in report.sentence.lower() and "limit" in report.sentence.lower(),
     )

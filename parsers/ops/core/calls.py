@@ -66,7 +66,6 @@ class CallPart:
 
     @property
     def kind(self) -> SpanKind:
-        """See `span_kind`."""
         return span_kind(self.name)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import share, short
+from tpuprof.parsers.base.words import share, shortened
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.mosaic.spec import KernelBuffer, KernelSpec
@@ -49,7 +49,6 @@ class BlockRow:
 
     @property
     def array(self) -> str:
-        """Dimensions of the whole array; empty where there is none."""
         return sizes(self.buffer.array or ())
 
     @property
@@ -106,7 +105,7 @@ def wait_words(waits: Sequence[tuple[BlockRow, float]]) -> str:
     if row is None or part < MOST_OF_IT:
         return ""
     why = ONE_BUFFER if row.buffer.buffers == 1 else f"has {row.buffer.buffers} buffers"
-    return f"{share(part)} is for {row.block.replace(',', 'x')} blocks of {short(row.name)}, which {why}"
+    return f"{share(part)} is for {row.block.replace(',', 'x')} blocks of {shortened(row.name)}, which {why}"
 
 
 def block_sizes(rows: Sequence[BlockRow]) -> str:

@@ -34,17 +34,14 @@ class CallArrays:
     @property
     def bytes_once(self) -> int | None:
         """Bytes of all arrays in HBM, each moved once; None where a size is unknown, or indices choose."""
-        sizes = [shape.padded_bytes or shape.unpadded_bytes for shape in self._in_hbm]
+        arrays = [shape for shape in (*self.operands, *self.results) if shape.memory_space == _HBM]
+        sizes = [shape.padded_bytes or shape.unpadded_bytes for shape in arrays]
         return None if self.is_indexed or None in sizes else sum(size or 0 for size in sizes)
 
     @property
     def signature(self) -> str:
         """Types and sizes of all arrays: what calls of one kernel have in common."""
         return ";".join(f"{shape.element_type}{shape.dimensions}" for shape in (*self.operands, *self.results))
-
-    @property
-    def _in_hbm(self) -> list[Shape]:
-        return [shape for shape in (*self.operands, *self.results) if shape.memory_space == _HBM]
 
 
 def call_arrays(text: str) -> CallArrays | None:

@@ -13,15 +13,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, nesting_order, no_ints
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.crew import ALONE, Crew
-from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
-from tpuprof.parsers.formats.xspace.events import Events, StatColumn
+from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
+from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
-from tpuprof.parsers.formats.xspace.pieces import line_events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
-from tpuprof.parsers.ops.device import CUSTOM_CALL, OFF_DUTY
+from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource, is_count
 from tpuprof.parsers.ops.table import OpTable
 
@@ -53,44 +51,6 @@ Keys = NDArray[np.int32] | Int64s
 """Metadata ids or rows of events: four bytes each, where they fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpEvents:
-    """The op events of one core, sorted by start, longer ones first.
-
-    Attributes:
-        key: int32[n] or int64[n]; row of each event in the core's op rows (`CoreOps.table`).
-        start_ps, end_ps: int64[n]; the device's time span where the event has one, else its own, on the trace's clock.
-        self_ps: int64[n].
-        all_reduce: which events are all-reduces, int64[m], ascending.
-        all_reduce_id: int64[m]; the same id on several cores is one all-reduce.
-    """
-
-    key: Keys
-    start_ps: Int64s
-    end_ps: Int64s
-    self_ps: Int64s
-    all_reduce: Int64s
-    all_reduce_id: Int64s
-
-
-@dataclass(frozen=True, slots=True)
-class CoreOps:
-    """One core's ops.
-
-    Attributes:
-        table: a row for each event metadata that has events, ordered by metadata id.
-        events: the single events.
-        event_start_ps, event_end_ps: int64[n], the events' own spans (not the device's), in the order of `events`.
-        off_duty: bool[rows of table]; whether the row's category does not count for the duty cycle.
-    """
-
-    table: OpTable
-    events: OpEvents
-    event_start_ps: Int64s
-    event_end_ps: Int64s
-    off_duty: Bools
-
-
 def line_start(line: Line) -> int:
     """When a line's clock starts, in picoseconds."""
     return max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
@@ -100,12 +60,10 @@ class EventTimes(Protocol):
     """Events with the times that the file has, relative to their line's clock: int64[n]."""
 
     @property
-    def offset_ps(self) -> Int64s:
-        """When each starts."""
+    def offset_ps(self) -> Int64s: ...
 
     @property
-    def duration_ps(self) -> Int64s:
-        """How long it takes."""
+    def duration_ps(self) -> Int64s: ...
 
 
 def event_spans(line: Line, events: EventTimes, in_place: bool = False) -> Intervals:
@@ -171,136 +129,12 @@ def as_interval(span: tuple[int, int]) -> Intervals:
     return np.array(span[:1]), np.array(span[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class _LineOps:
-    """The sorted events of one op line; see `OpEvents` and `CoreOps`.
-
-    Attributes:
-        stat_sums: stats of single events that the line has, by name, NaN where an event has none: float64[n].
-    """
-
-    metadata_id: Keys
-    start_ps: Int64s
-    end_ps: Int64s
-    own_start_ps: Int64s
-    own_end_ps: Int64s
-    self_ps: Int64s
-    all_reduce: Int64s
-    all_reduce_id: Int64s
-    stat_sums: Mapping[str, Floats]
-
-
-def core_ops(plane: Plane, on_chunk: ChunkDone | None = None, crew: Crew = ALONE) -> CoreOps:
-    """Decodes and sums the op events of one core; a plane without an `XLA Ops` line gives an empty table."""
-    stats = event_stats(plane)
-    ops = _join([_line_ops(line, stats, on_chunk, crew) for line in plane.lines if line.name == OPS_LINE])
-    key, metadata_ids = _dense(ops.metadata_id)
-    table = op_table(plane, _totals(key, metadata_ids, ops))
-    return CoreOps(
-        table=table,
-        events=OpEvents(key, ops.start_ps, ops.end_ps, ops.self_ps, ops.all_reduce, ops.all_reduce_id),
-        event_start_ps=ops.own_start_ps,
-        event_end_ps=ops.own_end_ps,
-        off_duty=np.array([category in OFF_DUTY for category in table.category], np.bool_),
-    )
-
-
 def event_stats(plane: Plane) -> tuple[str, ...]:
     """The stats to read of each op event; only custom calls need the counts of single events."""
     stats = (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL, ENERGY)
     category = CUSTOM_CALL.encode()
     may_have_calls = category in plane.event_metadata.body or category in plane.stat_metadata.body
     return (*stats, *COUNTS) if may_have_calls else stats
-
-
-def _join(lines: Sequence[_LineOps]) -> _LineOps:
-    """Joins the op lines of a core; nearly always there is just one."""
-    if len(lines) == 1:
-        return lines[0]
-    if not lines:
-        none = no_ints()
-        return _LineOps(none, none, none, none, none, none, none, none, {})
-    shift = np.cumsum([0, *(len(line.start_ps) for line in lines)])
-    joined = _LineOps(
-        metadata_id=np.concatenate([line.metadata_id for line in lines]),
-        start_ps=np.concatenate([line.start_ps for line in lines]),
-        end_ps=np.concatenate([line.end_ps for line in lines]),
-        own_start_ps=np.concatenate([line.own_start_ps for line in lines]),
-        own_end_ps=np.concatenate([line.own_end_ps for line in lines]),
-        self_ps=np.concatenate([line.self_ps for line in lines]),
-        all_reduce=np.concatenate(
-            [line.all_reduce + first for line, first in zip(lines, shift.tolist(), strict=False)]
-        ),
-        all_reduce_id=np.concatenate([line.all_reduce_id for line in lines]),
-        stat_sums={
-            name: np.concatenate([line.stat_sums.get(name, np.full(len(line.start_ps), np.nan)) for line in lines])
-            for name in dict.fromkeys(name for line in lines for name in line.stat_sums)
-        },
-    )
-    order = nesting_order(joined.start_ps, joined.end_ps)
-    return joined if order is None else _sorted(joined, order)
-
-
-def _sorted(ops: _LineOps, order: NDArray[np.intp]) -> _LineOps:
-    """Events in this order."""
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    reduced = np.argsort(place[ops.all_reduce])
-    return _LineOps(
-        metadata_id=ops.metadata_id[order],
-        start_ps=ops.start_ps[order],
-        end_ps=ops.end_ps[order],
-        own_start_ps=ops.own_start_ps[order],
-        own_end_ps=ops.own_end_ps[order],
-        self_ps=ops.self_ps[order],
-        all_reduce=place[ops.all_reduce][reduced],
-        all_reduce_id=ops.all_reduce_id[reduced],
-        stat_sums={name: values[order] for name, values in ops.stat_sums.items()},
-    )
-
-
-def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None, crew: Crew) -> _LineOps:
-    events = line_events(line, stats, on_chunk, places=False, crew=crew)
-    own_start, own_end = event_spans(line, events)
-    start, end = device_spans(events, own_start, own_end)
-    ids: Keys = events.metadata_id
-    order = nesting_order(start, end)
-    if order is not None:
-        ids, start, end = ids[order], start[order], end[order]
-        own_start, own_end = own_start[order], own_end[order]
-    reduced, reduced_ids = _all_reduces(events.stats.get(ALL_REDUCE_ID), order)
-    stat_sums = {
-        name: column.floats() if order is None else column.floats()[order]
-        for name, column in events.stats.items()
-        if name in (TIME_SCALE, DMA_STALL, ENERGY, *COUNTS) and column.is_number.any()
-    }
-    return _LineOps(ids, start, end, own_start, own_end, self_times(start, end), reduced, reduced_ids, stat_sums)
-
-
-def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:
-    """The few of the sorted events that have an all-reduce id other than 0, and these ids."""
-    if column is None:
-        return no_ints(), no_ints()
-    kind = column.kind if order is None else column.kind[order]
-    reducing = np.flatnonzero((kind == KIND_UINT64) | (kind == KIND_INT64)).astype(np.int64)
-    ids = column.value[reducing if order is None else order[reducing]]
-    return reducing[ids != 0], ids[ids != 0]
-
-
-def _dense(ids: Keys) -> tuple[Keys, Int64s]:
-    """Maps metadata ids to rows: returns each event's row and the rows' ids, ascending."""
-    if not len(ids):
-        return ids, ids.astype(np.int64)
-    low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high > 4 * len(ids) + 1_000_000:
-        distinct_ids, key = np.unique(ids, return_inverse=True)
-        return key.astype(np.int64), distinct_ids.astype(np.int64)
-    used = np.zeros(high + 1, np.bool_)
-    used[ids] = True
-    rows = np.flatnonzero(used).astype(np.int64)
-    lookup = np.zeros(high + 1, np.int32)
-    lookup[rows] = np.arange(len(rows))
-    return lookup[ids], rows
 
 
 _OP_STATS = (
@@ -354,11 +188,6 @@ def scaled(duration: Int64s, scale: Floats) -> Floats:
     """float64[n]: durations at the nominal clock; one with no multiplier, or an absurd one, counts as it is."""
     factor: Floats = np.where((scale > 0) & (scale < 1e3), scale, 1.0)
     return factor * duration
-
-
-def _totals(key: Keys, metadata_ids: Int64s, ops: _LineOps) -> OpTotals:
-    """Sums the events by their row."""
-    return totals_of(key, metadata_ids, ops.end_ps - ops.start_ps, ops.self_ps, ops.stat_sums)
 
 
 def totals_of(

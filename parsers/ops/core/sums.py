@@ -1,8 +1,6 @@
 """What one core's op events add up to, in one pass over the line's bytes.
 
-The compiled core decodes a chunk of the line, adds it up while it is in the processor's cache, and forgets it. What the
-pass can't take (several op lines, events out of order, absurd times or ids) goes by columns over all events, in numpy,
-and so does everything where the compiled core is absent. Both give the same sums.
+The compiled core decodes a chunk of the line, adds it up while it is in the processor's cache, and forgets it.
 """
 
 from __future__ import annotations
@@ -10,23 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, is_sorted, no_ints, place, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.crew import ALONE, Crew
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.formats.xspace.core.types import PassSums, StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
-from tpuprof.parsers.ops.core.one_pass import Progress, in_one_pass
-from tpuprof.parsers.ops.core.traced import Coding, TracedEvents, traced_events, traced_of_events
+from tpuprof.parsers.ops.core.one_pass import Wanted, in_one_pass
+from tpuprof.parsers.ops.core.plain_pass import device_times
+from tpuprof.parsers.ops.core.traced import OpRoles, TracedEvents, traced_events
 from tpuprof.parsers.ops.table import OpTable
-
-_Indices = NDArray[np.signedinteger]
-
-_DENSE = 4
-"""Sums by step and op are dense up to this many cells per event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +37,14 @@ class OpSums:
 
 @dataclass(frozen=True, slots=True)
 class StepSums(OpSums):
-    """The sums of one core's op events, and how many of these start in each step.
+    """The sums of one core's op events by step too.
 
     Attributes:
-        op_count: int64[steps].
+        cells: sums by step and op.
         device_times: int64[n], the device's time at each of the times asked for; None where ops have one clock only.
     """
 
-    op_count: Int64s
+    cells: StepCells
     device_times: Int64s | None
 
 
@@ -89,8 +80,10 @@ class CoreSums(OpSums):
     def without_intervals(self) -> CoreSums:
         """The same without the cells and intervals, which take the most memory."""
         none = no_ints(), no_ints()
-        cells = _cells(*none, *none)
-        return replace(self, cells=cells, busy=none, working=none, waiting=none, inside_waits=none)
+        few = np.zeros(0, np.int32)
+        return replace(
+            self, cells=StepCells(few, few, none[0], few), busy=none, working=none, waiting=none, inside_waits=none
+        )
 
 
 def core_sums(
@@ -98,32 +91,21 @@ def core_sums(
     steps: Intervals,
     times: Int64s,
     on_chunk: ChunkDone | None = None,
-    coding: Coding | None = None,
-    crew: Crew = ALONE,
+    roles: OpRoles | None = None,
 ) -> CoreSums:
     """Decodes the op events of one core and adds them up.
 
     Args:
-        steps: where the core's steps begin and end on the trace's clock, in order, not overlapping.
-        times: int64[n], ascending; times on the trace's clock whose device times are wanted.
-        coding: what ops count as, where the events of some are wanted one by one.
-        crew: the threads that may help; the sums are the same whatever their number.
+        steps, times, roles: see `Wanted`.
     """
-    progress = Progress(on_chunk)
-    done = in_one_pass(plane, steps, times, progress, True, coding, crew)
-    if done is None:
-        return sums_of_events(core_ops.core_ops(plane, progress.again(), crew), steps, times, coding)
-    sums, totals = done
+    sums, totals = in_one_pass(plane, Wanted(steps, times, True, roles), on_chunk)
     waiting = union(*sums.off)
-    row_of = np.zeros(len(sums.occurrences), np.int64)
-    row_of[totals.ids] = np.arange(len(totals.ids))
-    cells = sums.cells
     return CoreSums(
         table=core_ops.op_table(plane, totals),
         op_events=sums.events,
         span=sums.span,
         own_span=sums.own_span,
-        cells=StepCells(cells.step, row_of.astype(np.int32)[cells.metadata_id], cells.self_ps, cells.count),
+        cells=_by_row(sums, totals),
         all_reduce_step=sums.reduces[:, 0],
         all_reduce_id=sums.reduces[:, 1],
         all_reduce_ps=sums.reduces[:, 2],
@@ -131,49 +113,38 @@ def core_sums(
         working=sums.working,
         waiting=waiting,
         inside_waits=_begun_inside(*sums.inside, waiting),
-        device_times=_device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
-        traced=None if coding is None else traced_events(sums.traced, sums.work, sums.within, row_of),
+        device_times=_device_times(sums),
+        traced=None if roles is None else traced_events(sums.traced, sums.work, sums.within, _row_of(sums, totals)),
     )
 
 
-def op_sums(plane: Plane, on_chunk: ChunkDone | None = None, crew: Crew = ALONE) -> OpSums:
+def _row_of(sums: PassSums, totals: core_ops.OpTotals) -> Int64s:
+    """int64[ids]: the row of each metadata id in the table of ops."""
+    row_of = np.zeros(len(sums.occurrences), np.int64)
+    row_of[sums.occurrences > 0] = np.arange(len(totals.ids))
+    return row_of
+
+
+def _by_row(sums: PassSums, totals: core_ops.OpTotals) -> StepCells:
+    """The sums by step and op, whose rows are those of the table of ops."""
+    cells = sums.cells
+    row = _row_of(sums, totals).astype(np.int32)[cells.row]
+    return StepCells(cells.step, row, cells.self_ps, cells.count)
+
+
+def op_sums(plane: Plane, on_chunk: ChunkDone | None = None) -> OpSums:
     """The same without steps: only what the pages of ops show."""
-    progress = Progress(on_chunk)
     none = no_ints()
-    done = in_one_pass(plane, (none, none), none, progress, False, None, crew)
-    if done is None:
-        ops = core_ops.core_ops(plane, progress.again(), crew)
-        return OpSums(ops.table, len(ops.events.key), _span(ops.events.start_ps, ops.events.end_ps))
-    sums, totals = done
+    sums, totals = in_one_pass(plane, Wanted((none, none), none, False), on_chunk)
     return OpSums(core_ops.op_table(plane, totals), sums.events, sums.span)
 
 
-def step_sums(
-    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None, crew: Crew = ALONE
-) -> StepSums:
-    """The same as `core_sums` without the times by step, and without when the core worked; arguments as there."""
-    progress = Progress(on_chunk)
-    done = in_one_pass(plane, steps, times, progress, False, None, crew)
-    if done is None:
-        found = sums_of_events(core_ops.core_ops(plane, progress.again(), crew), steps, times)
-        count = _op_count(found.cells.step, found.cells.count, len(steps[0]))
-        return StepSums(found.table, found.op_events, found.span, count, found.device_times)
-    sums, totals = done
+def step_sums(plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None) -> StepSums:
+    """The same as `core_sums` without when the core worked; arguments as there."""
+    sums, totals = in_one_pass(plane, Wanted(steps, times, False), on_chunk)
     return StepSums(
-        core_ops.op_table(plane, totals),
-        sums.events,
-        sums.span,
-        _op_count(sums.cells.step, sums.cells.count, len(steps[0])),
-        _device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
+        core_ops.op_table(plane, totals), sums.events, sums.span, _by_row(sums, totals), _device_times(sums)
     )
-
-
-def _op_count(step: NDArray[np.int32], count: NDArray[np.int32], steps: int) -> Int64s:
-    """int64[steps]: the events of cells by their steps."""
-    return np.bincount(step, count, steps).astype(np.int64)
-
-
-# --- in one pass ---------------------------------------------------------------------------------------------------
 
 
 def _begun_inside(start: Int64s, end: Int64s, waiting: Intervals) -> Intervals:
@@ -185,103 +156,9 @@ def _begun_inside(start: Int64s, end: Int64s, waiting: Intervals) -> Intervals:
     return start[inside], end[inside]
 
 
-def _device_times(times: Int64s, left: Int64s, right: Int64s, left_device: Int64s, right_device: Int64s) -> Int64s:
-    """Device times of times on the trace's clock: by the op under way, else between the ends of the ops around."""
-    length = np.maximum(right - left, 1)
-    share = np.clip((times - left) / length, 0.0, 1.0)
-    beyond = np.where(times > right, times - right, np.where(times < left, times - left, 0))  # outside all ops
-    out: Int64s = left_device + np.rint(share * (right_device - left_device)).astype(np.int64) + beyond
-    return out
+def _device_times(sums: PassSums) -> Int64s | None:
+    """The device's time at each of the times asked for.
 
-
-# --- by columns ----------------------------------------------------------------------------------------------------
-
-
-def sums_of_events(ops: core_ops.CoreOps, steps: Intervals, times: Int64s, coding: Coding | None = None) -> CoreSums:
-    """The same sums of events that are decoded already; arguments as for `core_sums`."""
-    events, start, end = ops.events, ops.event_start_ps, ops.event_end_ps
-    step = place(start[events.all_reduce], *steps)
-    chosen = events.all_reduce[step >= 0]
-    busy = union(start, end)
-    working, waiting, inside = busy, (no_ints(), no_ints()), (no_ints(), no_ints())
-    if ops.off_duty.any():
-        is_off = ops.off_duty[events.key]
-        waiting = union(start[is_off], end[is_off])
-        on_start, on_end = start[~is_off], end[~is_off]
-        working = union(on_start, on_end)
-        order = None if is_sorted(on_start) else np.argsort(on_start, kind="stable")
-        inside = _begun_inside(*((on_start, on_end) if order is None else (on_start[order], on_end[order])), waiting)
-    return CoreSums(
-        table=ops.table,
-        op_events=len(events.key),
-        span=_span(events.start_ps, events.end_ps),
-        own_span=_span(start, end),
-        cells=_step_cells(steps, start, events.key, events.self_ps, len(ops.table)),
-        all_reduce_step=step[step >= 0],
-        all_reduce_id=events.all_reduce_id[step >= 0],
-        all_reduce_ps=events.end_ps[chosen] - events.start_ps[chosen],
-        busy=busy,
-        working=working,
-        waiting=waiting,
-        inside_waits=inside,
-        device_times=_device_times_of_events(ops, times),
-        traced=None if coding is None else traced_of_events(ops, coding.of_ops(ops.table)),
-    )
-
-
-def _span(start: Int64s, end: Int64s) -> tuple[int, int] | None:
-    """From the first start to the last end."""
-    return (int(start.min()), int(end.max())) if len(start) else None
-
-
-def _step_cells(steps: Intervals, times: Int64s, key: NDArray[np.integer], self_ps: Int64s, rows: int) -> StepCells:
-    """Sums of events by the step in which they start, and by op."""
-    count = len(steps[0])
-    if not count or not len(times):
-        return _cells(no_ints(), no_ints(), no_ints(), no_ints())
-    if is_sorted(times) and count * rows <= _DENSE * len(times):
-        first = np.searchsorted(times, steps[0]).tolist()
-        last = np.searchsorted(times, steps[1]).tolist()
-        counts = np.stack([np.bincount(key[a:b], minlength=rows) for a, b in zip(first, last, strict=True)])
-        keys = key.astype(np.int32)
-        sums = np.stack([sum_by_key(keys[a:b], self_ps[a:b], rows) for a, b in zip(first, last, strict=True)])
-        step, row = np.nonzero(counts)
-        return _cells(step, row, sums[step, row], counts[step, row])
-    step_of_event = place(times, *steps)
-    inside = np.flatnonzero(step_of_event >= 0)
-    code = step_of_event[inside] * rows + key[inside]
-    codes = distinct(code)
-    cell = np.searchsorted(codes, code)
-    self_sums = sum_by_key(cell, self_ps[inside], len(codes))
-    return _cells(codes // rows, codes % rows, self_sums, np.bincount(cell, minlength=len(codes)))
-
-
-def _cells(step: _Indices, row: _Indices, self_ps: Int64s, count: _Indices) -> StepCells:
-    return StepCells(step.astype(np.int32), row.astype(np.int32), self_ps, count.astype(np.int32))
-
-
-def _device_times_of_events(ops: core_ops.CoreOps, times: Int64s) -> Int64s | None:
-    """See `CoreSums.device_times`; None too where events are not in order on the trace's clock."""
-    events, start, end = ops.events, ops.event_start_ps, ops.event_end_ps
-    if len(start) < 2 or not is_sorted(start) or np.array_equal(events.start_ps, start):
-        return None
-    outer = _outer(end)
-    own_start, own_end, device_start, device_end = (
-        column[outer] for column in (start, end, events.start_ps, events.end_ps)
-    )
-    op = np.maximum(np.searchsorted(own_start, times, side="right") - 1, 0)
-    after = np.minimum(op + 1, len(outer) - 1)
-    inside: Bools = (times <= own_end[op]) | (after == op)
-    return _device_times(
-        times,
-        np.where(inside, own_start[op], own_end[op]),
-        np.where(inside, own_end[op], own_start[after]),
-        np.where(inside, device_start[op], device_end[op]),
-        np.where(inside, device_end[op], device_start[after]),
-    )
-
-
-def _outer(end: Int64s) -> NDArray[np.intp]:
-    """The events, in order of start, that do not lie inside an earlier one."""
-    latest = np.maximum.accumulate(end)
-    return np.flatnonzero(np.append(True, end[1:] > latest[:-1]))
+    None where ops have one clock only, and where they are not in order on the trace's clock.
+    """
+    return device_times(sums.times, sums.time_span) if sums.has_two_clocks else None

@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
-from tpuprof.parsers.ops.core.ops import CoreOps
 from tpuprof.parsers.ops.table import OpTable
 
 OTHER, WORK, TRACED = 0, 1, 2
 """What an op counts as: work, such as computing and copying; one whose events are kept; or neither."""
 
-Codes = NDArray[np.uint8]
+Roles = NDArray[np.uint8]
 """What each of some ops counts as."""
 
 
 @dataclass(frozen=True, slots=True)
-class Coding:
+class OpRoles:
     """How ops are distinguished; the times of their events do not matter.
 
     Attributes:
@@ -33,7 +32,7 @@ class Coding:
     """
 
     of_category: Callable[[str | None], int | None]
-    of_ops: Callable[[OpTable], Codes]
+    of_ops: Callable[[OpTable], Roles]
 
 
 Weighted = Int64s
@@ -72,34 +71,15 @@ def traced_events(rows: Int64s, work: Int64s, within: Int64s, row_of: Int64s) ->
     return TracedEvents(row_of[ids], start, end, own, own_start, work, within)
 
 
-def traced_of_events(ops: CoreOps, codes: Codes) -> TracedEvents:
-    """The same of events that are decoded already.
-
-    Args:
-        codes: of the rows of their table.
-    """
-    events = ops.events
-    code = codes[events.key] if len(events.key) else np.zeros(0, np.uint8)
-    chosen = np.flatnonzero(code == TRACED)
-    return TracedEvents(
-        events.key[chosen].astype(np.int64),
-        events.start_ps[chosen],
-        events.end_ps[chosen],
-        events.self_ps[chosen],
-        ops.event_start_ps[chosen],
-        *times_by_code(events.start_ps, events.end_ps, code),
-    )
-
-
-def times_by_code(start: Int64s, end: Int64s, code: Codes) -> tuple[Weighted, Weighted]:
+def times_by_role(start: Int64s, end: Int64s, role: Roles) -> tuple[Weighted, Weighted]:
     """See `TracedEvents.work` and `TracedEvents.within`.
 
     Args:
-        start, end, code: of a core's events, in the order that nesting needs.
+        start, end, role: of a core's events, in the order that nesting needs.
     """
     parent = nest(start, end).parent
-    around = np.where(parent >= 0, code[np.maximum(parent, 0)], OTHER) if len(code) else code
-    changes = (code != around) & (end > start)
+    around = np.where(parent >= 0, role[np.maximum(parent, 0)], OTHER) if len(role) else role
+    changes = (role != around) & (end > start)
 
     def runs(chosen: Bools) -> Intervals:
         begins, ends = start[chosen & changes], end[chosen & changes]
@@ -107,7 +87,7 @@ def times_by_code(start: Int64s, end: Int64s, code: Codes) -> tuple[Weighted, We
         opens[1:] = closes[:-1] = begins[1:] != ends[:-1]
         return begins[opens], ends[closes]
 
-    work, within = (_weighted([runs(code == of), runs(around == of)]) for of in (WORK, TRACED))
+    work, within = (_weighted([runs(role == of), runs(around == of)]) for of in (WORK, TRACED))
     return work, within
 
 

@@ -134,32 +134,17 @@ def _parallel(kind: str, group: Group, name: str, clock: str) -> list[HardwareUn
     """How many of the two units of a kind were busy: none, one, both, and on average."""
     words = {"MXU": "matrix units", "XLU": "cross-lane units"}[kind]
     busy = _numbered(f"{kind}_BUSY", 3)
-    both = f"2 {kind}{name} Busy"
-    return [
-        HardwareUnit(
-            f"No {kind} Busy", group, "cycles", _of(busy[:1]), 1, clock, f"cycles in which both {words} idled", True
-        ),
-        HardwareUnit(
-            f"1 {kind} Busy",
-            group,
-            "cycles",
-            _of(busy[1:2]),
-            1,
-            clock,
-            f"cycles in which one of the {words} worked",
-            True,
-        ),
-        HardwareUnit(both, group, "cycles", _of(busy[2:]), 1, clock, f"cycles in which both {words} worked", True),
-        HardwareUnit(
-            f"Avg {kind} Busy",
-            group,
-            "cycles",
-            ((busy[1], 0.5), (busy[2], 1.0)),
-            1,
-            clock,
-            f"cycles in which the {words} worked, on average of both",
-        ),
+    shares = {
+        f"No {kind} Busy": f"both {words} idled",
+        f"1 {kind} Busy": f"one of the {words} worked",
+        f"2 {kind}{name} Busy": f"both {words} worked",
+    }
+    units = [
+        HardwareUnit(unit, group, "cycles", _of([register]), 1, clock, f"cycles in which {said}", True)
+        for (unit, said), register in zip(shares.items(), busy, strict=True)
     ]
+    average, both = ((busy[1], 0.5), (busy[2], 1.0)), f"cycles in which the {words} worked, on average of both"
+    return [*units, HardwareUnit(f"Avg {kind} Busy", group, "cycles", average, 1, clock, both)]
 
 
 _MATRIX_CYCLES = {
@@ -237,16 +222,9 @@ def _cross_lane(clock: str, cycles: int) -> list[HardwareUnit]:
 def _memory(per_cycle: float) -> tuple[HardwareUnit, ...]:
     """HBM's bandwidth, and what of the traffic is reads and writes; `per_cycle` in bytes."""
     reads, writes = ("HBM_READ", float(_HBM_BEAT)), ("HBM_WRITE", float(_HBM_BEAT))
+    words = "bytes read from HBM and written to it, of its bandwidth"
     return (
-        HardwareUnit(
-            "HBM Rd+Wr",
-            "memory",
-            "bytes",
-            (reads, writes),
-            per_cycle,
-            CYCLES,
-            "bytes read from HBM and written to it, of its bandwidth",
-        ),
+        HardwareUnit("HBM Rd+Wr", "memory", "bytes", (reads, writes), per_cycle, CYCLES, words),
         HardwareUnit("HBM Read Ratio", "memory", "bytes", (reads,), 0, "", "reads, of the traffic with HBM", True),
         HardwareUnit("HBM Write Ratio", "memory", "bytes", (writes,), 0, "", "writes, of the traffic with HBM", True),
     )
@@ -268,50 +246,39 @@ def _links(clock: str) -> tuple[HardwareUnit, ...]:
     )
 
 
-_SLOTS = {"V0": "V0", "V1": "V1", "V2": "V2", "VLD": "VLD", "VST": "VST", "VEX": "VEX", "VRES": "VRES"}
-_CLOCKS = ("SCT_CYCLES", "SCS_CYCLES")
+_SCALAR_SLOTS, _VECTOR_SLOTS = ("S0", "S1", "Smisc"), ("V0", "V1", "V2", "VLD", "VST", "VEX", "VRES")
 
 
 def _sparse_core() -> tuple[HardwareUnit, ...]:
     """The units of a SparseCore: scalar and vector slots of its tiles, and its sequencer."""
-    tiles, sequencer = _CLOCKS
-
-    def unit(name: str, register: str, clock: str, said: str) -> HardwareUnit:
-        per_cycle = _TILES if clock == tiles else 1
-        return HardwareUnit(name, "sparse", "instructions", ((register, 1.0),), per_cycle, clock, said)
-
-    each = "of one a cycle and tile"
-    return (
-        unit("TEC Scalar Issue", "TEC_SCALAR_ISSUE", tiles, f"scalar instructions of the tiles, {each}"),
+    of_tiles = [
+        ("TEC Scalar Issue", "TEC_SCALAR_ISSUE", "scalar instructions of the tiles"),
         *(
-            unit(
+            (
                 f"TEC Scalar Issue: {slot} slot",
-                f"TEC_{slot.upper()}_INSTRUCTION",
-                tiles,
-                f"instructions in the tiles' scalar slot {slot}, {each}",
+                f"TEC_{slot}_INSTRUCTION",
+                f"instructions in the tiles' scalar slot {slot}",
             )
-            for slot in ("S0", "S1", "Smisc")
+            for slot in _SCALAR_SLOTS
         ),
-        unit("SC Vector Issue", "VECTOR_ISSUE", tiles, f"vector instructions of the tiles, {each}"),
+        ("SC Vector Issue", "VECTOR_ISSUE", "vector instructions of the tiles"),
         *(
-            unit(
-                f"SC Vector Issue: {slot} Slot",
-                f"{slot}_INSTRUCTION",
-                tiles,
-                f"instructions in the tiles' vector slot {slot}, {each}",
-            )
-            for slot in _SLOTS
+            (f"SC Vector Issue: {slot} Slot", f"{slot}_INSTRUCTION", f"instructions in the tiles' vector slot {slot}")
+            for slot in _VECTOR_SLOTS
         ),
-        unit("SCS Scalar Issue", "SCALAR_ISSUE", sequencer, "scalar instructions of the sequencer, of one a cycle"),
+    ]
+    of_sequencer = [
+        ("SCS Scalar Issue", "SCALAR_ISSUE", "scalar instructions of the sequencer"),
         *(
-            unit(
-                f"SCS: {slot} Slot",
-                f"{slot.upper()}_INSTRUCTION",
-                sequencer,
-                f"instructions in the sequencer's slot {slot}, of one a cycle",
-            )
-            for slot in ("S0", "S1", "Smisc")
+            (f"SCS: {slot} Slot", f"{slot}_INSTRUCTION", f"instructions in the sequencer's slot {slot}")
+            for slot in _SCALAR_SLOTS
         ),
+    ]
+    clocks = ((of_tiles, _TILES, "SCT_CYCLES", "cycle and tile"), (of_sequencer, 1, "SCS_CYCLES", "cycle"))
+    return tuple(
+        HardwareUnit(name, "sparse", "instructions", _of([register.upper()]), most, clock, f"{said}, of one a {each}")
+        for units, most, clock, each in clocks
+        for name, register, said in units
     )
 
 
@@ -428,17 +395,14 @@ _THROTTLE = {
 def _v7x() -> Chip:
     frequency, clock = 1.9e9, "CYCLE_COUNT"
     kinds = {"BF16": ("LMR_BF16", "VREG_BF16", "VREG_F32"), "E4M3 + E5M2": ("VREG_F8",)}
+    reasons = {
+        "Clocks Skipped": "cycles that the core's clock skipped",
+        "Ext Throttle Clocks Skipped": "cycles skipped because of external throttling",
+        "LDIDT Droop Clocks Skipped": "cycles skipped because the voltage drooped",
+    }
     skipped = tuple(
-        HardwareUnit(name, "clock", "cycles", ((register, 1.0),), 1, clock, said, True)
-        for name, register, said in (
-            ("Clocks Skipped", "CLOCKS_SKIPPED", "cycles that the core's clock skipped"),
-            (
-                "Ext Throttle Clocks Skipped",
-                "EXT_THROTTLE_CLOCKS_SKIPPED",
-                "cycles skipped because of external throttling",
-            ),
-            ("LDIDT Droop Clocks Skipped", "LDIDT_DROOP_CLOCKS_SKIPPED", "cycles skipped because the voltage drooped"),
-        )
+        HardwareUnit(name, "clock", "cycles", _of([name.upper().replace(" ", "_")]), 1, clock, said, True)
+        for name, said in reasons.items()
     )
     units = (*_tensor_core(clock, kinds, 1), *_memory(3433.0 * _GIB / frequency), *skipped)
     nodes: list[Node] = []

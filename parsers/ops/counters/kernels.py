@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
@@ -17,12 +19,14 @@ from tpuprof.parsers.base.intervals import Floats, Int64s, intersect, union, uni
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core.ops import event_spans
-from tpuprof.parsers.ops.counters.placed import Call, CustomCalls
+from tpuprof.parsers.ops.counters.placed import CustomCall, CustomCalls
 from tpuprof.parsers.ops.counters.samples import UNIT_LINE, UTILIZATION, Sampled, by_id
-from tpuprof.parsers.ops.counters.units import SEEN
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
 _SCOPES = "llo_scopes"
+SEEN = 0.01
+"""A unit that was sampled for less than this part of the time that others were is not known."""
+
 _MOST_SCOPES = 100
 """How many scopes of a kernel are kept apart, those that take longest."""
 
@@ -62,7 +66,6 @@ class _Busy:
     watched_ps: Floats
 
     def within(self, spans: Spans) -> tuple[float, float]:
-        """Time that it worked and was watched within disjoint spans."""
         start, end = spans
         return tuple(
             float((np.interp(end, self.time_ps, known) - np.interp(start, self.time_ps, known)).sum())
@@ -105,8 +108,38 @@ def scope_uses(core: CustomCalls, tracks: Sequence[Sampled]) -> Iterator[ScopeUs
             yield from _of_instructions(call, unit, spans, by_scope)
 
 
-def _use(call: Call, scope: str, unit: str, time_ps: int, busy_ps: float, sampled_ps: float) -> ScopeUse:
-    """A row of a call."""
+def merged_uses(kernels: list[ScopeUse]) -> tuple[ScopeUse, ...]:
+    """The rows of several cores as one: times add up. Ops in the order of their first row, as are scopes and units."""
+
+    def key(row: ScopeUse) -> tuple[int, int, str, str, str]:
+        return row.program_id, row.symbol_id, row.name, row.scope, row.unit
+
+    place: dict[tuple[object, ...], int] = {}
+    for row in kernels:  # an op, a scope and a unit each where they are met first
+        of = key(row)
+        for part in (of[:3], of[:4], of):
+            place.setdefault(part, len(place))
+
+    def order(row: ScopeUse) -> tuple[int, ...]:
+        of = key(row)
+        return tuple(place[part] for part in (of[:3], of[:4], of))
+
+    out = []
+    for _, rows in groupby(sorted(kernels, key=order), key):
+        first, *others = rows
+        out.append(
+            replace(
+                first,
+                runs=first.runs + sum(row.runs for row in others),
+                time_ps=first.time_ps + sum(row.time_ps for row in others),
+                busy_ps=first.busy_ps + sum(row.busy_ps for row in others),
+                sampled_ps=first.sampled_ps + sum(row.sampled_ps for row in others),
+            )
+        )
+    return tuple(out)
+
+
+def _use(call: CustomCall, scope: str, unit: str, time_ps: int, busy_ps: float, sampled_ps: float) -> ScopeUse:
     return ScopeUse(call.program_id, call.symbol_id, call.name, scope, unit, call.runs, time_ps, busy_ps, sampled_ps)
 
 
@@ -114,7 +147,7 @@ def _length(spans: Spans) -> int:
     return int((spans[1] - spans[0]).sum())
 
 
-def _of_lanes(call: Call, lanes: Mapping[str, _Busy], scopes: Mapping[str, Spans]) -> Iterator[ScopeUse]:
+def _of_lanes(call: CustomCall, lanes: Mapping[str, _Busy], scopes: Mapping[str, Spans]) -> Iterator[ScopeUse]:
     """The call as a whole, then its scopes by their time, by ``% util``."""
     inside = {scope: intersect(*call.spans, *spans) for scope, spans in scopes.items()}
     longest = sorted(inside, key=lambda scope: _length(inside[scope]), reverse=True)[:_MOST_SCOPES]
@@ -160,7 +193,7 @@ def _scope(text: str | None) -> str:
     return " / ".join(map(str, parts)) if isinstance(parts, list) else text
 
 
-def _of_instructions(call: Call, unit: str, spans: Spans, by_scope: Mapping[str, Spans]) -> Iterator[ScopeUse]:
+def _of_instructions(call: CustomCall, unit: str, spans: Spans, by_scope: Mapping[str, Spans]) -> Iterator[ScopeUse]:
     """The call as a whole, then its scopes, by the instructions of one unit: of the time of the whole call."""
     whole = _length(call.spans)
     for scope, times in {"": spans, **by_scope}.items():

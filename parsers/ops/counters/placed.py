@@ -30,7 +30,7 @@ NO_SPANS: Intervals = (no_ints(), no_ints())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class CustomCall:
     """A custom call: its runs, as disjoint spans, and how many there were."""
 
     program_id: int
@@ -47,8 +47,7 @@ class CustomCalls:
         self.plane = plane
 
     @cached_property
-    def calls(self) -> tuple[Call, ...]:
-        """The custom calls that ran."""
+    def calls(self) -> tuple[CustomCall, ...]:
         return tuple(_calls(self.plane))
 
     @property
@@ -58,7 +57,6 @@ class CustomCalls:
 
     @property
     def scope_spans(self) -> Intervals:
-        """All spans of scopes, in the order of the file."""
         return self._scopes[1]
 
     def scopes(self) -> dict[str, Intervals]:
@@ -75,7 +73,7 @@ class CustomCalls:
         return events.metadata_id, event_spans(line, events)
 
 
-def _calls(plane: Plane) -> Iterator[Call]:
+def _calls(plane: Plane) -> Iterator[CustomCall]:
     line = plane.line(OPS_LINE)
     if line is None:
         return
@@ -94,7 +92,7 @@ def _calls(plane: Plane) -> Iterator[Call]:
     kept = np.flatnonzero(np.isin(events.metadata_id, ids))
     for number, rows in by_id(events.metadata_id[kept]):
         runs = kept[rows]
-        yield Call(*of[number], event_name(plane, number), len(runs), union(start[runs], end[runs]))
+        yield CustomCall(*of[number], event_name(plane, number), len(runs), union(start[runs], end[runs]))
 
 
 def placed_tracks(core: CustomCalls, tracks: Sequence[Sampled]) -> list[Sampled]:

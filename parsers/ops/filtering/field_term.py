@@ -67,7 +67,6 @@ class FieldTerm:
     number: float | None
 
     def mask(self, columns: HasValues) -> NDArray[np.bool_]:
-        """bool[n]: where the term holds."""
         values = columns.values(self.key)
         return np.fromiter(map(self._holds, values), np.bool_, len(values))
 

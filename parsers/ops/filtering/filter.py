@@ -178,7 +178,6 @@ class TextTerm:
     text: str
 
     def mask(self, columns: OpColumns) -> Mask:
-        """bool[n]: where the term holds."""
         wanted = self.text.casefold()
         matches = np.zeros(len(columns), np.bool_)
         for texts in columns.texts(self.columns):
@@ -219,7 +218,6 @@ class TimeTerm:
     bound: Fraction
 
     def mask(self, columns: OpColumns) -> Mask:
-        """bool[n]: where the term holds."""
         floor, ceiling = self.bound.__floor__(), self.bound.__ceil__()
         # Times are whole, so each relation is "at least so many", or is not.
         least = ceiling if self.relation in (">=", "<") else floor + 1
@@ -236,7 +234,6 @@ class ShareTerm:
     bound: float
 
     def mask(self, columns: OpColumns) -> Mask:
-        """bool[n]: where the term holds."""
         compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[self.relation]
         matches: Mask = compare(columns.self_share, self.bound)
         return matches
@@ -250,7 +247,6 @@ class Term:
     negated: bool = False
 
     def mask(self, columns: OpColumns, poll: Poll) -> Mask:
-        """bool[n]: where the term holds."""
         condition = self.condition
         matches = condition.mask(columns, poll) if isinstance(condition, RegexTerm) else condition.mask(columns)
         return ~matches if self.negated else matches

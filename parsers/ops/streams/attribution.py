@@ -26,7 +26,7 @@ from tpuprof.parsers.formats.hlo.shapes import shape_text
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostThread, SparseStat
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostThread, SparseStat
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -52,6 +52,10 @@ _ELEMENTWISE = frozenset(
     b"rng".split()
 )
 _FORMATTING = frozenset((b"transpose", b"copy", b"reshape", b"dynamic-reshape"))
+_CALLS_HOST = pattern(r"custom_call_target=\"[^\"]*(?:python|callback)[^\"]*\"", re.IGNORECASE)
+_HOST_CALL = pattern(r"(?:^|/)(?:pure|io|debug)_callback(?=[/:\[.]|$)")
+"""How JAX names the primitives that call a function of the host's Python."""
+
 _MOST_INSIDE = 10_000
 """Instructions of a fusion that are looked at."""
 _FUSIONS = {b"kLoop": "loop", b"kInput": "input", b"kOutput": "output", b"kCustom": "custom"}
@@ -88,6 +92,16 @@ class StreamOp:
             return 0
         ident = f"{self.module}\0{self.name}".encode("utf-8", "replace")
         return int.from_bytes(blake2b(ident, digest_size=8).digest(), "little") | 1
+
+    @property
+    def is_callback(self) -> bool:
+        """Whether it calls a function of the host's Python."""
+        return is_callback(self.expression, self.name, self.framework_op)
+
+
+def is_callback(expression: str, *names: str) -> bool:
+    """Whether an op calls a function of the host's Python, by its HLO text or its names."""
+    return _CALLS_HOST.search(expression) is not None or any(_HOST_CALL.search(name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +145,7 @@ class _Texts:
         """
         hlo, label = self._numbers(stream, _HLO_OP), self._numbers(stream, _LABEL)
         framework = self._numbers(stream, _FRAMEWORK_OP)
+        label = np.where(label > 0, label, framework)
         if _ANNOTATION in stream.stats:
             framework = np.where(framework > 0, framework, self._numbers(stream, _ANNOTATION, outermost_annotation))
         is_hlo, zeros = hlo > 0, np.zeros(len(stream), np.int64)
@@ -171,7 +186,6 @@ class _Texts:
         module: int,
         kernel: int,
     ) -> StreamOp:
-        """The op behind one of `keys`."""
         if hlo:
             name = self._text(hlo).rsplit(_INSIDE, 1)[-1]
             of = modules.module(program) if has_program else None
@@ -211,7 +225,7 @@ def hlo_op(module: HloModule | None, program: int, name: str, label: str = "", *
     proto = module.instruction_proto(name) if module is not None else None
     instruction = module.instruction(name) if module is not None else None
     if module is None or proto is None or instruction is None:
-        return StreamOp(program, name, f"{label}:" if label else "", "")
+        return StreamOp(program, name, label if not label or ":" in label else f"{label}:", "")
     proto_of_time = (_product(module, proto) if is_on_cpu else None) or proto
     origin = text(proto_of_time.metadata.op_name)
     return StreamOp(

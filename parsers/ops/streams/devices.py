@@ -20,7 +20,7 @@ from tpuprof.parsers.ops.device import (
     is_sparse_core,
     is_tensor_core,
 )
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostThread, SparseStat, read_threads
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostThread, SparseStat, read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, Attribution, attributed
 from tpuprof.parsers.ops.streams.kernels import KERNEL_STATS, Kernel, gpu_kernels
 from tpuprof.parsers.ops.streams.ops import StreamSums, stream_sums
@@ -30,6 +30,9 @@ GPU_STATS = (*OP_STATS, *KERNEL_STATS)
 
 DEVICE = "device_ordinal"
 """Stat of an op on the host's CPU: which of the program's devices it is of."""
+
+RUN = "run_id"
+"""Stat of an op on the host's CPU: which run of the program it is of."""
 
 CPU = "CPU"
 """The type of device where the host's own processor ran the ops."""
@@ -53,7 +56,6 @@ class StreamDevice:
 
     @property
     def is_host(self) -> bool:
-        """Whether it is the host's CPU."""
         return self.plane.name == HOST_PLANE
 
     def sums(self) -> StreamSums:
@@ -65,7 +67,6 @@ class StreamDevice:
         return tuple(_leaves(stream) if self.is_host else np.ones(len(stream), np.bool_) for stream in self.streams)
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels of a GPU; none of the host."""
         return () if self.is_host else gpu_kernels(self.plane, self.streams, self.attribution)
 
 
@@ -123,7 +124,7 @@ def cpu_device(trace: Trace, plane: Plane, threads: Sequence[HostThread]) -> Str
 def _only(thread: HostThread, rows: Int64s) -> HostThread:
     """Some events of a thread."""
     stats = {}
-    for name in (*OP_STATS, DEVICE):
+    for name in (*OP_STATS, DEVICE, RUN):
         stat = thread.stat(name)
         place = positions(stat.rows, rows)
         kept = (place >= 0).nonzero()[0]

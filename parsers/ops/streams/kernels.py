@@ -23,7 +23,7 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.events import HostThread
+from tpuprof.parsers.ops.host_events.events import HostThread
 from tpuprof.parsers.ops.streams.attribution import Attribution, StreamOp, distinct_texts
 
 _DETAILS, _EQUATION = KERNEL_STATS = ("kernel_details", "equation")

@@ -15,10 +15,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, no_ints, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
+from tpuprof.parsers.formats.xspace.core.api import self_times
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.core.ops import OpTotals, op_table
-from tpuprof.parsers.ops.host.events import HostThread
+from tpuprof.parsers.ops.core.ops import op_table, totals_of
+from tpuprof.parsers.ops.host_events.events import HostThread
 from tpuprof.parsers.ops.streams.attribution import Attribution, StreamOp
 from tpuprof.parsers.ops.table import OpTable
 
@@ -54,18 +54,12 @@ def stream_sums(streams: Sequence[HostThread], attribution: Attribution, *, nest
         np.concatenate(column) for column in zip(*_columns(streams, attribution, nested), strict=True)
     )
     used, key = np.unique(number, return_inverse=True)
-    count = len(used)
-    totals = OpTotals(
-        ids=np.arange(1, count + 1, dtype=np.int64),
-        occurrences=np.bincount(key, minlength=count).astype(np.int64),
-        total_ps=sum_by_key(key, end - start, count),
-        self_ps=sum_by_key(key, own, count),
-        minimum_ps=min_by_key(key, end - start, count),
-        normalized_ps=None,
-        stat_sums={},
-    )
+    totals = totals_of(key, np.arange(1, len(used) + 1, dtype=np.int64), end - start, own, {})
     ops = [attribution.ops[place] for place in used.tolist()]
-    table = _identified(op_table(_described(ops), totals), ops)
+    table = op_table(_described(ops), totals)
+    symbol = np.array([op.symbol for op in ops], np.uint64)
+    if symbol.any():  # ops whose program's name alone is known stay apart from those of that name in other programs
+        table = replace(table, symbol_id=symbol, has_ids=symbol > 0)
     idle = int(end.max()) - int(start.min()) - union_length(start, end) if len(start) else 0
     return StreamSums(table, len(start), max(0, idle))
 
@@ -82,12 +76,6 @@ def _columns(
             start, end, number = in_nesting_order(start, end, number)
         parts.append((start, end, number, self_times(start, end) if nested else end - start))
     return parts
-
-
-def _identified(table: OpTable, ops: Sequence[StreamOp]) -> OpTable:
-    """Ops whose program's name alone is known stay apart from those of that name in other programs."""
-    symbol = np.array([op.symbol for op in ops], np.uint64)
-    return replace(table, symbol_id=symbol, has_ids=symbol > 0) if symbol.any() else table
 
 
 def _described(ops: Sequence[StreamOp]) -> Plane:

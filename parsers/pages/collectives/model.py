@@ -1,7 +1,7 @@
 """The model of the page of collectives: what moves between cores, what compute hides of it, and who comes late.
 
 All times are means over the cores, of one step each unless a sentence says otherwise. How they are measured is in
-`parsers.collectives.transfers` and `parsers.collectives.host`.
+`parsers.pages.collectives.transfers` and `parsers.pages.collectives.host`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.collectives.model import WAITING, Collective
-from tpuprof.parsers.collectives.slices import SliceCollective
+from tpuprof.parsers.pages.collectives.host_sums import WAITING, Collective
+from tpuprof.parsers.pages.collectives.slices import SliceCollective
 
 NO_LATE = "no core comes last in most steps, or there is only one core"
 ONE_STEP = "each core's whole time counts as one step"
@@ -175,7 +175,6 @@ class CollectivesPage:
 
     @property
     def exposed_share(self) -> float | None:
-        """The exposed part of the step."""
         exposed, step = self.exposed_ps, self.step_time_ps
         return exposed / step if exposed is not None and step else None
 

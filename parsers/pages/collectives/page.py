@@ -10,17 +10,34 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import share, short, time
-from tpuprof.parsers.collectives.bandwidth import ici_peak
-from tpuprof.parsers.collectives.groups import without_partners
-from tpuprof.parsers.collectives.model import CELLS, COUNT, ICI, PARTS, WAITING, Collective, HostCollectives
-from tpuprof.parsers.collectives.slices import joined_slices
-from tpuprof.parsers.files.core_names import host_of
+from tpuprof.parsers.base.words import share, shortened, time
+from tpuprof.parsers.files.core_names import host_of, labels_together
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.collectives.model import CUT, NEVER_SEEN, NO_COLLECTIVE, ON_CPU, ON_GPUS, CollectivesPage
+from tpuprof.parsers.pages.collectives.bandwidth import ici_peak
+from tpuprof.parsers.pages.collectives.host import COLLECTIVES_OF_HOST, CollectivesSummary
+from tpuprof.parsers.pages.collectives.host_sums import CELLS, COUNT, ICI, PARTS, WAITING, Collective, HostCollectives
+from tpuprof.parsers.pages.collectives.instruction import PARTITION_ID
+from tpuprof.parsers.pages.collectives.model import (
+    CUT,
+    NEVER_SEEN,
+    NO_COLLECTIVE,
+    ON_CPU,
+    ON_GPUS,
+    ONE_STEP,
+    OUTSIDE,
+    CollectivesPage,
+)
 from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
-from tpuprof.parsers.pages.common import device_of, runs_on, warnings_of, why_no_ops
-from tpuprof.parsers.steps.ledger import late_one
+from tpuprof.parsers.pages.collectives.slices import joined_slices
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.shared.common import device_of, runs_on, warnings_of, why_no_ops
+from tpuprof.parsers.pages.shared.groups import group_shown, shown_words
+from tpuprof.parsers.pages.shared.key import MODULES, PageKey, PageSession
+from tpuprof.parsers.pages.shared.steps import common_steps
+from tpuprof.parsers.pages.shared.summaries import note_programs
+from tpuprof.parsers.steps.aligned import AlignedSteps, shared_steps
+from tpuprof.parsers.steps.boundaries.replica_groups import without_partners
+from tpuprof.parsers.steps.step_account import late_one
 
 
 def collectives_page(
@@ -99,9 +116,9 @@ def partners(summaries: Sequence[HostSummary], collectives: Sequence[Collective]
     Args:
         collectives: of these hosts.
     """
-    accounts = [summary.generic.account for summary in summaries if summary.generic is not None]
-    devices = max((of.devices for of in accounts if of is not None), default=0)
-    here = sum(of.local_devices for of in accounts if of is not None)
+    hosts = [summary.generic.on_cpu for summary in summaries if summary.generic is not None]
+    devices = max((of.devices for of in hosts if of is not None), default=0)
+    here = sum(of.local_devices for of in hosts if of is not None)
     cores = sum(summary.core_count for summary in summaries)
     if cores:
         of_tpus = (each.groups.members for each in collectives if each.groups is not None and each.network == ICI)
@@ -197,9 +214,9 @@ def _who(page: CollectivesPage) -> str:
         where = f"over {rows.axis[at]} " if rows.axis[at] and not rows.axis[at].startswith("id+") else ""
         waits = f"{rows.kind[at]} {where}waits for"
         if late_host_or_core == host_of(core):  # all cores of a host come late, each of them last at times
-            return f"{waits} {short(late_host_or_core)}, late by {by}."
+            return f"{waits} {shortened(late_host_or_core)}, late by {by}."
         unit = "core" if rows.network[at] == ICI else "device"
-        label = f"{unit} {short(core.rpartition(':')[2])}" if len(page.hosts) == 1 else short(core)
+        label = f"{unit} {shortened(core.rpartition(':')[2])}" if len(page.hosts) == 1 else shortened(core)
         steps = f"{rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}"
         return f"{waits} {label}, late by {by} in {steps}." if page.has_steps else f"{waits} {label}, by {by}."
     most = int(rows.exposed_ps.argmax())
@@ -208,8 +225,77 @@ def _who(page: CollectivesPage) -> str:
     first, waiting = f"Most exposed: {rows.kind[most]}, {time(float(rows.exposed_ps[most]))}.", float(waits_ps.mean())
     if waiting < _MUCH_WAITING * (page.exposed_ps or 0.0):
         return first
-    return f"{first} {time(waiting)} of the exposed time is waiting for {short(late_host_or_core) or 'late cores'}."
+    return f"{first} {time(waiting)} of the exposed time is waiting for {shortened(late_host_or_core) or 'late cores'}."
 
 
 _MUCH_WAITING = 0.5
 """Waiting for late cores is named from this share of exposed time on, where no one core is late in most steps."""
+
+
+_WHOLE = ("profile",)
+
+
+def collectives_of_run(session: PageSession, host: str | None) -> CollectivesPage:
+    """What moves between cores, and what compute hides of it.
+
+    Where all collectives run outside of the steps, as those of a program that ran once beside a loop of another one,
+    each core's whole time counts as one step.
+    """
+    found = session.reduced(COLLECTIVES_OF_HOST, host)
+    note_programs(session, found)
+    main = group_shown(found.summaries)
+    if main is not None and any(group.devices is not None for of in found.summaries for group in of.groups):
+        page = collectives_of_run(session.of_core(labels_together(main.core_names)), None)
+        return replace(page, warnings=(shown_words(main), *page.warnings, *found.left_out))
+    page = _page(found.summaries)
+    return replace(page, warnings=(*page.warnings, *found.left_out))
+
+
+def _page(summaries: Sequence[CollectivesSummary]) -> CollectivesPage:
+    if not any(summary.core_count for summary in summaries):
+        every = [summary.all_collectives for summary in summaries if summary.all_collectives.cores]
+        has_any = any(map(_count, every))
+        remarks = (ONE_STEP,) if has_any else ()
+        return collectives_page(summaries, every, _WHOLE if every else (), ONE_STEP * has_any, False, remarks)
+    steps = common_steps(summaries)
+    parts = _in_shared_steps(summaries, steps.grid)
+    if steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
+        notes = (*steps.remarks, *([steps.note] if steps.note else []))
+        return collectives_page(summaries, parts, steps.grid.names, steps.note, True, notes)
+    note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
+    every = [summary.all_collectives for summary in summaries]
+    return collectives_page(summaries, every, _WHOLE, note, False, [note])
+
+
+def has_collectives(session: PageSession, host: str | None) -> bool:
+    """Whether an op moves data to other cores or devices, or to other slices."""
+    ops = session.page(OPS, host)
+    kinds = zip(ops.op_class, ops.table.category, strict=True)
+    if any(name == "collective" and category != PARTITION_ID for name, category in kinds):
+        return True
+    return ops.runs_on == "core" and any(
+        ops.table.is_across_slices(row, lambda: session.page(MODULES, host)) for row in range(len(ops.table))
+    )
+
+
+def _count(part: HostCollectives) -> int:
+    return int(part.of_collective[COUNT].sum())
+
+
+def _in_shared_steps(summaries: Sequence[CollectivesSummary], joined: AlignedSteps | None) -> list[HostCollectives]:
+    """The collectives of each host in the steps that all hosts share."""
+    if joined is None:
+        return []
+    having = [
+        (summary.steps, summary.collectives)
+        for summary in summaries
+        if summary.steps is not None and summary.collectives is not None and summary.steps.source == joined.source
+    ]
+    shared = shared_steps([grid for grid, _ in having])
+    if len(shared[0]) != len(joined):  # they share none: the steps are those of the first
+        return [collectives for _, collectives in having[:1]]
+    return [collectives.take(rows) for (_, collectives), rows in zip(having, shared, strict=True)]
+
+
+COLLECTIVES = PageKey(collectives_of_run)
+HAS_COLLECTIVES = PageKey(has_collectives)

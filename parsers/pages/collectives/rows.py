@@ -10,8 +10,17 @@ from typing import Literal, get_args
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_among, medians
-from tpuprof.parsers.collectives.bandwidth import NO_DCN_PEAK, NO_GROUPS, NO_PEAK, NO_SIZE, bus_factor
-from tpuprof.parsers.collectives.model import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import share
+from tpuprof.parsers.pages.collectives.bandwidth import (
+    ABOVE_LINKS,
+    NO_DCN_PEAK,
+    NO_GROUPS,
+    NO_PEAK,
+    NO_SIZE,
+    bus_factor,
+)
+from tpuprof.parsers.pages.collectives.host_sums import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, CollectivesPage, Rows
 
 By = Literal["all", "kind", "axis", "pass"]
@@ -187,6 +196,16 @@ def _late(sums: Int64s, mean: Floats) -> tuple[Int64s, Floats, Int64s]:
         if count >= _MOST_STEPS * steps and late > 0 and late >= LATE * span:
             who[row], by[row], times[row] = taking[last], late, count
     return who, by, times
+
+
+def above_peak(rows: Rows) -> tuple[str, ...]:
+    """Why some rows move more than all links of a chip carry, a sentence; () where none does."""
+    used = np.nan_to_num(rows.peak_share)
+    more = int((used > 1).sum()) - 1
+    if more < 0:
+        return ()
+    worst, others = int(used.argmax()), f", and {counted(more, 'more row')} above it" * (more > 0)
+    return (f"{rows.name[worst]} is at {share(float(used[worst]))} of the links' peak{others}: {ABOVE_LINKS}.",)
 
 
 def why_unknown(page: CollectivesPage, rows: Rows) -> dict[str, str]:

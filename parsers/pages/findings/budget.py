@@ -1,22 +1,25 @@
 """The time that findings divide among themselves: that of a mean step, or of the whole capture without steps.
 
-It is that of the account (`parsers.steps.ledger`): time by core, step and owner, of which each finding claims a part
-(`claims`). Times are means over cores and steps. Time by op is that in steps, where the profile has any.
+It is that of the account (`parsers.steps.step_account`): time by core, step and owner, of which each finding claims
+a part (`claims`). Times are means over cores and steps. Time by op is that in steps, where the profile has any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import behind_wall, could_not
 from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import sentence_name, share, tail, time
+from tpuprof.parsers.base.words import path_end, sentence_name, share, time
 from tpuprof.parsers.pages.findings.claims import (
+    NO_CLAIM,
     OF_OPS,
     Claim,
     Rows,
@@ -24,26 +27,19 @@ from tpuprof.parsers.pages.findings.claims import (
     everything,
     mean_of,
     of_ops,
-    spread,
+    spread_evenly,
     taken,
 )
 from tpuprof.parsers.pages.findings.figures import with_figures
-from tpuprof.parsers.pages.findings.finding import (
-    ADVICE,
-    NEVER_SEEN,
-    UNSEEN,
-    Evidence,
-    Finding,
-    FindingKind,
-    JumpTarget,
-    OwnerClaim,
-)
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, JumpTarget, Kind, OwnerClaim, with_own_figures
 from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.ledger import Ledger
+from tpuprof.parsers.steps.step_account import Account
 
-IDLE: tuple[Owner, ...] = ("host", "dispatch", "between_ops")
+_Read = TypeVar("_Read")
+
+IDLE_OWNERS: tuple[Owner, ...] = ("host", "dispatch", "between_ops")
 """Who has the time in which no op runs, where a core waits neither for input or the compiler nor for other cores."""
 
 
@@ -51,7 +47,7 @@ IDLE: tuple[Owner, ...] = ("host", "dispatch", "between_ops")
 class Steps:
     """The complete steps that the time is of: the account has their time, the grid what else is known of them."""
 
-    account: Ledger
+    account: Account
     grid: AlignedSteps
 
     def __len__(self) -> int:
@@ -64,7 +60,6 @@ class Steps:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of the steps."""
         return self.account.names
 
     @property
@@ -77,7 +72,6 @@ class Steps:
         return self.account.of(*owners).astype(np.float64)
 
     def core(self, index: int) -> str:
-        """Name of a core."""
         return self.account.core_names[index] if index < len(self.account.core_names) else str(index)
 
 
@@ -109,6 +103,15 @@ class Budget:
     op_time_ps: Floats
     rows: Mapping[OpClass, Rows]
     owners: OpOwners
+    _whole: Budget | None = field(default=None, repr=False, compare=False)
+    _known: dict[Callable[[Budget], Any], Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, read: Callable[[Budget], _Read]) -> _Read:
+        """What a function reads of the whole time and its programs; it reads once, whoever asks and how often."""
+        if read not in self._known:
+            self._known[read] = read(self._whole or self)
+        known: _Read = self._known[read]
+        return known
 
     @property
     def per(self) -> Literal["step", "capture"]:
@@ -159,8 +162,8 @@ class Budget:
         return Claim.of_cells(everything(self.cells, owners))
 
     def take_mean(self, owners: Sequence[Owner], mean_ps: float) -> Claim:
-        """Claims an amount of some owners' time wherever it is; see `claims.spread`."""
-        return Claim.of_cells(spread(self.cells, owners, mean_ps))
+        """Claims an amount of some owners' time wherever it is; see `claims.spread_evenly`."""
+        return Claim.of_cells(spread_evenly(self.cells, owners, mean_ps))
 
     def take_ops(self, rows: Rows, saved_ps: Floats, goes_away: bool = False) -> Claim:
         """Claims a part of some ops' time; nothing of those that a finding is about already.
@@ -175,10 +178,9 @@ class Budget:
         return of_ops(self.cells, rows, self.owners.owner[rows], ideal_ps, times, saved_ps, goes_away)
 
     def after(self, *claims: Claim) -> Budget:
-        """What some claims leave."""
         rows = np.concatenate([each.rows for each in claims])
         kept = {name: of[~is_among(of, rows)] for name, of in self.rows.items()} if len(rows) else self.rows
-        return replace(self, cells=after(self.cells, *claims), rows=kept)
+        return replace(self, cells=after(self.cells, *claims), rows=kept, _whole=self._whole or self)
 
     # --- words ---------------------------------------------------------------------------------------------------
 
@@ -191,7 +193,7 @@ class Budget:
         """An op for a sentence: its name, and where it comes from as far as known (framework op, source line)."""
         table = self.evidence.table
         source = table.texts("source", np.array([row]))[0]
-        origin = [tail(part) for part in (table.framework_op[row].rstrip(":"), source) if part]
+        origin = [path_end(part) for part in (table.framework_op[row].rstrip(":"), source) if part]
         return sentence_name(table.name[row]) + (f" ({', '.join(origin)})" if origin else "")
 
     def largest(self, row: int, ps: float, which: str = "The largest") -> str:
@@ -200,38 +202,48 @@ class Budget:
 
     def finding(
         self,
-        kind: FindingKind,
+        kind: Kind,
+        claim: Claim,
         title: str,
-        worth_ps: float,
         basis: str,
         evidence: Sequence[str],
         place: JumpTarget,
         is_estimate: bool = False,
         advice: str = "",
-    ) -> Finding | None:
-        """A finding, its evidence without empty sentences; None where it is worth nothing."""
-        if not worth_ps > 0:
-            return None
-        worth = min(float(worth_ps), self.whole_ps)
-        return Finding(
-            kind,
+    ) -> Claimed:
+        """A finding, without the empty sentences of its evidence, and its claim; None for one that is worth nothing."""
+        if not claim.worth_ps > 0:
+            return None, claim
+        worth = min(claim.worth_ps, self.whole_ps)
+        finding = Finding(
+            kind.name,
             title,
             worth,
             self.per,
             worth / self.whole_ps,
             self.whole_ps - worth,
             is_estimate,
-            f"{basis} {NEVER_SEEN}" if kind in UNSEEN else basis,
+            basis if kind.on_hardware else f"{basis} {_NEVER_SEEN}",
             tuple(filter(None, evidence)),
-            advice or ADVICE[kind],
+            advice or kind.advice,
             place,
         )
+        return finding, claim
 
-    def with_claim(self, finding: Finding, claim: Claim) -> Finding:
+    def of_unknown_worth(
+        self, kind: Kind, title: str, basis: str, evidence: Sequence[str], place: JumpTarget, rows: Rows
+    ) -> Claimed:
+        """A finding about some ops of which nobody knows what they cost; it claims nothing."""
+        return kind.of_unknown_worth(title, self.per, basis, evidence, place, self.subject(rows)), NO_CLAIM
+
+    def with_claim(self, finding: Finding, claim: Claim, can_overlap: bool = False) -> Finding:
         """A finding with what it claims, and with words on what of that is hard to win.
 
         Time at the roof goes only with work or bytes. What could run beside the computation can hide behind that for no
         longer than it takes.
+
+        Args:
+            can_overlap: whether it is about what could run beside the computation.
         """
         claims = tuple(
             OwnerClaim(owner, ps) for owner, ps in zip(OWNERS, claim.owner_ps.tolist(), strict=True) if ps > 0
@@ -239,7 +251,7 @@ class Budget:
         at_roof, basis, advice = claim.of("ideal"), finding.basis, finding.advice
         if at_roof >= _NAMED * claim.worth_ps:
             basis += f" {time(at_roof)} of that is time at the roof: only less work or fewer bytes can save it."
-        if finding.kind in OVERLAPPED and claim.worth_ps > self.computing_ps:
+        if can_overlap and claim.worth_ps > self.computing_ps:
             advice += f" Compute takes {time(self.computing_ps)}: at most that much can be hidden behind it."
         subject = self.subject(claim.rows, claim.op_ps, claim.cells.sum(axis=2))
         return replace(finding, claims=claims, basis=basis, advice=advice, subject=subject)
@@ -255,11 +267,55 @@ class Budget:
 _NAMED = 0.01
 """Time at the roof is named in a finding's basis from this share of its worth on."""
 
-OVERLAPPED: frozenset[FindingKind] = frozenset(("collective", "dcn", "sparse-core", "host-offload", "copy-wait"))
-"""Kinds of findings about what could run beside the computation."""
+_NEVER_SEEN = "Untested on hardware: such ops are recognised as XProf's source does."
+
+Claimed = tuple[Finding | None, Claim]
+"""A finding, and the time that it claims."""
+
+NOTHING: Claimed = (None, NO_CLAIM)
 
 
-def budget(evidence: Evidence, account: Ledger | None) -> Budget | None:
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """Looks for findings of some kinds in the time that is left."""
+
+    kinds: tuple[Kind, ...]
+    detect: Callable[[Budget], Claimed | list[Claimed]]
+
+    def claims(self, left: Budget, failed: list[str]) -> list[Claimed]:
+        """What it finds; where it fails, nothing but a sentence, which `failed` gets."""
+        return behind_wall(self.kinds[0].search, partial(self._detected, left), failed) or []
+
+    def look(self, left: Budget, failed: list[str]) -> tuple[list[Finding], Budget]:
+        """The same as findings for people, and the time that they leave; each one claims what those before it leave."""
+        return behind_wall(self.kinds[0].search, partial(self._findings, left), failed) or ([], left)
+
+    def has_failed(self, failed: Sequence[str]) -> bool:
+        """Whether one of the sentences in `failed` is about this detector."""
+        return could_not(self.kinds[0].search) in failed
+
+    def _detected(self, left: Budget) -> list[Claimed]:
+        found = self.detect(left)
+        return found if isinstance(found, list) else [found]
+
+    def _findings(self, left: Budget) -> tuple[list[Finding], Budget]:
+        kinds = {kind.name: kind for kind in self.kinds}
+        out = []
+        for finding, claim in self._detected(left):
+            if finding is not None:
+                is_claim = claim is not NO_CLAIM
+                whole = left.with_claim(finding, claim, kinds[finding.kind].can_overlap) if is_claim else finding
+                out.append(with_own_figures(whole.told_of(left.evidence.units)))
+                left = left.after(claim)
+        return out, left
+
+
+def detects(*kinds: Kind) -> Callable[[Callable[[Budget], Claimed | list[Claimed]]], Detector]:
+    """Makes a detector of a function that looks for findings of some kinds."""
+    return partial(Detector, kinds)
+
+
+def budget(evidence: Evidence, account: Account | None) -> Budget | None:
     """The time to divide; None where there is none.
 
     Args:
@@ -271,7 +327,8 @@ def budget(evidence: Evidence, account: Ledger | None) -> Budget | None:
     steps = Steps(account, grid) if account is not None and grid is not None else None
     if steps is not None and steps.account.mean_whole_ps > 0:
         cells, parts = _cells(steps.account), steps.core_count * len(steps)
-        whole, between = steps.account.mean_whole_ps, steps.account.mean_whole_ps - steps.account.mean_step_ps
+        whole = steps.account.mean_whole_ps
+        between = whole - steps.account.mean_step_ps
         in_steps = np.maximum(table.in_steps_ps.astype(np.float64), 0.0)
         ran = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
         self_ps = in_steps if in_steps.any() else np.where(ran, self_ps, 0.0)
@@ -279,7 +336,7 @@ def budget(evidence: Evidence, account: Ledger | None) -> Budget | None:
     elif evidence.core_count > 0 and evidence.total_ps > 0:
         steps, parts, between = None, evidence.core_count, 0.0
         whole = float(evidence.total_ps) / parts
-        cells, most = _of_capture(evidence, owners, self_ps / parts, whole), np.full(len(OWNERS), np.inf)
+        cells, most = _of_capture(owners, self_ps / parts, whole), np.full(len(OWNERS), np.inf)
     else:
         return None
     op_time_ps = np.zeros(len(table))
@@ -295,7 +352,7 @@ def budget(evidence: Evidence, account: Ledger | None) -> Budget | None:
     return Budget(evidence, whole, between, cells, cells, steps, op_time_ps, rows, owners)
 
 
-def _cells(account: Ledger) -> Floats:
+def _cells(account: Account) -> Floats:
     """float64[cores, steps, len(OWNERS)]: the account, of which shares are: its mean over cores and steps is the whole.
 
     Time between steps is that of the step before it where steps lie apart. There is one such time fewer than steps.
@@ -306,7 +363,7 @@ def _cells(account: Ledger) -> Floats:
     return cells
 
 
-def _of_capture(evidence: Evidence, owners: OpOwners, op_ps: Floats, whole: float) -> Floats:
+def _of_capture(owners: OpOwners, op_ps: Floats, whole: float) -> Floats:
     """float64[1, 1, len(OWNERS)]: the account of a capture without steps.
 
     Ops are their owners'; the rest is between ops, whatever else is known of it.

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size, time
-from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, JumpTarget
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, JumpTarget, Kind, Need
 
 NEARLY_FULL = 0.95
 """From this share of HBM on, a little more fails: fragmentation and the next program's temporaries need some."""
+
+
+NO_DEVICE = Kind(
+    "no-device",
+    "a capture without device events",
+    advice=(
+        "Capture again while the device works: tpuprof-tui capture HOST:PORT --ms 2000 --device-tracer-level "
+        "1; in JAX jax.profiler.ProfileOptions().device_tracer_level = 1."
+    ),
+    rank=1,
+    of_capture=True,
+)
 
 
 def no_device_events(evidence: Evidence) -> Finding | None:
@@ -15,19 +27,8 @@ def no_device_events(evidence: Evidence) -> Finding | None:
     if not evidence.no_device:
         return None
     title, *sentences = evidence.no_device.split("\n")
-    return Finding(
-        "no-device",
-        title,
-        None,
-        "capture",
-        None,
-        None,
-        False,
-        "Without device events, what the device did is unknown.",
-        tuple(sentences),
-        ADVICE["no-device"],
-        JumpTarget("timeline"),
-    )
+    basis = "Without device events, what the device did is unknown."
+    return NO_DEVICE.of_unknown_worth(title, "capture", basis, sentences, JumpTarget("timeline"))
 
 
 def why_no_device(
@@ -73,24 +74,33 @@ def why_no_device(
     return "\n".join((title, planes, why))
 
 
+ALLOCATOR = Need(
+    "no allocator event on the host shows how full the memory was",
+    lambda of: of.memory is not None or not len(of.table),
+)
+MEMORY_FULL = Kind(
+    "memory-full",
+    "a nearly full HBM",
+    advice="Little more fits: shard or offload state, or recompute activations, before you grow the batch.",
+    rank=2,
+    needs=(ALLOCATOR,),
+    page="memory-profile",
+    of_capture=True,
+)
+
+
 def memory_nearly_full(evidence: Evidence) -> Finding | None:
     """The device's memory is so full that a little more fails."""
     memory = evidence.memory
     if memory is None or memory[0] < NEARLY_FULL * memory[1]:
         return None
-    return Finding(
-        "memory-full",
+    return MEMORY_FULL.of_unknown_worth(
         f"HBM is {share(memory[0] / memory[1])} full",
-        None,
         "capture" if evidence.grid is None else "step",
-        None,
-        None,
-        False,
         "A full HBM costs no time by itself; how much more a larger program would need is unknown.",
         (
             f"Buffers and programs take {size(memory[0])} of {size(memory[1])} at the peak, according to the "
             "allocator's events.",
         ),
-        ADVICE["memory-full"],
         JumpTarget("memory"),
     )

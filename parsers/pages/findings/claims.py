@@ -21,10 +21,10 @@ Rows = NDArray[np.intp]
 COMPUTING: tuple[Owner, ...] = ("loss", "ideal")
 """Who has the time of a computing op. A claim takes what it loses first: that can go away without less work."""
 
-COLLECTIVE: tuple[Owner, ...] = ("collective_wait", "collective_transfer")
+COLLECTIVE_OWNERS: tuple[Owner, ...] = ("collective_wait", "collective_transfer")
 """Who has the time of a collective; waiting comes first."""
 
-OF_OPS: Mapping[Owner, tuple[Owner, ...]] = {"loss": COMPUTING, "collective_transfer": COLLECTIVE}
+OF_OPS: Mapping[Owner, tuple[Owner, ...]] = {"loss": COMPUTING, "collective_transfer": COLLECTIVE_OWNERS}
 """Who has the time of the ops that `OpOwners` gives to these owners; that of other ops is their owner's alone."""
 
 
@@ -76,7 +76,7 @@ def mean_of(cells: Floats) -> Floats:
     return out
 
 
-def together(*claims: Claim) -> Claim:
+def joined(*claims: Claim) -> Claim:
     """Several claims of one finding, which have no time in common."""
     cells = reduce(np.add, (each.cells for each in claims))
     return Claim(cells, np.concatenate([each.rows for each in claims]), np.concatenate([each.op_ps for each in claims]))
@@ -130,7 +130,7 @@ def everything(left: Floats, owners: Sequence[Owner]) -> Floats:
     return taken(left, owners, np.array(np.inf))
 
 
-def spread(left: Floats, owners: Sequence[Owner], mean_ps: float) -> Floats:
+def spread_evenly(left: Floats, owners: Sequence[Owner], mean_ps: float) -> Floats:
     """Takes from some owners an amount of which only the mean is known: the same in each step, as steps run the same.
 
     What a cell has too little of is taken from the others, in parts that go by what they have left.
@@ -158,7 +158,7 @@ def of_ops(
 ) -> Claim:
     """Takes parts of some ops' time from those who own it.
 
-    Of an op only the mean over cores and steps is known; see `spread`.
+    Of an op only the mean over cores and steps is known; see `spread_evenly`.
 
     Args:
         left: float64[cores, steps, len(OWNERS)], what is not claimed yet.
@@ -182,7 +182,7 @@ def of_ops(
     for mine, owners, wanted in parts:
         amount = float(wanted[mine].sum())
         if amount > 0:
-            got = spread(left, owners, amount)
+            got = spread_evenly(left, owners, amount)
             cells += got
             kept[mine] += wanted[mine] * (float(mean_of(got).sum()) / amount)
     chosen = saved > 0

@@ -13,6 +13,7 @@ from math import isclose
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.words import time
 
 MS, FRACTION, COUNT, BYTES, STEP = "ms", "fraction", "count", "bytes", "step"
 UNITS = (MS, FRACTION, COUNT, BYTES, STEP)
@@ -28,6 +29,11 @@ _FIGURES = pattern(rf"{_BEGIN}([^{_END}]*){_END}")
 """What stands behind an amount in a sentence while a finding is made: nothing of a profile can write it."""
 
 _AMOUNT = pattern(r"~?[0-9.,<]+ ?[a-zµ]+( a step)? \([^()]*\)\Z")
+
+_OF_A_STEP = pattern(
+    rf"[0-9.,]+ ?[a-zµ]* a step \((?P<share>[^()]*)\){_BEGIN}(?P<ms>[^ ;]+) {MS};(?P<part>[^ ;]+) {FRACTION}{_END}"
+)
+_PS_PER_MS = 1e9
 
 _SCALES = {
     **{"s": (1e3, MS), "ms": (1.0, MS), "µs": (1e-3, MS), "ns": (1e-6, MS), "ps": (1e-9, MS), "%": (0.01, FRACTION)},
@@ -58,6 +64,17 @@ class Figure:
 def with_figures(text: str, *figures: tuple[float, str]) -> str:
     """An amount for a sentence with its exact figures and their units, which `without_figures` takes out again."""
     return f"{text}{_BEGIN}{';'.join(f'{value!r} {unit}' for value, unit in figures)}{_END}"
+
+
+def of_unit(sentence: str, name: str, per_step: float) -> str:
+    """A sentence whose amounts of a step are told of something of which a step has so many."""
+
+    def told(match: re.Match[str]) -> str:
+        ms = float(match["ms"]) / per_step
+        words = f"{time(ms * _PS_PER_MS)} a {name} ({match['share']})"
+        return with_figures(words, (ms, MS), (float(match["part"]), FRACTION))
+
+    return _OF_A_STEP.sub(told, sentence)
 
 
 def without_figures(sentence: str) -> tuple[str, tuple[Figure, ...]]:

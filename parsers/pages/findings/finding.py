@@ -3,133 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import NO_PEAK_HBM
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
+from tpuprof.parsers.ops.host_events.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.figures import other_figures, without_figures
+from tpuprof.parsers.pages.findings.figures import of_unit, other_figures, without_figures
 from tpuprof.parsers.pages.findings.subject import NOTHING, Subject
-from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, Owner
+from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
-
-FindingKind = Literal[
-    "no-device",
-    "memory-full",
-    "uncounted",
-    "input",
-    "compilation",
-    "host",
-    "serving",
-    "idle",
-    "slow-core",
-    "straggler",
-    "barrier",
-    "imbalance",
-    "pipeline",
-    "dcn",
-    "sparse-core",
-    "collective",
-    "slow-step",
-    "debug-print",
-    "host-offload",
-    "copy-wait",
-    "copy",
-    "shuffle",
-    "precision",
-    "padding",
-    "kernel-wait",
-    "slow-kernel",
-    "recomputation",
-    "tiny-loop",
-    "latency-bound",
-    "vector-work",
-    "unfused",
-    "memory-bound",
-    "unexplained",
-]
-
-KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
-"""All kinds; of findings that are worth the same the one whose kind comes first here comes first."""
-
-ADVICE: Mapping[FindingKind, str] = {
-    "no-device": "Capture again while the device works: tpuprof-tui capture HOST:PORT --ms 2000 --device-tracer-level "
-    "1; in JAX jax.profiler.ProfileOptions().device_tracer_level = 1.",
-    "memory-full": "Little more fits: shard or offload state, or recompute activations, before you grow the batch.",
-    "uncounted": "Give these kernels a cost estimate (pl.CostEstimate), and compare their time with it.",
-    "input": "Prefetch more batches, read and decode on more workers, or move the work off the step's thread.",
-    "compilation": "Keep shapes, dtypes and static arguments steady, and compile ahead of the loop.",
-    "host": "Take that work off the thread that launches steps, do it every few steps, or do it asynchronously.",
-    "serving": "Batch more requests per run, and launch the next run before the current one ends.",
-    "idle": "Launch steps ahead of the device: the host should neither wait for results nor work between steps.",
-    "slow-core": "Check that chip's clock, temperature and power; have it replaced if it stays slow.",
-    "straggler": "Balance the cores' work: the shards, the batch, or work that only this core or host does.",
-    "barrier": "Balance the work before the barrier, launch programs on all hosts at the same time, and use fewer, "
-    "larger programs.",
-    "imbalance": "Balance the tokens per expert: an auxiliary loss, a lower capacity factor, other routing.",
-    "pipeline": "Use more micro-batches per step, or an interleaved schedule, and stages of equal length.",
-    "dcn": "Send less between slices: reduce within a slice first, compress gradients, or overlap with the "
-    "backward pass.",
-    "sparse-core": "Start it earlier, or give it less to do. For a collective, raise the latency that the compiler "
-    "assumes: "
-    "--xla_tpu_sparse_core_all_gather_latency_multiplier above 1, or the same flag for all-reduce or "
-    "reduce-scatter; this takes more memory.",
-    "collective": "Overlap it with compute, shard along another axis, or send less (bfloat16) in fewer, larger "
-    "transfers.",
-    "slow-step": "On the timeline, look for what these steps do that the others do not.",
-    "debug-print": "Take jax.debug.print and debugging callbacks out of the step, or print only every hundredth "
-    "step (jax.lax.cond).",
-    "host-offload": "Offload less, or fetch earlier, so that the transfer runs beside the computation.",
-    "copy-wait": "Start the copy earlier: give prefetching more VMEM, or give the copy more work to hide behind.",
-    "copy": "Give producer and consumer the same layout, donate buffers, and avoid transposes between them.",
-    "shuffle": "Index instead of concatenating, padding and slicing, keep one layout from op to op, and choose sizes "
-    "that are multiples of 128.",
-    "precision": "Use bfloat16 operands, or the default precision, if the model's accuracy allows it.",
-    "padding": "Choose sizes that are multiples of the matrix unit's width, or fold small dimensions together.",
-    "kernel-wait": "Give the block that it waits for a second buffer (pl.Buffered(2)), or use larger blocks, which are "
-    "copied less often; the page kernels shows blocks and buffers.",
-    "slow-kernel": "Tune its block sizes and its pipelining, or let the compiler do the work.",
-    "recomputation": "Save more activations (another checkpoint policy) as far as memory allows.",
-    "tiny-loop": "Process many elements per trip: vectorise the loop, unroll it, or use an associative scan.",
-    "latency-bound": "Make the slices larger: sort or block the indices, or use a one-hot product for small tables.",
-    "vector-work": "Write it as a dot product, so that it runs on the matrix unit.",
-    "unfused": "Let the compiler fuse them: one jit, no barrier between them, and the same layout.",
-    "memory-bound": "Move fewer bytes: fuse, use bfloat16, recompute what is cheap.",
-    "unexplained": "In the op profile, check the shapes and layouts of these ops, and what is fused in them.",
-}
-"""What to try, by kind."""
-
-KIND_OWNERS: Mapping[str, tuple[Owner, ...]] = {
-    "input": ("input",),
-    "compilation": ("compile",),
-    "host": OWNER_GROUPS["host"],
-    "serving": OWNER_GROUPS["host"],
-    "idle": (*OWNER_GROUPS["host"], "between_ops"),
-    "slow-core": WAITS,
-    "straggler": WAITS,
-    "imbalance": WAITS,
-    "barrier": ("barrier",),
-    "dcn": ("collective_transfer",),
-    "collective": ("collective_wait", "collective_transfer"),
-    "debug-print": ("host_transfer",),
-    "host-offload": ("host_transfer",),
-    "copy-wait": ("copy",),
-    "copy": ("copy",),
-}
-"""Whose time findings of some kinds are about, and of nothing else; the others are about parts of an owner's time."""
-
-UNSEEN: frozenset[FindingKind] = frozenset(("debug-print", "sparse-core"))
-"""Kinds that were found in composed profiles alone: no profile of hardware that has them was at hand."""
-
-NEVER_SEEN = "Untested on hardware: such ops are recognised as XProf's source does."
+from tpuprof.parsers.steps.boundaries.outside import Outside
 
 Tab = Literal["input", "op-profile", "timeline", "memory"]
 
@@ -158,13 +50,26 @@ class OwnerClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class Unit:
+    """What a reason of a program that serves is told of in place of a step.
+
+    Attributes:
+        name: ``request``, or ``run of jit_decode``.
+        per_step: how many of them a step has, on average.
+    """
+
+    name: str
+    per_step: float
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One reason why the program is slow, or one thing to know before looking for reasons.
 
     Times are means over cores. No two findings count the same time, unless the `basis` says so.
 
     Attributes:
-        kind: the kind of reason.
+        kind: the name of the kind of reason.
         title: a few words, without a full stop.
         worth_ps: time that it costs the program, as mean per complete step or, without steps, in the whole capture. The
             most that can be won. Above 0; None where it is unknown what can be won.
@@ -179,9 +84,10 @@ class Finding:
         claims: whose time in the account it is about, in the order of `OWNERS`; they add up to `worth_ps`, and no two
             findings claim the same time. Empty where `worth_ps` is None.
         subject: what it is about as data: ops, hosts, cores, the worst step, figures.
+        unit: what its sentences and its worth are told of in words, if not a step; all times here are of a step.
     """
 
-    kind: FindingKind
+    kind: str
     title: str
     worth_ps: float | None
     per: Literal["step", "capture"]
@@ -194,6 +100,20 @@ class Finding:
     place: JumpTarget
     claims: tuple[OwnerClaim, ...] = ()
     subject: Subject = NOTHING
+    unit: Unit | None = None
+
+    def told_ps(self, ps: float) -> float:
+        """A time of a step as it is told."""
+        return ps if self.unit is None else ps / self.unit.per_step
+
+    def told_of(self, units: Mapping[int, Unit]) -> Finding:
+        """The same, told of requests or of runs of the program of its ops, while its sentences still carry figures."""
+        programs = {op.program_id or 0 for op in self.subject.ops}
+        unit = units.get(-1) or (units.get(programs.pop()) if len(programs) == 1 else None)
+        if unit is None or self.per != "step":
+            return self
+        sentences = tuple(of_unit(sentence, unit.name, unit.per_step) for sentence in self.evidence)
+        return replace(self, evidence=sentences, unit=unit)
 
 
 def names_of(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -205,7 +125,7 @@ def names_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def told(finding: Finding) -> Finding:
+def with_own_figures(finding: Finding) -> Finding:
     """A finding whose sentences are for people alone: each figure in them is among those of its subject."""
     title, advice = (without_figures(text)[0] for text in (finding.title, finding.advice))
     basis, of_basis = without_figures(finding.basis)
@@ -215,6 +135,24 @@ def told(finding: Finding) -> Finding:
     exact = (*figures, *finding.subject.figures)
     subject = replace(finding.subject, figures=(*exact, *other_figures(words, (title, basis), exact)))
     return replace(finding, title=title, basis=basis, evidence=words, advice=advice, subject=subject)
+
+
+@dataclass(frozen=True, slots=True)
+class InCapture:
+    """When a host's cores ran ops in its capture; times count from where the capture began.
+
+    Attributes:
+        captured_ps: how long was captured.
+        ops: from the first op of all cores to the end of the last.
+        busy: the share of the capture in which a core ran an op, mean over those that ran any, 0-1.
+        core: the one that ran nothing for longest, and `silence`: when, and what the host did meanwhile.
+    """
+
+    captured_ps: int
+    ops: tuple[int, int]
+    busy: float
+    core: str
+    silence: IdleTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +178,10 @@ class Evidence:
         memory: bytes of HBM that the fullest allocator had in use at most, and its capacity; None where unknown.
         calls: kernels of which the profile has the spans inside, over all hosts.
         serves: for a program that does not train, the modules that it runs: name, runs, and the median time of one.
+        outside: what lies before the first whole step and after the last one, on the host where that is longest.
+        units: what reasons of a program that serves are told of, by program id; under -1 for all programs.
         no_device: why there are no device events; empty where there are.
+        observed: of the host with the longest silence; None where none is long, or it is unknown.
     """
 
     grid: AlignedSteps | None
@@ -261,4 +202,84 @@ class Evidence:
     memory: tuple[int, int] | None = None
     calls: Sequence[CallRuns] = ()
     serves: tuple[tuple[str, int, float], ...] = ()
+    outside: tuple[Outside, ...] = ()
+    units: Mapping[int, Unit] = field(default_factory=dict)
     no_device: str = ""
+    observed: InCapture | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a profile must have before findings of some kinds can be detected in it.
+
+    Attributes:
+        why: why they can't be detected where it lacks that.
+        is_met: whether it has it.
+    """
+
+    why: str
+    is_met: Callable[[Evidence], bool]
+
+
+DEVICE = Need("the profile has no device events", lambda of: len(of.table) > 0)
+STEPS = Need("the profile has no steps that all cores share", lambda of: of.grid is not None)
+CORES = Need("the run has one core, which waits for no other", lambda of: of.core_count >= 2)
+PEAKS = Need(NO_PEAK_HBM, lambda of: of.peaks.hbm is not None)
+HLO = Need(
+    "the profile holds no HLO (enable_hlo_proto may be off)", lambda of: any(of_host.names for of_host in of.modules)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of finding.
+
+    Attributes:
+        name: what commands and reports call it.
+        title: what is looked for.
+        advice: what to try, unless a finding has its own.
+        rank: its place in lists of kinds, and among findings that are worth the same.
+        owners: whose time its findings are about, and nothing else; empty where they are about parts of an owner's.
+        needs: what a profile must have, in the order in which a lack is named. All but findings about the capture
+            need a device too.
+        unless: names of kinds that explain what it would be about; where one of them was found, nobody looks for it.
+        page: the page that shows more; empty where that is the op, or the step, that a finding is about.
+        of_capture: whether it is about the capture, and not about the program.
+        can_overlap: whether its findings are about what could run beside the computation.
+        on_hardware: whether it was found in a profile of hardware, and not in composed ones alone.
+    """
+
+    name: str
+    title: str
+    advice: str
+    rank: int
+    owners: tuple[Owner, ...] = ()
+    needs: tuple[Need, ...] = ()
+    unless: tuple[str, ...] = ()
+    page: str = ""
+    of_capture: bool = False
+    can_overlap: bool = False
+    on_hardware: bool = True
+
+    @property
+    def search(self) -> str:
+        """The search for it in words that follow ``could not``; see `behind_wall`."""
+        return f"look for {self.title}"
+
+    def lacks(self, evidence: Evidence) -> str:
+        """Why findings of this kind can't be detected; empty where they can."""
+        needs = self.needs if self.of_capture else (DEVICE, *self.needs)
+        return next((need.why for need in needs if not need.is_met(evidence)), "")
+
+    def of_unknown_worth(
+        self,
+        title: str,
+        per: Literal["step", "capture"],
+        basis: str,
+        evidence: Sequence[str],
+        place: JumpTarget,
+        subject: Subject = NOTHING,
+    ) -> Finding:
+        """A finding of which nobody knows what it costs, its evidence without empty sentences."""
+        words = tuple(filter(None, evidence))
+        return Finding(self.name, title, None, per, None, None, False, basis, words, self.advice, place, (), subject)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import ordinal, short, time
+from tpuprof.parsers.base.words import ordinal, shortened, time
 
 _REPEATS = 3
 """Two equal distances make a rhythm, and three steps in a row a time in which it lasts: fewer may be chance."""
@@ -102,7 +102,7 @@ def _lasts(inside: Bools, names: Sequence[str]) -> str:
     if count < _REPEATS or places[-1] - places[0] >= count:
         return ""
     before, after = int(places[0]), len(inside) - int(places[-1]) - 1
-    first, last = (short(names[int(place)]) for place in (places[0], places[-1]))
+    first, last = (shortened(names[int(place)]) for place in (places[0], places[-1]))
     if before >= _BESIDE and not after:
         return f"from step {first} on"
     if before >= _BESIDE and after >= _BESIDE:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from tpuprof.parsers.base.words import NO_PEAK_HBM, NO_SCOPES
-from tpuprof.parsers.ops.device import CUSTOM_CALL
-from tpuprof.parsers.pages.findings.budget import Budget, budget
-from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
+from tpuprof.parsers.base.errors import INTERNAL, behind_wall
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.findings.budget import Budget, Detector
+from tpuprof.parsers.pages.findings.capture import MEMORY_FULL, NO_DEVICE, memory_nearly_full, no_device_events
 from tpuprof.parsers.pages.findings.cores.collectives import (
     across_slices,
     exposed_collectives,
     imbalance,
     pipeline_bubbles,
-    sparse_core_waits,
 )
 from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, slow_core, straggling
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
-from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind, told
-from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
-from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
+from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
+from tpuprof.parsers.pages.findings.idle.outside import SILENCE, long_silence, outside_steps
+from tpuprof.parsers.pages.findings.idle.waiting import COMPILATION, compiling, idle_gaps, waiting_for_input
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
-from tpuprof.parsers.pages.findings.ops.groups import Claimed
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.kernels import (
     LEADS,
     kernel_waits,
     slow_kernels,
     uncounted_kernels,
+    uncounted_ps,
     uncounted_waits,
 )
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
@@ -35,7 +36,6 @@ from tpuprof.parsers.pages.findings.ops.moving import (
     copy_waits,
     debug_prints,
     host_offload,
-    in_host_memory,
     layout_copies,
     shuffles,
 )
@@ -45,135 +45,122 @@ from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.needless.rewritten import rewritten
 from tpuprof.parsers.pages.findings.ops.products import (
-    Products,
     needless_precision,
     padded_products,
-    products_of,
     random_bits,
     vector_work,
 )
-from tpuprof.parsers.pages.findings.ops.trips import Loop, loops_of
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
-from tpuprof.parsers.steps.ledger import ledger
 
+DETECTORS: tuple[Detector, ...] = (
+    waiting_for_input,
+    compiling,
+    late_host,
+    slow_core,
+    imbalance,
+    pipeline_bubbles,
+    straggling,
+    at_barriers,
+    sparse_core_waits,
+    across_slices,
+    exposed_collectives,
+    idle_gaps,
+    debug_prints,
+    host_offload,
+    copy_waits,
+    tiny_loops,
+    repeated_casts,
+    recomputation,
+    cast_arguments,
+    expanded,
+    rewritten,
+    scores_in_hbm,
+    few_rows,
+    low_rank,
+    needless_precision,
+    padded_products,
+    kernel_waits,
+    slow_kernels,
+    latency_bound,
+    vector_work,
+    random_bits,
+    unfused,
+    layout_copies,
+    shuffles,
+    memory_bound,
+    slow_steps,
+    unexplained,
+)
+"""What claims time, one after the other: a new detector is a line here.
 
-def findings(evidence: Evidence) -> tuple[Finding, ...]:
-    """Why the program is slow: what to know first, then those worth most; empty where nothing stands out."""
-    whole = budget(evidence, ledger(evidence.grid))
-    if whole is None:
-        return findings_of(evidence, None, None)
-    return findings_of(evidence, whole, products_of(whole), large_arrays(whole), tuple(loops_of(whole)))
+Time that belongs to two of them is that of the one that says more about its cause: input, compiling and a late core
+come before idle time and collectives, and all of them before slow steps. An op is in one finding.
+"""
 
-
-def findings_of(
-    evidence: Evidence,
-    whole: Budget | None,
-    products: Products | None,
-    programs: Sequence[ModuleArrays] = (),
-    loops: Sequence[Loop] = (),
-) -> tuple[Finding, ...]:
-    """The same where the time to divide, the matrix products, the large arrays and the loops are known already."""
-    of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
-    if whole is None:
-        return tuple(map(told, of_capture))
-    known, left = _claiming(whole, products, programs, loops)
-    without_reason = unexplained(left)
-    known += [without_reason] if without_reason is not None else []
-    known.sort(key=lambda finding: (-(finding.worth_ps or 0), KINDS.index(finding.kind)))
-    uncounted, ps = uncounted_kernels(whole)
-    where = [] if uncounted is None else [uncounted]
-    waits = uncounted_waits(whole)
-    unknown = [] if waits is None else [waits]
-    # where most of the time is goes before a small saving, and behind a large one
-    leads = ps >= max(LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
-    return tuple(map(told, (*(where if leads else []), *known, *unknown, *([] if leads else where), *of_capture)))
-
-
-_Look = Callable[[Budget], Claimed | list[Claimed]]
-
-
-def _claiming(
-    left: Budget, products: Products | None, programs: Sequence[ModuleArrays], loops: Sequence[Loop]
-) -> tuple[list[Finding], Budget]:
-    """Findings that claim time, one after the other, and what they leave.
-
-    Time that belongs to two of them is that of the one that says more about its cause: input, compiling and a late core
-    come before idle time and collectives, and all of them before slow steps. An op is in one finding.
-
-    Args:
-        products: the large matrix products; None where the profile does not hold them.
-        programs: what the large ops read and write.
-        loops: of the programs.
-    """
-    offloaded = in_host_memory(left)
-    ahead: list[_Look] = [waiting_for_input, compiling, late_host, slow_core, imbalance, pipeline_bubbles, straggling]
-    ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
-    ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
-    ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs, loops), recomputation]
-    ahead += [lambda rest: cast_arguments(rest, programs)]
-    ahead += [lambda rest: expanded(rest, programs), lambda rest: rewritten(rest, programs)]
-    if products is not None:
-        ahead.append(lambda rest: scores_in_hbm(rest, products, programs))
-        ahead.append(lambda rest: few_rows(rest, products, programs, loops))
-        ahead.append(lambda rest: low_rank(rest, products, programs))
-        ahead.append(lambda rest: needless_precision(rest, products))
-        ahead.append(lambda rest: padded_products(rest, products))
-    ahead += [kernel_waits, slow_kernels, latency_bound, vector_work, random_bits, lambda rest: unfused(rest, programs)]
-    behind: list[_Look] = [
-        lambda rest: layout_copies(rest, offloaded),
-        shuffles,
-        lambda rest: memory_bound(rest, loops),
-        slow_steps,
-    ]
-    found: list[Finding] = []
-    for look in (*ahead, *behind):
-        if look is straggling and any(each.kind in _NO_STRAGGLER for each in found):
-            continue
-        one_or_more = look(left)
-        for finding, claim in one_or_more if isinstance(one_or_more, list) else [one_or_more]:
-            if finding is not None:
-                found.append(left.with_claim(finding, claim))
-                left = left.after(claim)
-    return found, left
-
-
-_NO_STRAGGLER: tuple[FindingKind, ...] = ("slow-core", "imbalance", "pipeline")
-"""What one of these explains is no straggler's fault."""
-
-
-_BY_STEP: tuple[FindingKind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")
-_BY_CORES: tuple[FindingKind, ...] = ("straggler", "slow-core", "barrier", "imbalance", "pipeline", "dcn")
-_BY_HLO: tuple[FindingKind, ...] = ("precision", "padding", "tiny-loop", "vector-work", "unfused")
-_BY_PEAKS: tuple[FindingKind, ...] = (
-    "slow-kernel",
-    "latency-bound",
-    "vector-work",
-    "unfused",
-    "memory-bound",
-    "unexplained",
+OF_CAPTURE: tuple[tuple[Kind, Callable[[Evidence], Finding | None]], ...] = (
+    (NO_DEVICE, no_device_events),
+    (SILENCE, long_silence),
+    (MEMORY_FULL, memory_nearly_full),
+    (COMPILATION, outside_steps),
 )
 
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in sorted(
+        {
+            *(kind for kind, _ in OF_CAPTURE),
+            *(kind for detector in (*DETECTORS, uncounted_kernels) for kind in detector.kinds),
+        },
+        key=lambda kind: (kind.rank, kind.name),
+    )
+}
+"""All kinds by name; of findings that are worth the same the one whose kind comes first here comes first."""
 
-def undetectable(evidence: Evidence) -> dict[str, str]:
-    """The kinds of findings that cannot be detected in this profile, and why."""
-    out: dict[str, str] = {}
-    if not len(evidence.table):
-        known = ("no-device", "memory-full")
-        return {kind: "the profile has no device events" for kind in KINDS if kind not in known}
-    if evidence.memory is None:
-        out["memory-full"] = "no allocator event on the host shows how full the memory was"
-    if evidence.grid is None:
-        out |= dict.fromkeys(_BY_STEP, "the profile has no steps that all cores share")
-    if not evidence.barriers:
-        out["barrier"] = "no core has a line of barriers (XLA TraceMe)"
-    if not any(evidence.table.framework_op):
-        out["debug-print"] = NO_SCOPES
-    if evidence.core_count < 2:
-        out |= dict.fromkeys(_BY_CORES, "the run has one core, which waits for no other")
-    if not evidence.calls and any(category == CUSTOM_CALL for category in evidence.table.category):
-        out["kernel-wait"] = "the profile has no spans inside kernels (--xla_xprof_enable_custom_call_tracing)"
-    if evidence.peaks.hbm is None:
-        out |= dict.fromkeys(_BY_PEAKS, NO_PEAK_HBM)
-    if not any(modules.names for modules in evidence.modules):
-        out |= dict.fromkeys(_BY_HLO, "the profile holds no HLO (enable_hlo_proto may be off)")
-    return {kind: out[kind] for kind in KINDS if kind in out}
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a search for findings has found, in order, and a sentence on each detector that failed."""
+
+    found: tuple[Finding, ...]
+    failed: tuple[str, ...] = ()
+
+
+def look_for_findings(evidence: Evidence, whole: Budget | None) -> Looked:
+    """Why the program is slow: what to know first, then those worth most; empty where nothing stands out.
+
+    Args:
+        whole: the time to divide; None where there is none.
+    """
+    failed: list[str] = []
+    of_capture = [
+        with_own_figures(found)
+        for kind, detect in OF_CAPTURE
+        if (found := behind_wall(kind.search, partial(detect, evidence), failed)) is not None
+    ]
+    if whole is None:
+        return Looked(tuple(of_capture), tuple(failed))
+    known = sorted(_claiming(whole, failed), key=lambda found: (-(found.worth_ps or 0), KINDS[found.kind].rank))
+    (where, _), (unknown, _) = uncounted_kernels.look(whole, failed), uncounted_waits.look(whole, failed)
+    # where most of the time is goes before a small saving, and behind a large one
+    least = max(LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
+    leads = uncounted_ps(whole) >= least
+    ordered = (*(where if leads else ()), *known, *unknown, *(() if leads else where), *of_capture)
+    return Looked(ordered, tuple(failed))
+
+
+def _claiming(left: Budget, failed: list[str]) -> list[Finding]:
+    """Findings that claim time."""
+    found: list[Finding] = []
+    for detector in DETECTORS:
+        if any(each.kind in kind.unless for kind in detector.kinds for each in found):
+            continue
+        some, left = detector.look(left, failed)
+        found += some
+    return found
+
+
+def undetectable(evidence: Evidence, failed: Sequence[str] = ()) -> dict[str, str]:
+    """The kinds of findings that cannot be detected in this profile, and why; `failed` as of `Looked`."""
+    broken = {kind.name for each in (*DETECTORS, uncounted_kernels) if each.has_failed(failed) for kind in each.kinds}
+    reasons = {name: INTERNAL if name in broken else kind.lacks(evidence) for name, kind in KINDS.items()}
+    return {name: why for name, why in reasons.items() if why}

@@ -17,7 +17,10 @@ from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory.model import ModuleLabel, space_name
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE, NOT_TIMED, Node
-from tpuprof.parsers.pages.memory import CompiledModules
+from tpuprof.parsers.pages.memory.compiled import CompiledModules
+from tpuprof.parsers.pages.memory.key import MEMORY
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.shared.key import PageKey, PageSession
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -85,7 +88,6 @@ class Program:
         return self.times.page is not None and self.times.page.simulated
 
     def node(self, row: int) -> Node:
-        """An instruction, decoded when it is first asked for."""
         known = self._nodes.get(row)
         if known is None:
             if len(self._nodes) >= _MOST_KEPT:
@@ -159,7 +161,6 @@ class Programs:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """See `CompiledModules.hosts`."""
         return self.compiled.hosts
 
     def program(self, label: ModuleLabel) -> Program:
@@ -349,3 +350,11 @@ def _size(proto: hlo_pb2.ShapeProto, depth: int = 0) -> int | None:
     if shape is None or shape.element_type == "token":
         return 0 if shape is not None else None
     return shape.padded_bytes if shape.padded_bytes is not None else shape.unpadded_bytes
+
+
+def graphs_of_run(session: PageSession, host: str | None) -> Programs:
+    """The compiled modules as graphs with the times of their ops, none parsed yet."""
+    return Programs(session.page(MEMORY, host), session.page(OPS, host))
+
+
+GRAPHS = PageKey(graphs_of_run)

@@ -6,7 +6,7 @@ Cores that work on one program meet there, so that their whole steps take equall
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +19,12 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
-from tpuprof.parsers.pages.steps import step_time
+from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.ledger import step_owners
+from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.step_account import tpu_account
 from tpuprof.parsers.steps.times import OUTFEED
 
 WAIT = PARTS.index("wait")
@@ -45,13 +46,19 @@ _OWNERS_OF: Mapping[StepPartName, tuple[Owner, ...]] = {
 
 def parts_of(grid: AlignedSteps) -> Int64s:
     """int64[cores, steps, len(PARTS)]: the account of the steps by part; of each core they add up to the slowest's."""
-    owner_ps = step_owners(grid)
-    parts = np.zeros((*owner_ps.shape[:2], len(PARTS)), np.int64)
-    for name, owners in _OWNERS_OF.items():
-        parts[:, :, PARTS.index(name)] = owner_ps[:, :, [OWNERS.index(owner) for owner in owners]].sum(axis=2)
+    account = tpu_account(grid)
+    parts = parts_of_owners(grid.owner_ps if account is None else account.owner_ps)
     transfer, output = PARTS.index("transfer"), PARTS.index("output")
     parts[:, :, output] = np.clip(grid.part_ps[:, :, OUTFEED], 0, parts[:, :, transfer])
     parts[:, :, transfer] -= parts[:, :, output]
+    return parts
+
+
+def parts_of_owners(owner_ps: Int64s) -> Int64s:
+    """int64[..., len(PARTS)]: the times of owners, int64[..., len(OWNERS)], by part; none of it is output."""
+    parts = np.zeros((*owner_ps.shape[:-1], len(PARTS)), np.int64)
+    for name, owners in _OWNERS_OF.items():
+        parts[..., PARTS.index(name)] = owner_ps[..., [OWNERS.index(owner) for owner in owners]].sum(axis=-1)
     return parts
 
 
@@ -74,18 +81,31 @@ class _Times:
     source: StepSource
 
 
-def core_rows(summaries: Sequence[HostSummary], rows: Sequence[HostRow], steps: SharedSteps | None) -> list[HostRow]:
-    """A row for each core or GPU.
+def core_rows(
+    summaries: Sequence[HostSummary],
+    rows: Sequence[HostRow],
+    steps: SharedSteps | None,
+    others: Callable[[int], SharedSteps | None],
+    cpus: Callable[[HostSummary, SharedSteps | None], Sequence[CoreBusy]],
+) -> list[HostRow]:
+    """A row for each core or GPU, or device of a CPU.
 
     Args:
         rows: the hosts, as the summaries.
         steps: the steps that the hosts share; cores of a host that takes no part stand with its own steps.
+        others: the steps of a host without TPUs, by its number.
+        cpus: the devices of its CPU.
     """
     number = {} if steps is None else {name: index for index, name in enumerate(steps.core_names)}
     cores = [
-        _row(row, busy, summary, _times(busy.name, index, summary, steps, number))
+        _row(
+            row,
+            busy,
+            summary,
+            _times(busy.name, index, summary, steps, number) or _of_others(busy.name, summary, others(index)),
+        )
         for index, (summary, row) in enumerate(zip(summaries, rows, strict=True))
-        for busy in (*summary.cores, *_gpus(summary))
+        for busy in (*summary.cores, *_gpus(summary), *cpus(summary, others(index)))
     ]
     if steps is None or len(steps.core_names) < 2:
         return cores
@@ -113,7 +133,7 @@ def _times(
     Args:
         index: of the host; number: the place of each core in `steps`.
     """
-    if summary.steps is None:
+    if summary.steps is None or summary.steps.are_lost:
         return None
     if steps is not None and index in steps.rows:
         if name not in number:
@@ -126,10 +146,18 @@ def _times(
     return _Times(summary.steps.duration_ps[core], parts_of(summary.steps)[core], summary.steps.source)
 
 
+def _of_others(name: str, summary: HostSummary, steps: SharedSteps | None) -> _Times | None:
+    """The steps of a device of a host without TPUs."""
+    if steps is None or summary.generic is None or name not in steps.core_names:
+        return None
+    core = steps.core_names.index(name)
+    return _Times(steps.core_duration_ps[core], steps.parts_ps[core], summary.generic.source)
+
+
 def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | None) -> HostRow:
     """A core's own figures; what compares it with others is None."""
     parts: Floats | None = None if times is None else times.parts_ps.mean(axis=0)
-    tells_input = summary.steps is not None and summary.steps.input_source is not None
+    tells_input = summary.steps.input_source is not None if summary.steps is not None else summary.generic is not None
     return replace(
         row,
         device_type=row.device_type if summary.generic is None else summary.generic.device_type,
@@ -140,7 +168,7 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
         slowest_in=None,
         cost_ps=None,
         parts_ps=None if parts is None else tuple(parts.tolist()),
-        idle_percent=percent_of(busy.total_ps - busy.busy_ps, busy.total_ps),
+        idle_percent=idle_percent([of for of in summary.observed if of.name == busy.name]),
         input_percent=part_percent(parts, "input") if tells_input else None,
         collective_percent=part_percent(parts, "collective", "wait"),
         wait_percent=None,
@@ -151,7 +179,7 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
         problems=(),
         core=int(busy.name.rpartition(":")[2]),
         chip=busy.chip,
-        noun="core" if summary.core_count else "GPU",
+        noun="core" if summary.core_count else "GPU" if summary.gpu_count else "device",
         lost_steps=_lost_steps(summary, busy.name),
     )
 

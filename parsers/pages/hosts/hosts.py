@@ -8,21 +8,33 @@ bare times of each step and core, which `SharedSteps.core_duration_ps` holds.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted, examples, natural_key
-from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SPAN, percent_of, share, time
+from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SPAN, share, time
 from tpuprof.parsers.files.folder_search import host_name
-from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import complaints, damage_of, warnings_of, why_no_ops
+from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
-from tpuprof.parsers.pages.steps import common_steps, step_time
+from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS, cpu_cores, steps_without_tpus, with_other_steps
+from tpuprof.parsers.pages.ops.parts import steps_asked, words_of_steps
+from tpuprof.parsers.pages.shared.common import complaints, damage_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.shared.groups import CoreGroup, groups_of, in_group, largest
+from tpuprof.parsers.pages.shared.key import PageKey, PageSession
+from tpuprof.parsers.pages.shared.steps import common_steps, step_time
+from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.boundaries.observed import idle_percent
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.hosts.reduction import Reduced
+    from tpuprof.parsers.hosts.summary import HostSummary
 
 _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))
 """Codes of a run's problems that stand for a host whose file cannot be read."""
@@ -37,8 +49,6 @@ _LEAST_STEPS = 3
 EVEN = 0.05
 """Hosts are even where their own times differ by no more than this share of a step."""
 
-ON_CPU = "the overview compares steps that a host's CPU ran, and names the process that others wait for"
-
 
 def hosts_page(
     summaries: Sequence[HostSummary], left_out: Sequence[LeftOut] = (), problems: Sequence[Problem] = ()
@@ -51,6 +61,8 @@ def hosts_page(
         problems: the run's problems. A file that is not a profile is a host left out, unless a host of that name was
             read.
     """
+    if len(groups := groups_of(summaries)) > 1:
+        return _side_by_side(summaries, groups, left_out, problems)
     missing, notes = _missing({summary.host for summary in summaries}, left_out, problems)
     shortcomings = _shortcomings(summaries)
     having = [index for index, summary in enumerate(summaries) if summary.steps is not None]
@@ -58,13 +70,18 @@ def hosts_page(
     taking = [index for index in having if not shortcomings[index]] or having[:1]
     common = common_steps([summaries[index] for index in taking] or summaries)
     steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
-    rows = tuple(_row(summary, index, steps, shortcomings[index]) for index, summary in enumerate(summaries))
-    cores = core_rows(summaries, rows, steps)
+    others = steps_without_tpus(summaries)
+    steps = steps or others.shared
+    rows = tuple(
+        with_other_steps(_row(summary, index, steps, why), summary, others.of(index), others.shared is not None)
+        for index, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
+    )
+    cores = core_rows(summaries, rows, steps, others.of, cpu_cores)
     together = "GPU steps are those of all GPUs together" if any(summary.gpu_count for summary in summaries) else ""
-    slowest_core, cores_statement = judged_cores(cores, steps, together or common.note)
-    is_on_cpu = any(summary.generic is not None and summary.generic.account is not None for summary in summaries)
-    note = ON_CPU if is_on_cpu else common.note
-    verdict, statement, straggler = verdict_of(rows, steps, note, len(missing))
+    apart = NO_COMMON_STEPS if len(others.own) > 1 else ""
+    slowest_core, cores_statement = judged_cores(cores, steps, apart or together or common.note)
+    verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
+    statement = others.statement or statement
     said = warnings_of(summaries, common.remarks, [summary.clocks for summary in summaries])
     return HostsPage(
         rows=rows,
@@ -80,6 +97,62 @@ def hosts_page(
         cores_unknown=why_unknown(cores, summaries, together or common.note, "core"),
         warnings=tuple(dict.fromkeys((*said, *_apart(rows), *notes))),
     )
+
+
+# --- groups of cores ------------------------------------------------------------------------------------------------
+
+_SEVERAL = "its cores form several groups, which do not wait for each other"
+
+
+def _side_by_side(
+    summaries: Sequence[HostSummary],
+    groups: Sequence[CoreGroup],
+    left_out: Sequence[LeftOut],
+    problems: Sequence[Problem],
+) -> HostsPage:
+    """Compares cores inside of each group; the steps and the sentences are those of the largest."""
+    pages = {group.number: hosts_page(_alone(summaries, group), left_out, problems) for group in groups}
+    main = largest(groups)
+    page = pages[main.number]
+    of_hosts = [[number for number, of in pages.items() for row in of.rows if row.host == s.host] for s in summaries]
+    rows = tuple(
+        next(row for row in pages[numbers[0]].rows if row.host == summary.host)
+        if len(numbers) == 1
+        else _row(summary, at, None, _SEVERAL if numbers else "")
+        for at, (summary, numbers) in enumerate(zip(summaries, of_hosts, strict=True))
+    )
+    cores = [replace(row, group=number) for number, of in pages.items() for row in of.cores]
+    cores.sort(key=lambda row: ([summary.host for summary in summaries].index(row.host), row.core or 0))
+    place = {row.host: at for at, row in enumerate(rows)}
+    steps = page.steps
+    if steps is not None:
+        steps = replace(steps, rows=tuple(place[page.rows[row].host] for row in steps.rows))
+    labels = [row.label for row in cores]
+    apart = f"The {counted(len(labels), 'core')} form {len(groups):,} groups that do not wait for each other."
+    about = f"Of the largest, {main.label}:"
+    slowest = None if page.slowest_core is None else labels.index(page.cores[page.slowest_core].label)
+    return replace(
+        page,
+        rows=rows,
+        cores=tuple(cores),
+        steps=steps,
+        slowest_core=slowest,
+        cores_statement=f"{apart} {about} {page.cores_statement}" if len(main.core_names) > 1 else apart,
+        verdict=page.verdict if len(main.parts) > 1 else "independent",
+        statement=f"{apart} {about} {page.statement}" if len(main.parts) > 1 else apart,
+        straggler=None if page.straggler is None else place[page.rows[page.straggler].host],
+        unknown=why_unknown(rows, summaries, _SEVERAL),
+        cores_unknown=why_unknown(cores, summaries, "no other core of its group has a step", "core"),
+        warnings=tuple(dict.fromkeys(sentence for of in (page, *pages.values()) for sentence in of.warnings)),
+    )
+
+
+def _alone(summaries: Sequence[HostSummary], group: CoreGroup) -> list[HostSummary]:
+    """The hosts of a group as if they had no other cores."""
+    names = set(group.core_names)
+    hosts = in_group(summaries, group)
+    cores = [tuple(core for core in summary.cores if core.name in names) for summary in hosts]
+    return [replace(host, cores=chosen, core_count=len(chosen)) for host, chosen in zip(hosts, cores, strict=True)]
 
 
 # --- who takes part ------------------------------------------------------------------------------------------------
@@ -175,7 +248,6 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
     problems += complaints(summary)
     if not summary.core_count and not summary.gpu_count:
         problems.append(NO_DEVICE)
-    watched, active = (sum(getattr(chip, name) for chip in summary.duty) for name in ("total_ps", "active_ps"))
     return HostRow(
         host=summary.host,
         device_type=summary.device.device_type if summary.device else None,
@@ -187,11 +259,11 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
         slowest_in=slowest_in,
         cost_ps=cost_ps,
         parts_ps=None if parts is None else tuple(parts.tolist()),
-        idle_percent=percent_of(summary.total_ps - summary.self_ps, summary.total_ps),
+        idle_percent=idle_percent(summary.observed),
         input_percent=part_percent(parts, "input") if grid is not None and grid.input_source else None,
         collective_percent=part_percent(parts, "collective", "wait"),
         wait_percent=part_percent(parts, "wait") if steps is not None and len(steps.core_names) > 1 else None,
-        duty_percent=percent_of(active, watched),
+        duty_percent=duty_of_capture([summary]),
         mxu_percent=summary.mxu_percent,
         hbm_percent=summary.hbm_percent,
         profile_duration_ps=summary.profile_duration_ps,
@@ -378,3 +450,45 @@ def _by_host(lacking: Sequence[tuple[str, str]], total: int) -> str:
     if len(hosts) == 1 and len(lacking) == total:
         return lacking[0][1]
     return "; ".join(f"{examples(names)}: {reason}" for reason, names in hosts.items())
+
+
+def hosts_of_run(session: PageSession, host: str | None) -> HostsPage:
+    """All hosts of the run, whichever one is chosen."""
+    found = read(session, None)
+    return page_of(session, found, found.summaries)
+
+
+def page_of(session: PageSession, found: Reduced[HostSummary], summaries: Sequence[HostSummary]) -> HostsPage:
+    """The page of what hosts add to it.
+
+    Args:
+        found: which hosts could be read.
+    """
+    left_out = [LeftOut(file.host, error.sentence) for file, error in found.failed]
+    return hosts_page(summaries, left_out, session.run.problems)
+
+
+def hosts_in_steps(session: PageSession, steps: str) -> HostsPage:
+    """The hosts compared over a step, or a range of steps.
+
+    Raises:
+        ProfileError: `no_steps`, `unknown_step`, exit code 3; and as for `PageSession.page`.
+    """
+    found, grid = read(session, None), steps_asked(session, None, steps)
+    page = page_of(session, found, [_host_in_steps(summary, set(grid.names)) for summary in found.summaries])
+    only = f"only {words_of_steps(grid)} {'is' if len(grid) == 1 else 'are'} shown; {_OF_CAPTURE}"
+    return replace(page, warnings=(*page.warnings, only))
+
+
+_OF_CAPTURE = "busy time, duty cycle and counters are those of the whole capture"
+
+
+def _host_in_steps(summary: HostSummary, names: Container[str]) -> HostSummary:
+    """A host of whose steps only these are looked at."""
+    if summary.steps is None:
+        return summary
+    rows = np.array([row for row, name in enumerate(summary.steps.names) if name in names], np.intp)
+    return replace(summary, steps=summary.steps.take(rows))
+
+
+HOSTS = PageKey(hosts_of_run)

@@ -23,7 +23,8 @@ barriers, and for cores whose step ends later. idle: no op.
 PARTS: tuple[StepPartName, ...] = get_args(StepPartName)
 """All parts; they add up to the step."""
 
-Verdict = Literal["straggler", "even", "uneven", "unknown"]
+Verdict = Literal["straggler", "even", "uneven", "independent", "unknown"]
+"""Hosts are independent where their cores form several groups that do not wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,10 @@ class HostRow:
         cost_ps: mean over all shared steps of how much longer its own time is than the next slowest host's.
         parts_ps: mean of its cores' steps by `PARTS`, adding up to the mean step. Where `input_percent` is None, the
             part for input means nothing, and idle time includes waiting for input.
-        idle_percent: share of the cores' whole time in the capture without any op (as on the overview).
+        idle_percent: share of the capture in which its cores ran no op (as on the overview).
         input_percent, collective_percent, wait_percent: shares of the step time of `parts_ps`; input is None where
             it is unknown.
-        duty_percent: duty cycle of its chips.
+        duty_percent: duty cycle of its chips, over the capture.
         mxu_percent, hbm_percent: hardware counters.
         profile_duration_ps: see `HostSummary`.
         problems: what is wrong with its file, or missing in it.
@@ -54,6 +55,7 @@ class HostRow:
         chip: the number of its chip; None for a host, and where the profile does not record it.
         noun: what a core is called, ``core`` or ``GPU``.
         lost_steps: steps that are left out since this core lost ops in them.
+        group: the number of the group of cores that a core depends on (`parsers.pages.shared.groups`).
     """
 
     host: str
@@ -79,6 +81,7 @@ class HostRow:
     chip: int | None = None
     noun: str = "core"
     lost_steps: tuple[str, ...] = ()
+    group: int = 1
 
     @property
     def label(self) -> str:
@@ -151,7 +154,8 @@ class HostsPage:
         cores: one row a core, or GPU, host by host.
         slowest_core: index into `cores` of the one that is slowest; None where that makes no difference, or is unknown.
         cores_statement: whether one core delays the others.
-        steps: the steps that the hosts share; None where there are no steps to compare.
+        steps: the steps that the hosts share; None where there are no steps to compare. Where cores form several
+            groups, these are the steps of the largest.
         verdict: what kind of sentence `statement` is.
         statement: whether one host delays the others.
         straggler: index into `rows` of the host that `statement` names, or None.
@@ -172,3 +176,8 @@ class HostsPage:
     unknown: Mapping[str, str]
     cores_unknown: Mapping[str, str]
     warnings: tuple[str, ...]
+
+    @property
+    def group_count(self) -> int:
+        """How many groups of cores there are that do not wait for each other."""
+        return max((row.group for row in self.cores), default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
+from tpuprof.parsers.ops.host_events.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputOp, StepWait
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.aligned import InputSource
@@ -108,8 +108,8 @@ def advice_of(
         source: what the time that steps wait is measured by.
         infeed: how the steps wait; None where it is unknown.
     """
-    if bottleneck.classification == "device":
-        return _nothing_to_do(steps, infeed)
+    if bottleneck.is_input_bound is False:
+        return _nothing_to_do(bottleneck, steps, infeed)
     if not ops and source is None:
         return NO_EVENTS[:-1] if steps else NO_EVENTS
     part = _largest(parts, ops)
@@ -120,8 +120,10 @@ def advice_of(
     return (_APART, *(_about(part, ops) if part is not None and part in parts else ()))
 
 
-def _nothing_to_do(steps: Sequence[StepWait], infeed: InfeedPercent | None) -> tuple[str, ...]:
-    words = "Little to gain here: look at the device's ops first."
+def _nothing_to_do(bottleneck: Bottleneck, steps: Sequence[StepWait], infeed: InfeedPercent | None) -> tuple[str, ...]:
+    told = " ".join((bottleneck.statement, *bottleneck.next_steps))
+    waits = bottleneck.classification in ("host", "both")
+    words = f"{told} No event says that the host is at input then." if waits else f"Little to gain here. {told}"
     if infeed is None or infeed.maximum < MUCH_WAITING or infeed.median >= infeed.maximum / 2:
         return (words,)
     worst = max(steps, key=lambda step: step.percent_maximum or 0.0).name

@@ -2,8 +2,9 @@
 
 Formulas are XProf's (`op_stats_to_input_pipeline_analysis.cc`), with these differences:
 
-- The page also lists what plain JAX and PyTorch/XLA programs record (`parsers.ops.host.input_events`). These rows make
-  a group of their own. Percentages are of the self time of the row's group, so that those of XProf's ops stay XProf's.
+- The page also lists what plain JAX and PyTorch/XLA programs record (`parsers.ops.host_events.input_events`). These
+  rows make a group of their own. Percentages are of the self time of the row's group, so that those of XProf's ops stay
+  XProf's.
 - A step in which no core waits has no worst core; where waiting is unknown, percentages are `None` and not 0.
 - The breakdown is unknown, not 0, where the host ran no input op. It is only of XProf's ops.
 - What to do next is about the largest part of this profile; XProf prints the same five sentences for all.
@@ -21,12 +22,15 @@ import numpy as np
 
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.host.input_events import InputRows, XprofCategory, merge_input_rows, xprof_category
-from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
+from tpuprof.parsers.ops.host_events.input_events import InputRows, XprofCategory, merge_input_rows, xprof_category
+from tpuprof.parsers.ops.host_events.ops import HostOps, merge_host_ops
 from tpuprof.parsers.pages.input import model
 from tpuprof.parsers.pages.input.advice import advice_of
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.pages.steps import common_steps, spread
+from tpuprof.parsers.pages.input.model import InputPipelinePage
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
+from tpuprof.parsers.pages.shared.key import PageKey, PageSession
+from tpuprof.parsers.pages.shared.steps import common_steps, mean_and_range
+from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.parsers.steps.times import INFEED
@@ -70,7 +74,7 @@ def page_of(
     steps = _generic_steps(overview) if grid is None else _steps(grid, bottleneck.input_percent is not None)
     ops = (*_input_ops(host_ops), *_feed_ops(rows))
     shares = [step.percent_maximum for step in steps if step.percent_maximum is not None]
-    infeed = model.InfeedPercent(*spread(np.array(shares, np.float64))) if shares else None
+    infeed = model.InfeedPercent(*mean_and_range(np.array(shares, np.float64))) if shares else None
     if infeed is None:
         why = unknown.get("bottleneck.input_percent") or unknown.get(
             "device.step_time_ms", "the steps have no duration"
@@ -118,7 +122,7 @@ def _steps(grid: AlignedSteps, is_known: bool) -> tuple[model.StepWait, ...]:
     if not is_known:
         return tuple(map(model.StepWait, grid.names, durations))
     waits = grid.part_ps[:, :, INFEED]
-    shares = 100.0 * waits / np.maximum(grid.longest_ps, 1)
+    shares = 100.0 * waits / np.maximum(grid.longest_of_host_ps, 1)
     worst, most = waits.argmax(axis=0).tolist(), waits.max(axis=0).tolist()
     cores = [grid.core_names[core] if wait > 0 else None for core, wait in zip(worst, most, strict=True)]
     columns = (shares.mean(axis=0).tolist(), shares.min(axis=0).tolist(), shares.max(axis=0).tolist())
@@ -203,3 +207,12 @@ def _parent(op: model.InputOp, row_of: Mapping[str, int]) -> int:
         if not name or name in row_of:
             break
     return row_of.get(name, -1) if name else -1
+
+
+def input_of_run(session: PageSession, host: str | None) -> InputPipelinePage:
+    """The input pipeline."""
+    page = session.page(OVERVIEW, host)
+    return input_pipeline_page(read(session, host).summaries, page)
+
+
+INPUT = PageKey(input_of_run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.ops.host.input_events import InputCategory, XprofCategory
+from tpuprof.parsers.ops.host_events.input_events import InputCategory, XprofCategory
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.model import StepTime
 

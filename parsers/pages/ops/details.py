@@ -68,7 +68,6 @@ class OpDetails:
 
     @property
     def is_padding_known(self) -> bool:
-        """Whether the layout of any shape determines its padding."""
         return any(note.shape.padded_bytes is not None for note in self.shapes)
 
 

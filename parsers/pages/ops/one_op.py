@@ -7,20 +7,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.intervals import Int64s, median, place
+from tpuprof.parsers.base.intervals import Int64s, interval_index, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.ops.core.runs import OpRuns
+from tpuprof.parsers.files.core_names import core_label
+from tpuprof.parsers.formats.thread_pool import ThreadPool
+from tpuprof.parsers.hosts.reduction import left_out
+from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
+from tpuprof.parsers.ops.core.ops import OPS_LINE
+from tpuprof.parsers.ops.core.runs import OpRuns, ProgramOp, core_runs, joined_runs
+from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
 from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.host_events.events import read_threads
+from tpuprof.parsers.ops.streams import devices
+from tpuprof.parsers.ops.streams.attribution import OP_STATS
 from tpuprof.parsers.ops.table import clone_keys
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
-from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage
+from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage, with_offloaded
+from tpuprof.parsers.pages.ops.parts import NO_STEPS_OF_STREAMS
+from tpuprof.parsers.pages.shared.host_files import each_host, opened
+from tpuprof.parsers.pages.shared.key import PageSession
+from tpuprof.parsers.pages.shared.steps import common_spans
 from tpuprof.parsers.steps.aligned import StepSpans
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.places import HostFile
+    from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
+    from tpuprof.parsers.hosts.progress import Meter
 
 NO_RUN = "the profile has no event of it"
 SPARSE = "SparseCores ran it: the timeline has their single runs"
@@ -146,7 +168,8 @@ def find_op(page: OpsPage, name: str | None, module: str | None = None) -> Found
     inside = [row for row, program in enumerate(page.program) if module in (None, program, program.partition("(")[0])]
     if module is not None and not inside:
         sentence = f"No op ran in a module {printable(module)}."
-        raise ProfileError("unknown_module", sentence, f"one of: {examples(_programs(page), 10)}", EXIT_NOT_FOUND)
+        programs = [program for program in dict.fromkeys(page.program) if program != UNKNOWN_PROGRAM]
+        raise ProfileError("unknown_module", sentence, f"one of: {examples(programs, 10)}", EXIT_NOT_FOUND)
     if not inside:
         why = page.unknown.get("ops", "no event belongs to an op")
         hint = "tpuprof-tui report timeline shows all events"
@@ -169,10 +192,6 @@ def find_op(page: OpsPage, name: str | None, module: str | None = None) -> Found
     raise ProfileError(
         "unknown_op", f"No op {printable(name)} ran.", _hint(page, inside, known.values(), wanted), EXIT_NOT_FOUND
     )
-
-
-def _programs(page: OpsPage) -> list[str]:
-    return [program for program in dict.fromkeys(page.program) if program != UNKNOWN_PROGRAM]
 
 
 def _hint(page: OpsPage, inside: Sequence[int], framework: Iterable[str], wanted: str) -> str:
@@ -201,8 +220,8 @@ def op_page(
     clones = np.array([row for row, key in enumerate(keys) if key in chosen])
     return OpPage(
         found=found,
-        all_runs=spread("", everything),
-        cores=tuple(spread(of.core, of.duration_ps) for of in runs if len(of.duration_ps)),
+        all_runs=duration_spread("", everything),
+        cores=tuple(duration_spread(of.core, of.duration_ps) for of in runs if len(of.duration_ps)),
         steps=steps,
         step_ps=step_ps,
         program=_part(found, own, found.page.program, _program(found)),
@@ -214,7 +233,7 @@ def op_page(
     )
 
 
-def spread(name: str, durations: Int64s) -> Spread:
+def duration_spread(name: str, durations: Int64s) -> Spread:
     """The spread of some runs."""
     if not len(durations):
         return Spread(name, 0, 0, None, None, None, None)
@@ -231,7 +250,7 @@ def _by_step(runs: Sequence[OpRuns], grid: StepSpans) -> tuple[tuple[Spread, ...
     for of in runs:
         if of.core in number:
             row = number[of.core]
-            step = place(of.start_ps, grid.core_start_ps[row], grid.core_end_ps[row])
+            step = interval_index(of.start_ps, grid.core_start_ps[row], grid.core_end_ps[row])
             parts.append((step[step >= 0], of.duration_ps[step >= 0]))
     if not parts or not len(grid):
         return (), None
@@ -239,7 +258,7 @@ def _by_step(runs: Sequence[OpRuns], grid: StepSpans) -> tuple[tuple[Spread, ...
     order = np.argsort(step, kind="stable")
     borders = np.searchsorted(step[order], np.arange(len(grid) + 1)).tolist()
     found = [
-        spread(grid.names[at], duration[order[borders[at] : borders[at + 1]]])
+        duration_spread(grid.names[at], duration[order[borders[at] : borders[at + 1]]])
         for at in range(len(grid))
         if borders[at] < borders[at + 1]
     ]
@@ -266,3 +285,77 @@ def _part(found: FoundOp, own: int, labels: Sequence[str], name: str | None) -> 
     inside = np.array([row for row, label in enumerate(labels) if label == name])
     everything = int(found.page.table.self_ps[inside].sum())
     return OpPart(name, everything, own / everything if everything else None)
+
+
+def op_runs(session: PageSession, host: str | None, name: str | None = None, module: str | None = None) -> FoundRuns:
+    """The single runs of one op or kernel, device by device; arguments and errors as of `one_op`."""
+    page = session.page(OPS, host)
+    found = find_op(with_offloaded(page), name, module)
+    if found.main >= len(page):
+        return FoundRuns(found, (), why_none=SPARSE)
+    return FoundRuns(found, *_runs(session, host, found))
+
+
+def one_op(session: PageSession, host: str | None, name: str | None = None, module: str | None = None) -> OpPage:
+    """All about one op or kernel, with the spread of its runs; reads the events of that op alone.
+
+    Args:
+        name: of an HLO op, a kernel, or a framework op; None for the HLO op that takes most time.
+        module: ``name`` or ``name(program id)``; None for the one in which it takes most time.
+
+    Raises:
+        ProfileError: `unknown_op`, `unknown_module`, exit code 3; and as for `PageSession.page`.
+        Cancelled: as for that.
+    """
+    grid, why = common_spans(session.reduced(STEP_SPANS_OF_HOST, host).summaries)  # the ops are made of them
+    those = op_runs(session, host, name, module)
+    found, runs, failed, page = those.found, those.runs, those.failed, those.found.page
+    if those.why_none:
+        return op_page(found, (), None, those.why_none, those.why_none)
+    warned = replace(found.page, warnings=(*found.page.warnings, *left_out(failed)))
+    if page.runs_on != "core":
+        grid, why = None, NO_STEPS_OF_STREAMS
+    return op_page(replace(found, page=warned), runs, grid, why, "")
+
+
+def _runs(session: PageSession, host: str | None, found: FoundOp) -> tuple[list[OpRuns], list[ProfileError]]:
+    """The runs on every device of every host; hosts that can't be read any more are left out."""
+    table = found.page.table
+    wanted = frozenset((int(table.program_id[row]), table.name[row]) for row in found.rows)
+    files = session.run.files(host)
+
+    def work(file: HostFile, meter: Meter) -> list[OpRuns]:
+        with closing(opened(file, meter)) as trace:
+            cores = tensor_cores(trace)
+            meter.opened(sum(line.size for plane in cores for line in plane.lines if line.name == OPS_LINE))
+            if not cores:
+                return _of_streams(trace, file, wanted, meter.chunk)
+            with ThreadPool(session.threads) as pool:
+                return pool.map(
+                    lambda plane: core_runs(plane, core_label(file.host, device_ordinal(plane)), wanted, meter.chunk),
+                    cores,
+                )
+
+    parts, failed = each_host(files, session.meter(files), work)
+    return [runs for part in parts for runs in part], failed
+
+
+def _of_streams(trace: Trace, file: HostFile, wanted: frozenset[ProgramOp], on_chunk: ChunkDone) -> list[OpRuns]:
+    """The runs on GPUs, or on the host's CPU."""
+    host = devices.runs_on_cpu(trace)
+    if host is not None:
+        cpu = devices.cpu_device(trace, host, list(read_threads(host, OP_STATS, on_chunk)))
+        found = [] if cpu is None else [cpu]
+    else:
+        found = list(devices.read_gpus(trace, (), on_chunk))
+    runs = []
+    for device in found:
+        ops = device.attribution.ops
+        chosen = np.array([number for number, each in enumerate(ops) if (each.program, each.name) in wanted], np.int64)
+        parts = []
+        for stream, numbers in zip(device.streams, device.attribution.numbers, strict=True):
+            mine = np.flatnonzero(np.isin(numbers, chosen))
+            parts.append((stream.start_ps[mine], stream.end_ps[mine]))
+        label = file.host if device.is_host else core_label(file.host, device_ordinal(device.plane))
+        runs.append(joined_runs(label, parts))
+    return runs

@@ -24,10 +24,14 @@ from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES, share
+from tpuprof.parsers.formats.hlo.shapes import is_in_host_memory
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, uncounted, work_of
-from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
+from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, clock_scale, rates, summed_rows, uncounted, work_of
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.shared.key import PageKey, PageSession
 
 Grouping = Literal["program", "category", "provenance", "source"]
 GROUPINGS: tuple[Grouping, ...] = ("program", "category", "provenance")
@@ -95,7 +99,6 @@ class OpTree:
         return len(self.name)
 
     def child_count(self, node: int) -> int:
-        """Number of children."""
         return int(self.end[node] - self.begin[node])
 
     def children(self, node: int, sort: SortBy = "time") -> Int64s:
@@ -155,7 +158,6 @@ class OpProfilePage:
     headline: str
 
     def tree(self, by: Grouping) -> OpTree:
-        """The tree for a grouping of `GROUPINGS`."""
         trees: dict[Grouping, OpTree]
         trees = {"program": self.by_program, "category": self.by_category, "provenance": self.by_provenance}
         return trees[by]
@@ -249,7 +251,6 @@ class _Builder:
         self.node[rows] = base + inverse
 
     def idle(self, time_ps: int) -> None:
-        """Adds idle time to the root, as a leaf."""
         self.kinds.append("idle")
         self.names.append(IDLE)
         self.parents.append(np.zeros(1, np.int64))
@@ -390,8 +391,16 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
     counted = np.nan_to_num(tree.rates.flops_per_second[worst]) > 0
     missing = "its limits are unknown" if counted else NO_FLOPS_OR_BYTES
     why = missing if bound == "unknown" else f"at {reached} of its limit by {bound}"
+    if _is_host_transfer(int(tree.row[worst]), ops.table):
+        why = "moving data from or to the host"
     part = share(float(tree.time_fraction[worst]))
     return f"{_overall(tree, ops)} Look first at {tree.name[worst]}: {part} of all time, {why}."
+
+
+def _is_host_transfer(row: int, table: OpTable) -> bool:
+    """Whether an op moves data from or to the host: no peak of the device bounds it. A negative row is no op."""
+    op_class = table.classes()[row] if row >= 0 else ""
+    return op_class == "host" or (op_class == "copy" and is_in_host_memory(table.expression(row)))
 
 
 _MUCH_UNCOUNTED = 0.01
@@ -408,3 +417,17 @@ def _overall(tree: OpTree, ops: OpsPage) -> str:
     missing = int(ops.table.self_ps[uncounted(ops.table)].sum()) / max(everything, 1)
     counted = f", counted for {share(1 - missing)} of the ops' time" if missing >= _MUCH_UNCOUNTED else ""
     return f"{', '.join(parts)} of peak{counted}."
+
+
+def op_profile_of_run(session: PageSession, host: str | None) -> OpProfilePage:
+    """The op profile's trees."""
+    return op_profile_page(session.page(OPS, host))
+
+
+def without_idle(session: PageSession, host: str | None) -> OpProfilePage:
+    """The same without idle time."""
+    return op_profile_page(session.page(OPS, host), with_idle=False)
+
+
+OP_PROFILE = PageKey(op_profile_of_run)
+OP_PROFILE_WITHOUT_IDLE = PageKey(without_idle)

@@ -18,11 +18,11 @@ from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM, NO_TIME_SCALE
-from tpuprof.parsers.hosts.op_summary import OpSummary, added_kernels
+from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, added_kernels
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.roofline import Rates, table_rates
+from tpuprof.parsers.ops.roofline import Rates, table_rates, time_scale
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, appended, merge_tables
-from tpuprof.parsers.pages.common import (
+from tpuprof.parsers.pages.shared.common import (
     ExecutionUnit,
     device_of,
     execution_unit_count,
@@ -30,6 +30,7 @@ from tpuprof.parsers.pages.common import (
     warnings_of,
     why_no_ops,
 )
+from tpuprof.parsers.pages.shared.key import PageSession
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.kernels import Kernel
@@ -106,7 +107,6 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
     total = sum(summary.total_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
     self_fraction = table.self_ps / total if total else np.full(len(table), np.nan)
-    scale = clock_scale(table)
     has_scale = table.has_time_scale
     unknown: dict[str, str] = {}
     why = why_no_ops(summaries)
@@ -138,7 +138,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         idle_ps=total - busy,
         self_fraction=self_fraction,
         cumulative_fraction=np.cumsum(self_fraction),
-        time_scale=float(table.self_ps @ scale) / busy if has_scale and busy else None,
+        time_scale=time_scale(table, busy),
         simulated=any(summary.simulated for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries),
@@ -169,11 +169,6 @@ def with_offloaded(page: OpsPage) -> OpsPage:
     )
 
 
-def clock_scale(table: OpTable) -> Floats:
-    """float64[n]: time at the nominal clock over time measured, of each op; 1 where it took no time."""
-    return np.divide(table.normalized_ps, table.total_ps, out=np.ones(len(table)), where=table.total_ps > 0)
-
-
 def by_self_time(table: OpTable) -> NDArray[np.intp]:
     """Rows by self time, longest first; ties by name."""
     names = sorted(range(len(table)), key=table.name.__getitem__)
@@ -195,3 +190,10 @@ def programs_of(table: OpTable, summaries: Sequence[OpSummary]) -> tuple[str, ..
         return tuple(shown.get(number, UNKNOWN_PROGRAM) for number in ids)
     symbols = zip(ids, table.symbol_id.tolist(), strict=True)
     return tuple(shown.get(number) or modules.get(symbol, UNKNOWN_PROGRAM) for number, symbol in symbols)
+
+
+def ops_of_run(session: PageSession, host: str | None) -> OpsPage:
+    """All HLO ops."""
+    found = session.reduced(OPS_OF_HOST, host)
+    page = ops_page(found.summaries)
+    return replace(page, warnings=(*page.warnings, *found.left_out, *session.problems))

@@ -14,10 +14,13 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_of
-from tpuprof.parsers.pages.common import why_no_ops
+from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, added, feeds, rates_of_cores, work_of
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.pages.steps import common_steps
+from tpuprof.parsers.pages.shared.common import why_no_ops
+from tpuprof.parsers.pages.shared.key import PageKey, PageSession
+from tpuprof.parsers.pages.shared.steps import common_steps
+from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import INFEED, OUTFEED
@@ -77,7 +80,7 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
     is_feed = feeds(ops.table)
     counts = np.ones(len(ops), np.bool_) if with_infeed else ~is_feed
     left_out = 0 if with_infeed else int(ops.table.self_ps[is_feed].sum())
-    work = _added(work_of(ops.table)[counts])
+    work = added(work_of(ops.table)[counts])
     time = np.array([min(max(0, ops.total_ps - left_out), LONGEST_PS)], np.int64)
     program = _points(("program",), time, work[None], ops)
     common = common_steps(summaries)
@@ -89,7 +92,7 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
     times, step_work = _steps(grid, with_infeed) if grid is not None else (no_ints(), np.zeros((0, WORK_COUNT)))
     mean, mean_work = times, step_work
     if len(times):
-        mean, mean_work = times.sum(keepdims=True) // len(times), _added(step_work)[None] / len(times)
+        mean, mean_work = times.sum(keepdims=True) // len(times), added(step_work)[None] / len(times)
     return RooflinePage(
         ops=ops,
         with_infeed=with_infeed,
@@ -104,11 +107,8 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
 
 
 def _points(names: tuple[str, ...], times: Int64s, work: Floats, ops: OpsPage) -> RooflinePoints:
-    """Makes points. Their time at the nominal clock is scaled like the capture's; idle time stays as it is."""
-    total = times.astype(np.float64)
-    busy = ops.total_ps - ops.idle_ps
-    scale = 1.0 if not ops.total_ps else (ops.idle_ps + busy * (ops.time_scale or 1.0)) / ops.total_ps
-    return RooflinePoints(names, times, work, rates(work, total, total * scale, ops.peaks))
+    whole = (ops.total_ps, ops.idle_ps)
+    return RooflinePoints(names, times, work, rates_of_cores(work, times, whole, ops.time_scale, ops.peaks))
 
 
 def _steps(grid: AlignedSteps, with_infeed: bool) -> tuple[Int64s, Floats]:
@@ -118,15 +118,28 @@ def _steps(grid: AlignedSteps, with_infeed: bool) -> tuple[Int64s, Floats]:
     step, its own step loses that time and the next one keeps it; their sum is right.
     """
     times = grid.duration_ps.sum(axis=0)
-    work = _added(grid.work)
+    work = added(grid.work)
     if not with_infeed:  # an infeed may be longer than the step that it began in
         ops = [INFEED, OUTFEED] if grid.input_source == "infeed" else [OUTFEED]  # else infeed is idle time, no ops
         times = np.maximum(times - grid.part_ps[:, :, ops].sum(axis=(0, 2)), 0)
-        work = np.maximum(work - np.nan_to_num(_added(grid.feed_work)), 0.0)
+        work = np.maximum(work - np.nan_to_num(added(grid.feed_work)), 0.0)
     return times, work
 
 
-def _added(work: Floats) -> Floats:
-    """Sums over the first axis; NaN where no entry has the count."""
-    known = np.isfinite(work).any(axis=0)
-    return np.where(known, np.nansum(work, axis=0), np.nan)
+def roofline_of_run(session: PageSession, host: str | None) -> RooflinePage:
+    """The roofline."""
+    return _roofline(session, host, with_infeed=True)
+
+
+def without_infeed(session: PageSession, host: str | None) -> RooflinePage:
+    """The same without infeed and outfeed ops."""
+    return _roofline(session, host, with_infeed=False)
+
+
+def _roofline(session: PageSession, host: str | None, with_infeed: bool) -> RooflinePage:
+    summaries = read(session, host).summaries  # before the ops: what can't be read any more is in neither
+    return roofline_page(session.page(OPS, host), summaries, with_infeed)
+
+
+ROOFLINE = PageKey(roofline_of_run)
+ROOFLINE_WITHOUT_INFEED = PageKey(without_infeed)

@@ -15,12 +15,12 @@ from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import share, tail
+from tpuprof.parsers.base.words import path_end, share
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.frames import INSTALLED, call_stack
-from tpuprof.parsers.ops.roofline import Rates, rates, summed_rows, work_of
+from tpuprof.parsers.ops.roofline import Rates, clock_scale, rates, summed_rows, work_of
 from tpuprof.parsers.pages.ops.op_profile import OpTree, op_tree, provenance_parts, source_location
-from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
+from tpuprof.parsers.pages.ops.ops import OpsPage
 
 HALF = 0.5
 NO_SOURCES = "no op of this profile names its line of code"
@@ -94,7 +94,6 @@ class SourceTrees:
     row: Mapping[str, int]
 
     def tree(self, with_idle: bool) -> OpTree:
-        """One of the trees."""
         return self.with_idle if with_idle else self.without_idle
 
 
@@ -229,7 +228,7 @@ def _headline(ops: OpsPage, source: Sequence[str], fraction: Floats) -> str:
     first, shares = named[0], np.nan_to_num(fraction[named])
     file, line = source_location(source[first])
     name = short_names([source_location(source[at]).file for at in named])[file]
-    words = f"{tail(name)}{'' if line is None else f':{line}'} costs {share(float(shares[0]))} of the op time"
+    words = f"{path_end(name)}{'' if line is None else f':{line}'} costs {share(float(shares[0]))} of the op time"
     sums = np.cumsum(shares)
     half = int(np.searchsorted(sums, HALF)) + 1
     if half == 1:

@@ -12,10 +12,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
-from tpuprof.parsers.pages.overview.ledger import Account
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.ledger import Ledger, waits_by_collective
+from tpuprof.parsers.steps.step_account import Account, AccountRow, waits_by_collective
 
 OpGrouping = Literal["module", "scope", "op"]
 """What ops are put together by."""
@@ -56,7 +55,7 @@ class OpAccounts:
     model_part: Floats
     is_recomputed: Bools
 
-    def by(self, grouping: OpGrouping) -> tuple[Account, ...]:
+    def by(self, grouping: OpGrouping) -> tuple[AccountRow, ...]:
         """An account a module, scope or op, the longest first, and that of no op last; they add up to the mean step."""
         labels = self.module if grouping == "module" else self.scope if grouping == "scope" else self._unique_names
         rows: dict[str, int] = {}
@@ -66,9 +65,9 @@ class OpAccounts:
         times = owner_ps.sum(axis=1)
         names = tuple(rows)
         order = [row for row in np.argsort(-times, kind="stable").tolist() if times[row] > 0]
-        found = [Account(names[row], float(times[row]), tuple(owner_ps[row].tolist())) for row in order]
+        found = [AccountRow(names[row], float(times[row]), tuple(owner_ps[row].tolist())) for row in order]
         rest = float(self.rest_ps.sum())
-        return (*found, *([Account(NO_OP, rest, tuple(self.rest_ps.tolist()))] if rest > 0 else []))
+        return (*found, *([AccountRow(NO_OP, rest, tuple(self.rest_ps.tolist()))] if rest > 0 else []))
 
     @property
     def _unique_names(self) -> tuple[str, ...]:
@@ -80,7 +79,7 @@ class OpAccounts:
 
 
 def op_accounts(
-    of: Ledger, grid: AlignedSteps, table: OpTable, owners: OpOwners, rates: Rates, modules: Sequence[str]
+    of: Account, grid: AlignedSteps, table: OpTable, owners: OpOwners, rates: Rates, modules: Sequence[str]
 ) -> OpAccounts | None:
     """The account of the mean step by op; None where nobody knows what ops take in steps.
 

@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import time
-from tpuprof.parsers.files.core_names import host_of
-from tpuprof.parsers.ops.host.activity import IdleTime
+from tpuprof.parsers.ops.host_events.activity import IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Finding
@@ -27,7 +23,7 @@ from tpuprof.parsers.steps.accounts.owners import (
     OpOwners,
     Owner,
 )
-from tpuprof.parsers.steps.ledger import Ledger
+from tpuprof.parsers.steps.step_account import LEAST_BETWEEN, Account, AccountRow
 
 if TYPE_CHECKING:
     from tpuprof.parsers.steps.what_if import Without
@@ -75,16 +71,7 @@ class OwnerTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """The account of one step, core or host: its time, and each owner's (in the order of `OWNERS`), as means."""
-
-    name: str
-    time_ps: float
-    owner_ps: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StepAccount:
+class MeanStep:
     """Where the mean step goes.
 
     Attributes:
@@ -102,9 +89,9 @@ class StepAccount:
     step_ps: float
     period_ps: float
     owners: tuple[OwnerTime, ...]
-    steps: tuple[Account, ...]
-    cores: tuple[Account, ...]
-    hosts: tuple[Account, ...]
+    steps: tuple[AccountRow, ...]
+    cores: tuple[AccountRow, ...]
+    hosts: tuple[AccountRow, ...]
     verdict: Verdict
     ops: Mapping[Owner, OwnerOps]
     waited_for: str = ""
@@ -115,19 +102,24 @@ class StepAccount:
         return sum(each.fraction for each in self.owners if each.owner in owners)
 
     @property
+    def steps_lie_apart(self) -> bool:
+        """Whether shares are of `period_ps` (`Account.steps_lie_apart`)."""
+        return self.period_ps - self.step_ps >= LEAST_BETWEEN * self.period_ps
+
+    @property
     def no_op_fraction(self) -> float:
         """The part of the mean step in which no op ran, 0-1: input counts where no op waited for it."""
         return self.fraction(*WITHOUT_OPS, *(() if "input" in self.ops else ("input",)))
 
 
-def step_account(
-    of: Ledger,
+def mean_step(
+    of: Account,
     table: OpTable,
     rates: Rates,
     of_ops: OpOwners,
     idle: IdleTime | None = None,
     found: Sequence[Finding] = (),
-) -> StepAccount:
+) -> MeanStep:
     """The account as pages show it.
 
     Args:
@@ -161,22 +153,20 @@ def step_account(
                 unclaimed_ps=float(mean[column]) + float(between[column]) * of.steps_lie_apart,
             )
         )
-    host_names = [host_of(of.core_names[int(np.flatnonzero(of.hosts == host)[0])]) for host in _hosts(of)]
-    by_host = np.array([by_core[of.hosts == host].mean(axis=0) for host in _hosts(of)])
-    return StepAccount(
+    return MeanStep(
         step_ps=step_ps,
-        period_ps=step_ps + float(between.sum()),
+        period_ps=of.mean_period_ps,
         owners=tuple(owners),
-        steps=_accounts(of.names, by_step),
-        cores=_accounts(of.core_names, by_core),
-        hosts=_accounts(host_names, by_host),
+        steps=of.rows("step"),
+        cores=of.rows("core"),
+        hosts=of.rows("host"),
         verdict=verdict_of(of, table, rates, idle, found),
         ops=owner_ops(table, of_ops),
         waited_for=waited_for(of),
     )
 
 
-def with_claims(of: StepAccount, found: Sequence[Finding]) -> StepAccount:
+def with_claims(of: MeanStep, found: Sequence[Finding]) -> MeanStep:
     """An account with what the findings about its steps claim of each owner."""
     claimed: dict[Owner, float] = dict.fromkeys(OWNERS, 0.0)
     for claim in (claim for finding in found for claim in finding.claims):
@@ -188,7 +178,7 @@ def with_claims(of: StepAccount, found: Sequence[Finding]) -> StepAccount:
     return replace(of, owners=tuple(owners))
 
 
-def explained(of: StepAccount) -> str:
+def explained(of: MeanStep) -> str:
     """A sentence on how much of what is not at the roof findings claim, and whose most of the rest is."""
     lost = [each for each in of.owners if each.owner != "ideal"]
     claimed, left = sum(each.claimed_ps for each in lost), sum(each.unclaimed_ps for each in lost)
@@ -217,12 +207,3 @@ def owners_without(owners: Sequence[OwnerTime], of: Without) -> tuple[OwnerTime,
         for owner, ps in left
         if ps or owner in now
     )
-
-
-def _hosts(of: Ledger) -> list[int]:
-    return sorted(set(of.hosts.tolist()))
-
-
-def _accounts(names: Sequence[str], owner_ps: Floats) -> tuple[Account, ...]:
-    times = owner_ps.sum(axis=1).tolist()
-    return tuple(Account(name, ps, tuple(row)) for name, ps, row in zip(names, times, owner_ps.tolist(), strict=True))

@@ -14,13 +14,25 @@ from typing import TYPE_CHECKING, Literal
 from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepTime
-from tpuprof.parsers.steps.xprof_view import XprofBreakdown
+from tpuprof.parsers.pages.shared.key import Later, PageKey
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without them
     from tpuprof.parsers.pages.findings.finding import Finding
-    from tpuprof.parsers.pages.inference import InferencePage
-    from tpuprof.parsers.pages.overview.ledger import StepAccount
+    from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
+    from tpuprof.parsers.pages.overview.ledger import MeanStep
+    from tpuprof.parsers.pages.shared.groups import CoreGroup
+    from tpuprof.parsers.pages.shared.latencies import InferencePage
+    from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepTime
+    from tpuprof.parsers.steps.step_account import Account
+    from tpuprof.parsers.steps.xprof_view import XprofBreakdown
+
+
+HIGHLY_INPUT_BOUND = 20.0
+MODERATELY_INPUT_BOUND = 5.0
+"""Percent of the steps' time spent waiting for input, from which on XProf calls a program so."""
+
+Classification = Literal["host", "device", "both", "unknown"]
+"""What the steps wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +45,12 @@ class Environment:
         device_type: as the profile names it, such as ``TPU v6 Lite``; `None` for a profile without a device.
         device_core_count: TensorCore (or GPU) planes over all hosts.
         is_training: whether an op's framework name comes from a gradient; `None` where no op has a framework name.
-        profile_duration_ps: profile stop minus start as the profiler recorded it, else the hull of all device events.
+        profile_duration_ps: how long was profiled: the longest of all hosts.
         simulated: the profile says of itself that its times were composed, not measured.
         profile_start_ns: when the first host's profiler began, in nanoseconds since 1970; `None` where none says so.
+        first_op_ps, last_op_ps: when the first op of all cores or GPUs starts and the last one ends, counted from where
+            the capture of their host began; `None` where none ran.
+        silence_ps: the longest time of the capture in which one of those that ran something ran nothing.
         damage: what is wrong with the file of each host of which a part could not be read.
     """
 
@@ -47,6 +62,9 @@ class Environment:
     profile_duration_ps: int | None
     simulated: bool
     profile_start_ns: int | None = None
+    first_op_ps: int | None = None
+    last_op_ps: int | None = None
+    silence_ps: int | None = None
     damage: tuple[Damage, ...] = ()
 
 
@@ -97,7 +115,7 @@ class TopOp:
         self_time_percent, cumulative_percent: of the self time of all ops, idle left out.
         self_time_ps: summed over cores.
         occurrences: summed over cores.
-        gflops_per_second: model FLOPs over total time; `None` where the profile has no flops for it.
+        gflops_per_second: FLOPs over total time; `None` where the profile has no flops for it.
     """
 
     name: str
@@ -136,6 +154,8 @@ class Performance:
     step_time: StepTime | None
     device_duty_cycle_percent: float | None
     device_idle_percent: float | None
+    xprof_duty_cycle_percent: float | None
+    xprof_idle_percent: float | None
     host_idle_percent: float | None
     mxu_utilization_percent: float | None
     hbm_utilization_percent: float | None
@@ -150,24 +170,44 @@ class Performance:
     bits32_percent: float | None
 
 
+PERFORMANCE_KEYS = {
+    "step_time": "step_time_ms",
+    "host_op_percent": "op_placement.host_percent",
+    "device_op_percent": "op_placement.device_percent",
+    "eager_host_percent": "eager_percent.host",
+    "eager_device_percent": "eager_percent.device",
+    "bits16_percent": "compute_precision.bits16_percent",
+    "bits32_percent": "compute_precision.bits32_percent",
+}
+"""The key in JSON of each figure that has another one than its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """Whether the program waits for input, by XProf's thresholds.
+    """What limits the program.
 
     Attributes:
-        classification: `host` from 20 % of step time spent waiting for input, `both` from 5 %, else `device`, which
-            it also is where that share is unknown but the cores are idle for less than 5 %; `unknown` else.
-        input_percent, output_percent, idle_percent: of the steps' time; `None` where unknown.
-        statement: one or two sentences.
+        classification: `host` where the steps wait for input or for the host for 20 % of their time or more, `both`
+            where they do for 5 %, else `device`; `unknown` where much of their time is not traced.
+        input_percent, output_percent, idle_percent: XProf's shares of the steps' time; `None` where unknown.
+        statement: the verdict in one or two sentences.
         next_steps: what to do, most useful first.
     """
 
-    classification: Literal["host", "device", "both", "unknown"]
+    classification: Classification
     input_percent: float | None
     output_percent: float | None
     idle_percent: float | None
     statement: str
     next_steps: tuple[str, ...]
+
+    @property
+    def is_input_bound(self) -> bool | None:
+        """Whether the steps wait for input for 5 % of their time or more; None where nothing shows it."""
+        if self.input_percent is not None:
+            return self.input_percent >= MODERATELY_INPUT_BOUND
+        is_busy = self.idle_percent is not None and self.idle_percent < MODERATELY_INPUT_BOUND
+        return False if is_busy else None  # it waits for at most the time in which it is idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +227,8 @@ class Overview:
         warnings: plain sentences about the profile itself (salvaged file, dropped steps, simulated times).
         step_parts: where the time of the mean step goes; empty where steps are not broken down.
         account: where the mean step goes, by owner, and the verdict; `None` without steps.
+        groups: the groups of cores that depend on each other, where there are several; the steps, the account and the
+            findings are those of one, which a warning names.
         infers: whether latencies matter: the program does not train, or serves requests; where it is unknown whether it
             trains, the names of its modules do.
     """
@@ -207,12 +249,21 @@ class Overview:
     undetectable: Mapping[str, str] = field(default_factory=dict)
     step_parts: tuple[StepPart, ...] = ()
     infers: bool = True
-    account: StepAccount | None = None
+    account: MeanStep | None = None
+    groups: tuple[CoreGroup, ...] = ()
 
     @property
     def serves(self) -> bool:
-        """Whether latencies say more of the program than steps: requests were seen, or it marks no steps."""
+        """Whether latencies say more of the program than steps: requests were seen, or it has no steps."""
         time = self.performance.step_time
-        is_marked = time is not None and time.source == "steps"
+        has_steps = time is not None and time.source != "modules"
         source = self.inference.source if self.inference is not None else None
-        return self.infers and source is not None and (source == "requests" or not is_marked)
+        return self.infers and source is not None and (source == "requests" or not has_steps)
+
+
+_MAKERS = "tpuprof.parsers.pages.overview.overview:"
+OVERVIEW: PageKey[Overview] = PageKey(
+    Later(f"{_MAKERS}overview_of_run"), Later(f"{_MAKERS}overview_as_read"), is_held=True, cached_as="overview"
+)
+LEDGER: PageKey[Account | None] = PageKey(Later(f"{_MAKERS}ledger_of_run"))
+OP_ACCOUNTS: PageKey[OpAccounts | None] = PageKey(Later(f"{_MAKERS}op_accounts_of_run"))

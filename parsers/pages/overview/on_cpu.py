@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
-from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import table_rates
+from tpuprof.parsers.ops.streams.attribution import is_callback
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.finding import Finding, FindingKind
-from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, OnCpu, findings_on_cpu
-from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND
-from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account, with_claims
-from tpuprof.parsers.pages.overview.model import Bottleneck, Step
+from tpuprof.parsers.pages.findings.finding import Finding
+from tpuprof.parsers.pages.findings.on_cpu import OnCpu, findings_on_cpu
+from tpuprof.parsers.pages.overview.bottleneck import told
+from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, with_claims
+from tpuprof.parsers.pages.overview.model import MODERATELY_INPUT_BOUND, Bottleneck, Step
 from tpuprof.parsers.pages.overview.verdict import LEAST_BOUND, Verdict, VerdictKind
-from tpuprof.parsers.steps.accounts.owners import op_owners, owner_index
+from tpuprof.parsers.steps.accounts.owners import OpOwners, op_owners, owner_index
 from tpuprof.parsers.steps.generic.step_events import GenericStep
-from tpuprof.parsers.steps.ledger import cpu_ledger
 from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.parsers.steps.step_account import cpu_account
 
-_VERDICTS: Mapping[FindingKind, VerdictKind] = {
+_VERDICTS: Mapping[str, VerdictKind] = {
     "input": "input-bound",
     "compilation": "compiling",
     "host": "host-bound",
@@ -30,38 +31,61 @@ _VERDICTS: Mapping[FindingKind, VerdictKind] = {
     "straggler": "waiting",
 }
 
+INPUT_NOT_TRACED = (
+    "for much of the steps' time no op runs, and what the host does then is not traced: python_tracer_level=1 shows it"
+)
+
+_MOST_NAMED = 4
+"""Hosts that a sentence names."""
+
 FROM_STEP_TO_STEP = "the time from a step to the next"
 
 
 def on_cpu(summaries: Sequence[HostSummary]) -> OnCpu | None:
     """The account of the steps on the CPUs of some hosts; None without steps, or with a device."""
-    accounts = [
-        (summary.host, summary.generic.account)
+    hosts = [
+        (summary.host, summary.generic.on_cpu)
         for summary in summaries
-        if summary.generic is not None and summary.generic.account is not None and summary.thread_count
+        if summary.generic is not None
+        and summary.generic.on_cpu is not None
+        and (summary.thread_count or len(summary.host_ops))
     ]
-    ledger = cpu_ledger(accounts)
-    if ledger is None:
+    account = cpu_account(hosts)
+    if account is None:
         return None
-    names = [host_of(name) for name in ledger.core_names]
-    return OnCpu(ledger, tuple(pair for pair in accounts if pair[0] in names))
+    names = [host_of(name) for name in account.core_names]
+    has_ops = any(summary.thread_count for summary in summaries)
+    return OnCpu(account, tuple(pair for pair in hosts if pair[0] in names), has_ops)
 
 
-def account_on_cpu(of: OnCpu, table: OpTable) -> tuple[StepAccount, tuple[Finding, ...]]:
-    """Where the mean step goes, and why."""
-    found = findings_on_cpu(of)
-    account = step_account(of.ledger, table, table_rates(table, Peaks()), op_owners(table, Peaks()))
+def account_on_cpu(of: OnCpu, table: OpTable, failed: list[str]) -> tuple[MeanStep, tuple[Finding, ...]]:
+    """Where the mean step goes, and why; `failed` gets a sentence on what could not be looked for."""
+    found = findings_on_cpu(of, failed)
+    account = mean_step(of.account, table, table_rates(table, Peaks()), _owners(table))
     verdict = _verdict(of, found, account.verdict)
     return with_claims(replace(account, verdict=verdict), found), found
 
 
+def _owners(table: OpTable) -> OpOwners:
+    """Whose the time of the ops is: that of those that call the host's Python is the host's."""
+    owners = op_owners(table, Peaks())
+    rows = [
+        row
+        for row, (name, framework_op) in enumerate(zip(table.name, table.framework_op, strict=True))
+        if is_callback(table.expression(row), name, framework_op or "")
+    ]
+    owners.owner[rows] = owner_index("host")
+    return owners
+
+
 def _verdict(of: OnCpu, found: Sequence[Finding], of_ops: Verdict) -> Verdict:
     """The finding that is worth most, or the ops where they take longer than what it is about."""
-    ops = float(of.cells().mean(axis=0)[owner_index("uncounted")]) / of.whole_ps
     first = next((finding for finding in found if finding.kind in _VERDICTS), None)
+    caused = sum(claim.time_ps for claim in first.claims if claim.owner == "uncounted") if first is not None else 0.0
+    ops = (float(of.cells().mean(axis=0)[owner_index("uncounted")]) - caused) / of.whole_ps
     if first is None or first.worth_ps is None or first.worth_ps < max(LEAST_BOUND, ops) * of.whole_ps:
         return of_ops
-    whole = FROM_STEP_TO_STEP if of.ledger.steps_lie_apart else "a step"
+    whole = FROM_STEP_TO_STEP if of.account.steps_lie_apart else "a step"
     part = f"{share(first.worth_ps / of.whole_ps)} of {whole} ({time(first.worth_ps)} of {time(of.whole_ps)})"
     kind = _VERDICTS[first.kind]
     return Verdict(kind, first.worth_ps / of.whole_ps, "", f"{first.title}, {part}.", first.advice)
@@ -69,14 +93,34 @@ def _verdict(of: OnCpu, found: Sequence[Finding], of_ops: Verdict) -> Verdict:
 
 def left_out(of: OnCpu) -> str:
     """A sentence on processes whose profiles are not there; empty where all are, or nobody says."""
-    devices = max((account.devices for _, account in of.hosts), default=0)
-    here = sum(account.local_devices for _, account in of.hosts)
+    devices = max((steps.devices for _, steps in of.hosts), default=0)
+    here = sum(steps.local_devices for _, steps in of.hosts)
     if not 0 < here < devices:
         return ""
     return (
         f"the program runs on {devices:,} devices, and {here:,} of them are in this run: the profiles of other "
         "processes are missing; processes of one machine that write into one folder use one file name, and only "
         "the last file stays"
+    )
+
+
+def not_shown(of: OnCpu, summaries: Sequence[HostSummary]) -> str:
+    """A sentence on hosts that do not keep step with the one that is shown; empty where there are none."""
+    shown = [host for host, _ in of.hosts]
+    others = [
+        (summary.host, summary.generic.on_cpu)
+        for summary in summaries
+        if summary.generic is not None and summary.generic.on_cpu is not None and summary.host not in shown
+    ]
+    if not others:
+        return ""
+    each = ", ".join(
+        f"{shortened(host)} takes {time(float(steps.step_ps.mean()))}" for host, steps in others[:_MOST_NAMED]
+    )
+    more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
+    return (
+        f"the hosts do not keep step, and none waits for another: the steps shown are those of {shortened(shown[0])}, "
+        f"which takes longest, {time(of.account.mean_step_ps)}; {each}{more}"
     )
 
 
@@ -88,7 +132,7 @@ def steps_on_cpu(of: OnCpu, summaries: Sequence[HostSummary]) -> tuple[Step, ...
         for step in summary.generic.steps if summary.generic is not None and summary.host in names else ():
             breakdowns.setdefault(step.name, []).append(step)
     steps = []
-    for name, duration in zip(of.ledger.names, of.ledger.step_ps.tolist(), strict=True):
+    for name, duration in zip(of.account.names, of.account.step_ps.tolist(), strict=True):
         first = breakdowns[name][0]
         parts = {
             part.name: sum(getattr(step.breakdown, part.name) for step in breakdowns[name]) / len(breakdowns[name])
@@ -99,22 +143,12 @@ def steps_on_cpu(of: OnCpu, summaries: Sequence[HostSummary]) -> tuple[Step, ...
     return tuple(steps)
 
 
-def bottleneck_on_cpu(of: OnCpu) -> Bottleneck:
-    """Whether the steps wait for input; unknown where much of their time is not traced."""
+def bottleneck_on_cpu(of: OnCpu, verdict: Verdict) -> Bottleneck:
+    """What limits the steps; how long they wait for input is unknown where much of their time is not traced."""
     cells = of.cells().mean(axis=0) * (100.0 / of.whole_ps)
     waits, ops = float(cells[owner_index("input")]), float(cells[owner_index("uncounted")])
     sends = float(cells[owner_index("host_transfer")])
     idle = max(0.0, 100.0 - ops - waits - sends - float(cells[owner_index("collective_transfer")]))
     untraced = 100.0 * float(of.untraced_ps().mean()) / of.whole_ps
-    whole = FROM_STEP_TO_STEP if of.ledger.steps_lie_apart else "step time"
-    if waits >= MODERATELY_INPUT_BOUND:
-        how = "highly" if waits >= HIGHLY_INPUT_BOUND else "moderately"
-        words = f"The program is {how} input-bound: {waits:.1f}% of {whole} waits for, makes or sends input."
-        advice = ("Reduce the input time first.",)
-        return Bottleneck("host" if how == "highly" else "both", waits, sends, idle, words, advice)
-    if untraced >= MODERATELY_INPUT_BOUND:
-        words = f"Whether it waits for input is unknown: in {untraced:.1f}% of {whole} no op runs, and what the "
-        words += f"host does is {NOT_TRACED}."
-        return Bottleneck("unknown", None, sends, idle, words, ("Capture with python_tracer_level=1.",))
-    words = f"The program is not input-bound: only {waits:.1f}% of {whole} waits for input."
-    return Bottleneck("device", waits, sends, idle, words, ())
+    is_unknown = waits < MODERATELY_INPUT_BOUND <= untraced
+    return told(verdict, None if is_unknown else waits, sends, idle)

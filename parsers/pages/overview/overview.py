@@ -17,84 +17,126 @@ where XProf is wrong or silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import Int64s, median
-from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN
-from tpuprof.parsers.collectives.groups import lacking_partners
-from tpuprof.parsers.files.core_names import host_of
+from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN, shortened
+from tpuprof.parsers.files.core_names import core_label, host_of, labels_together
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls
 from tpuprof.parsers.ops.core.times import join_core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.pages.common import damage_of, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.budget import Budget, budget
+from tpuprof.parsers.pages.findings.capture import NO_DEVICE as NO_DEVICE_EVENTS
 from tpuprof.parsers.pages.findings.capture import why_no_device
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding
-from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, InCapture, Unit
+from tpuprof.parsers.pages.findings.idle.outside import outside_words
 from tpuprof.parsers.pages.findings.ops.losses import losses
-from tpuprof.parsers.pages.findings.ops.products import Products, products_of
-from tpuprof.parsers.pages.findings.ops.trips import Loop, loops_of
-from tpuprof.parsers.pages.findings.why_slow import findings, findings_of, undetectable
-from tpuprof.parsers.pages.inference import inference
+from tpuprof.parsers.pages.findings.why_slow import look_for_findings, undetectable
 from tpuprof.parsers.pages.ops.ops import programs_of
 from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts, op_accounts
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
-from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account, with_claims
+from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, with_claims
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
-from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
-from tpuprof.parsers.pages.steps import common_steps
+from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts, when_ran
+from tpuprof.parsers.pages.overview.verdict import Verdict
+from tpuprof.parsers.pages.shared.common import damage_of, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown
+from tpuprof.parsers.pages.shared.key import OnPartial, PageSession
+from tpuprof.parsers.pages.shared.latencies import latencies
+from tpuprof.parsers.pages.shared.modules import modules_in
+from tpuprof.parsers.pages.shared.partials import Partials
+from tpuprof.parsers.pages.shared.steps import common_steps, group_rows
+from tpuprof.parsers.pages.shared.summaries import note_programs, read
 from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.ledger import Ledger, ledger
-from tpuprof.parsers.steps.model import SparseCoreTime
+from tpuprof.parsers.steps.boundaries.observed import idle_percent
+from tpuprof.parsers.steps.boundaries.outside import Outside
+from tpuprof.parsers.steps.boundaries.replica_groups import lacking_partners
+from tpuprof.parsers.steps.model import SparseCoreTime, StepSource
 from tpuprof.parsers.steps.requests.serving import answers_requests
+from tpuprof.parsers.steps.step_account import Account, tpu_account
 from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.inference import InferencePage
+    from tpuprof.parsers.files.logdir import HostFile
+    from tpuprof.parsers.pages.shared.latencies import InferencePage
 
 
-def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = ()) -> Overview:
+_PRODUCT = pattern(r"MatMul|Conv\dD|Einsum")
+"""Types of framework ops that a device would run, if there were one."""
+
+
+def overview(
+    summaries: Sequence[HostSummary],
+    modules: Sequence[HloModules] = (),
+    shown: Sequence[HostSummary] = (),
+) -> Overview:
     """The overview over some hosts of a run.
 
     Args:
         summaries: at least one; each host's own, in the order of the hosts.
         modules: the hosts' HLO modules, for the shapes and types of matrix ops; parsed as they are needed.
+        shown: the summaries of one group of cores alone, where there are several: steps and findings are its own.
     """
     if _is_generic(summaries):
         page = generic_overview(summaries)
         if page.shares or page.environment.device_core_count:
             return page
         evidence = evidence_of(summaries, merge_tables([]), None, modules)  # a device may be there, but was not traced
-        return replace(page, findings=findings(evidence), undetectable=undetectable(evidence))
+        looked = look_for_findings(evidence, None)
+        types = {kind for summary in summaries for kind in summary.host_ops.type}
+        is_there = any(map(_PRODUCT.search, types))  # TensorFlow without XLA: its kernels ran on the host's threads
+        return replace(
+            page,
+            findings=(
+                *page.findings,
+                *(of for of in looked.found if not (is_there and of.kind == NO_DEVICE_EVENTS.name)),
+            ),
+            undetectable=undetectable(evidence, looked.failed),
+            warnings=(*page.warnings, *looked.failed),
+        )
     table = merge_tables([summary.table for summary in summaries])
     common = common_steps(summaries)
     unknown: dict[str, str] = {}
-    steps = _steps(common.grid)
+    shown_table = table
+    if shown:
+        of_shown = common_steps(shown)
+        common = replace(common, grid=of_shown.grid, note=of_shown.note, spans=of_shown.spans)
+        shown_table = merge_tables([summary.table for summary in shown])
+    steps = _steps(common.spans)
     environment = _environment(summaries, table, unknown)
     performance = performance_of(summaries, table, common, modules, unknown)
-    remarks = (*common.remarks, *counted_words(table), lacking_partners(table, environment.device_core_count))
     shares, top_ops = shares_of(table, summaries), top_ops_of(table)
     numbered = any(summary.has_step_numbers for summary in summaries)
-    evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
+    infers = _infers(summaries, environment.is_training, None if common.grid is None else common.grid.source)
+    evidence = evidence_of(shown or summaries, shown_table, common.grid, modules, environment.is_training is False)
+    if common.grid is not None:
+        evidence = replace(evidence, units=_units(shown or summaries, common.grid, infers))
     source = common.grid.input_source if common.grid is not None else None
-    of = ledger(common.grid)
+    of = tpu_account(common.grid)
     whole = budget(evidence, of)
-    products = None if whole is None else products_of(whole)
-    programs = () if whole is None else large_arrays(whole)
-    loops = () if whole is None else tuple(loops_of(whole))
-    found = findings_of(evidence, whole, products, programs, loops)
+    looked = look_for_findings(evidence, whole)
+    failed = list(looked.failed)
+    account = None if of is None or whole is None else _account(of, whole, looked.found, failed)
+    if account is not None and (main := group_shown(summaries)) is not None:
+        statement = f"Of {main.label}: {account.verdict.statement}"
+        account = replace(account, verdict=replace(account.verdict, statement=statement))
+    verdict = None if account is None else account.verdict
+    outside, partners = map(outside_words, evidence.outside), lacking_partners(table, environment.device_core_count)
+    remarks = (*common.remarks, *outside, *counted_words(table), partners, *failed)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
@@ -102,13 +144,14 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         shares=shares,
         steps=steps,
         step_parts=step_parts(steps),
-        findings=found,
-        undetectable=undetectable(evidence),
+        findings=looked.found,
+        undetectable=undetectable(evidence, looked.failed),
         top_ops=top_ops,
-        bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
+        bottleneck=bottleneck_of(steps, table, source, verdict, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
-        infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
-        account=None if of is None or whole is None else _account(of, whole, products, programs, loops, found),
+        infers=infers,
+        account=account,
+        groups=group_rows(summaries),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -116,9 +159,9 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     )
 
 
-def ledger_of(summaries: Sequence[HostSummary]) -> Ledger | None:
+def ledger_of(summaries: Sequence[HostSummary]) -> Account | None:
     """The account of the steps by core and step, of which the overview has the means; None without steps."""
-    return generic_steps(summaries) if _is_generic(summaries) else ledger(common_steps(summaries).grid)
+    return generic_steps(summaries) if _is_generic(summaries) else tpu_account(common_steps(summaries).grid)
 
 
 def op_accounts_of(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = ()) -> OpAccounts | None:
@@ -128,7 +171,7 @@ def op_accounts_of(summaries: Sequence[HostSummary], modules: Sequence[HloModule
         modules: as of `overview`.
     """
     grid = None if _is_generic(summaries) else common_steps(summaries).grid
-    of, device = ledger(grid), device_of(summaries)
+    of, device = tpu_account(grid), device_of(summaries)
     if of is None or grid is None:
         return None
     table = merge_tables([summary.table for summary in summaries])
@@ -142,18 +185,18 @@ def _is_generic(summaries: Sequence[HostSummary]) -> bool:
     return any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries)
 
 
-def _account(
-    of: Ledger,
-    whole: Budget,
-    products: Products | None,
-    programs: Sequence[ModuleArrays],
-    loops: Sequence[Loop],
-    found: Sequence[Finding],
-) -> StepAccount:
-    """Where the mean step goes, why its ops take longer than at their roof, and what findings claim of it."""
-    account = step_account(of, whole.evidence.table, whole.evidence.rates, whole.owners, whole.evidence.gaps, found)
-    causes = losses(whole, products, account.fraction("loss") * account.step_ps, programs, loops)
-    return with_claims(replace(account, losses=causes), found)
+def _account(of: Account, whole: Budget, found: Sequence[Finding], failed: list[str]) -> MeanStep:
+    """Where the mean step goes, why its ops take longer than at their roof, and what findings claim of it.
+
+    Args:
+        failed: gets a sentence where it could not look for causes.
+    """
+    account = mean_step(of, whole.evidence.table, whole.evidence.rates, whole.owners, whole.evidence.gaps, found)
+    if not len(whole.evidence.table):
+        account = replace(account, verdict=Verdict("unknown", None, "", "The steps hold no op events.", ""))
+    lost_ps = account.fraction("loss") * account.step_ps
+    causes = behind_wall("look for the causes of loss", lambda: losses(whole, lost_ps, failed), failed)
+    return with_claims(replace(account, losses=causes or ()), found)
 
 
 def _latencies(
@@ -164,17 +207,22 @@ def _latencies(
     if not any(len(part) or part.modules or part.annotated for part in parts):
         return None
 
-    page = inference(parts, [summary.host for summary in summaries], is_training, programs=modules)
+    page = latencies(parts, [summary.host for summary in summaries], is_training, programs=modules)
     return page if page.source is not None or page.offers else None
 
 
-def _infers(summaries: Sequence[HostSummary], is_training: bool | None, is_marked: bool) -> bool:
-    """Whether a program does not train, or serves requests, as its events or the names of its modules say."""
+def _infers(summaries: Sequence[HostSummary], is_training: bool | None, source: StepSource | None) -> bool:
+    """Whether a program does not train, or serves requests, as its events or the names of its modules say.
+
+    Programs that take turns in a cycle, or run in steps that the host numbers, answer no requests.
+    """
     parts = [summary.requests for summary in summaries]
-    if is_training is False or any(len(part) for part in parts):
+    if any(len(part) for part in parts):
         return True
+    if source in ("annotations", "cycle"):
+        return False
     names = (module.name for part in parts for module in part.modules)
-    return is_training is None and not is_marked and any(map(answers_requests, names))
+    return is_training is False or (is_training is None and source != "steps" and any(map(answers_requests, names)))
 
 
 def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict[str, str]) -> Environment:
@@ -189,6 +237,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
         unknown["environment.profile_duration_ms"] = NO_SPAN
+    ran = when_ran(summaries, unknown)
     return Environment(
         host_count=len(summaries),
         task_count=max(1, sum(summary.core_count + summary.gpu_count > 0 for summary in summaries)),
@@ -198,6 +247,9 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
         profile_duration_ps=max(durations) if durations else None,
         simulated=any(summary.simulated for summary in summaries),
         profile_start_ns=first_start(summaries, unknown),
+        first_op_ps=ran.first_op_ps,
+        last_op_ps=ran.last_op_ps,
+        silence_ps=ran.silence_ps,
         damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
     )
 
@@ -205,7 +257,8 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
 def _steps(grid: AlignedSteps | None) -> tuple[Step, ...]:
     if grid is None:
         return ()
-    columns = zip(grid.names, grid.start_ps.tolist(), grid.longest_ps.tolist(), xprof_breakdowns(grid), strict=True)
+    parts = [None] * len(grid) if grid.are_lost else xprof_breakdowns(grid)
+    columns = zip(grid.names, grid.start_ps.tolist(), grid.longest_ps.tolist(), parts, strict=True)
     beside: list[SparseCoreTime | None] = [None] * len(grid)
     if grid.sparse_core is not None:
         times = np.nan_to_num(grid.sparse_core.T, nan=-1).astype(np.int64).tolist()
@@ -238,7 +291,7 @@ def evidence_of(
         rates=table_rates(table, peaks),
         peaks=peaks,
         device_type=device.device_type if device is not None else None,
-        total_ps=sum(summary.total_ps for summary in summaries),
+        total_ps=_recorded_ps(summaries),
         core_count=sum(summary.core_count for summary in summaries),
         gaps=max(filter(None, (summary.idle for summary in summaries)), key=lambda idle: idle.gap_ps, default=None),
         host_gaps={summary.host: summary.idle for summary in summaries if summary.idle is not None},
@@ -253,8 +306,35 @@ def evidence_of(
         ),
         calls=merged_calls(call for summary in summaries for call in summary.calls),
         serves=_served(summaries) if serves else (),
+        outside=() if grid is None or grid.lost else _outside(summaries),  # steps of lost ops are no rest
         no_device="" if len(table) else _no_device(summaries),
+        observed=in_capture(summaries),
     )
+
+
+def in_capture(summaries: Sequence[HostSummary]) -> InCapture | None:
+    """When the cores of the host with the longest silence ran ops; None where no silence is long, or it is unknown."""
+    having = [(summary, summary.silence) for summary in summaries if summary.silence is not None]
+    if not having:
+        return None
+    summary, silence = max(having, key=lambda each: each[1].gap_ps)
+    worked = [(of, of.ran.span) for of in summary.observed if of.ran is not None]
+    begin = worked[0][0].capture.span[0]
+    return InCapture(
+        captured_ps=worked[0][0].capture.length_ps,
+        ops=(min(span[0] for _, span in worked) - begin, max(span[1] for _, span in worked) - begin),
+        busy=1.0 - (idle_percent([of for of, _ in worked]) or 0.0) / 100,
+        core=core_label(summary.host, silence.core),
+        silence=replace(silence, longest=(silence.longest[0] - begin, silence.longest[1] - begin)),
+    )
+
+
+def _recorded_ps(summaries: Sequence[HostSummary]) -> int:
+    """The cores' whole time without that of ops that were not recorded; 0 where no core has its ops."""
+    lost = [of.lost_ps for summary in summaries for of in summary.observed]
+    if lost and all(lost_ps is None for lost_ps in lost):
+        return 0
+    return max(0, sum(summary.total_ps for summary in summaries) - sum(filter(None, lost)))
 
 
 def _runs(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> dict[str, tuple[Int64s, Int64s]]:
@@ -262,6 +342,37 @@ def _runs(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> dict[s
     host = host_of(grid.core_names[0]) if grid is not None and grid.core_names else ""
     modules = next((summary.requests.modules for summary in summaries if summary.host == host), ())
     return {module.name: (module.start_ps, module.duration_ps) for module in modules}
+
+
+def _outside(summaries: Sequence[HostSummary]) -> tuple[Outside, ...]:
+    """What lies outside of the steps of the host where that is longest, before them and after them."""
+    sides = [[of for summary in summaries for of in summary.outside if of.is_before == side] for side in (True, False)]
+    return tuple(max(of_side, key=lambda of: of.span_ps) for of_side in sides if of_side)
+
+
+_ONE = 0.01
+"""A step is a run of a program that has one in each, give or take so many."""
+
+
+def _units(summaries: Sequence[HostSummary], grid: AlignedSteps, serves: bool) -> Mapping[int, Unit]:
+    """What reasons are told of where a program serves: requests where they are known, else runs of a program."""
+    begin, end = int(grid.start_ps.min()), int(grid.end_ps.max())
+
+    def of_step(start_ps: Int64s) -> float:
+        return int(np.count_nonzero((start_ps >= begin) & (start_ps < end))) / len(grid)
+
+    requests = sum(of_step(summary.requests.start_ps) for summary in summaries if len(summary.requests))
+    if requests:
+        return {-1: Unit("request", requests)}
+    if not serves or grid.source != "modules":
+        return {}
+    runs = {name: of_step(start_ps) for name, (start_ps, _) in _runs(summaries, grid).items()}
+    programs = {name: name.rpartition("(")[2].removesuffix(")") for name in runs}
+    return {
+        int(programs[name]): Unit(f"run of {shortened(name.partition('(')[0])}", per_step)
+        for name, per_step in runs.items()
+        if programs[name].isdecimal() and per_step and abs(per_step - 1) > _ONE
+    }
 
 
 def _served(summaries: Sequence[HostSummary]) -> tuple[tuple[str, int, float], ...]:
@@ -279,3 +390,50 @@ def _no_device(summaries: Sequence[HostSummary]) -> str:
     compiled = sum(each.duration_ps for summary in summaries for each in summary.compilations)
     on_cpu = sum(summary.ran_on_cpu for summary in summaries)
     return why_no_device(cores, sum(launched) if launched else None, bool(launched), compiled, on_cpu)
+
+
+# --- of a run
+
+
+def overview_of_run(
+    session: PageSession, host: str | None, on_host: Callable[[int], None] = lambda _: None
+) -> Overview:
+    """The overview."""
+    found = read(session, host, on_host)
+    shown = group_shown(found.summaries)
+    of_group = () if shown is None else read(_only(session, shown), None).summaries
+    page = overview(found.summaries, modules_in(session, found.files), of_group)
+    return replace(page, warnings=(*page.warnings, *found.left_out, *session.problems))
+
+
+def _only(session: PageSession, shown: CoreGroup) -> PageSession:
+    """The session of one group of cores."""
+    return session.of_core(labels_together(shown.core_names))
+
+
+def overview_as_read(session: PageSession, host: str | None, on_partial: OnPartial[Overview]) -> Overview:
+    """The overview; before that, now and then, one of the hosts that are read so far."""
+
+    def so_far(files: Sequence[HostFile], done: int) -> Overview | None:
+        found = session.reduced_so_far(SUMMARY_OF_HOST, host)
+        if not found.read:
+            return None
+        note_programs(session, found)
+        page = overview(found.summaries, modules_in(session, found.files))
+        note = f"{done:,} of {len(files):,} hosts so far: the others are still being read"
+        return replace(page, warnings=(note, *page.warnings, *found.left_out))
+
+    return overview_of_run(session, host, Partials(so_far, session.run.files(host), on_partial))
+
+
+def ledger_of_run(session: PageSession, host: str | None) -> Account | None:
+    """The account of the steps by core and step, of which the overview has the means; None without steps."""
+    return ledger_of(read(session, host).summaries)
+
+
+def op_accounts_of_run(session: PageSession, host: str | None) -> OpAccounts | None:
+    """The account of the mean step by op; None where no ops of TPUs ran in steps."""
+    found = read(session, host)
+    shown = group_shown(found.summaries)
+    found = found if shown is None else read(_only(session, shown), None)
+    return op_accounts_of(found.summaries, modules_in(session, found.files))

@@ -11,17 +11,23 @@ from tpuprof.parsers.base.words import NO_HOST_OPS, percent_of
 from tpuprof.parsers.base.words import share as share_words
 from tpuprof.parsers.formats.hlo.matrix import matrix_bits
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
-from tpuprof.parsers.ops.roofline import WORK, uncounted, work_of
+from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.host_events.ops import HostOps, merge_host_ops
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.roofline import WORK, added, rates_of_cores, time_scale, uncounted, work_of
 from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
-from tpuprof.parsers.pages.common import device_of, why_no_ops
-from tpuprof.parsers.pages.overview.model import Performance, Step, StepPart
-from tpuprof.parsers.pages.steps import CommonSteps, spread, step_time
+from tpuprof.parsers.pages.overview.model import PERFORMANCE_KEYS, Performance, Step, StepPart
+from tpuprof.parsers.pages.shared.common import device_of, why_no_ops
+from tpuprof.parsers.pages.shared.steps import CommonSteps, mean_and_range, step_time
+from tpuprof.parsers.steps.boundaries.observed import WhenRan, idle_percent
+from tpuprof.parsers.steps.model import StepTime
 
 Known = tuple[float | None, str]
 """A figure, and why it is unknown where it is."""
 
+NO_OP_RAN = "no op of a core or GPU in this profile"
+NOT_RECORDED = "no op of a core was recorded, although programs ran on it"
 NO_EAGER = "no event says whether its op ran eagerly: only TensorFlow's do"
 
 
@@ -33,50 +39,46 @@ def performance_of(
     unknown: dict[str, str],
 ) -> Performance:
     """The figures over some hosts; `unknown` receives the reasons for unknown ones, by JSON key."""
-    why, grid = why_no_ops(summaries), steps.grid
+    why, spans = why_no_ops(summaries), steps.spans
     total = sum(summary.total_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
     watched = sum(chip.total_ps for summary in summaries for chip in summary.duty)
     active = sum(chip.active_ps for summary in summaries for chip in summary.duty)
+    observed = [of for summary in summaries for of in summary.observed]
+    lost = any(of.lost_ps is None for of in observed)
     host = merge_host_ops([summary.host_ops for summary in summaries])
     flops, bandwidth, roofline = _roofline(summaries, table, total)
     bits16, bits32 = _precision(table, modules)
-    device: Mapping[str, Known] = {
-        "device_duty_cycle_percent": (percent_of(active, watched), "no device events"),
-        "device_idle_percent": (percent_of(total - busy, total), "no device events"),
+    device: dict[str, Known] = {
+        "device_duty_cycle_percent": (duty_of_capture(summaries), NOT_RECORDED if lost else "no device events"),
+        "device_idle_percent": (idle_percent(observed), NOT_RECORDED if lost else "no device events"),
+        "xprof_duty_cycle_percent": (percent_of(active, watched), "no device events"),
+        "xprof_idle_percent": (percent_of(total - busy, total), "no device events"),
         "mxu_utilization_percent": _matrix_units(summaries, table, total),
         "hbm_utilization_percent": (_mean([s.hbm_percent for s in summaries]), _NO_COUNTERS.format("HBM")),
         "flops_utilization_percent": flops,
         "roofline_efficiency_percent": roofline,
         "memory_bandwidth_utilization_percent": bandwidth,
-        "compute_precision.bits16_percent": bits16,
-        "compute_precision.bits32_percent": bits32,
+        "bits16_percent": bits16,
+        "bits32_percent": bits32,
     }
+    device = {name: (value, why or reason) for name, (value, reason) in device.items()}
     groups = framework_groups(table)
     on_device = int(most_frequent(groups.group, table.occurrences, len(groups.name)).sum())
-    both = {**device, **host_figures(host, on_device)}
-    for key, (value, reason) in both.items():
+    time = None if spans is None else step_time(spans.longest_ps.astype(np.float64), spans.source, steps.note)
+    return known_figures(time, why or steps.note, {**device, **host_figures(host, on_device)}, unknown)
+
+
+def known_figures(
+    time: StepTime | None, why_no_time: str, figures: Mapping[str, Known], unknown: dict[str, str]
+) -> Performance:
+    """The figures by their names; `unknown` receives the reasons for those that are not known."""
+    for name, (value, why) in figures.items():
         if value is None:
-            unknown[f"performance.{key}"] = (why if key in device else "") or reason
-    if grid is None:
-        unknown["performance.step_time_ms"] = why or steps.note
-    return Performance(
-        step_time=None if grid is None else step_time(grid.longest_ps.astype(np.float64), grid.source, steps.note),
-        device_duty_cycle_percent=both["device_duty_cycle_percent"][0],
-        device_idle_percent=both["device_idle_percent"][0],
-        host_idle_percent=both["host_idle_percent"][0],
-        mxu_utilization_percent=both["mxu_utilization_percent"][0],
-        hbm_utilization_percent=both["hbm_utilization_percent"][0],
-        flops_utilization_percent=both["flops_utilization_percent"][0],
-        roofline_efficiency_percent=both["roofline_efficiency_percent"][0],
-        memory_bandwidth_utilization_percent=both["memory_bandwidth_utilization_percent"][0],
-        host_op_percent=both["op_placement.host_percent"][0],
-        device_op_percent=both["op_placement.device_percent"][0],
-        eager_host_percent=both["eager_percent.host"][0],
-        eager_device_percent=both["eager_percent.device"][0],
-        bits16_percent=both["compute_precision.bits16_percent"][0],
-        bits32_percent=both["compute_precision.bits32_percent"][0],
-    )
+            unknown[f"performance.{PERFORMANCE_KEYS.get(name, name)}"] = why
+    if time is None:
+        unknown["performance.step_time_ms"] = why_no_time
+    return Performance(time, **{name: value for name, (value, _) in figures.items()})
 
 
 def first_start(summaries: Sequence[HostSummary], unknown: dict[str, str]) -> int | None:
@@ -87,6 +89,19 @@ def first_start(summaries: Sequence[HostSummary], unknown: dict[str, str]) -> in
     return min(starts, default=None)
 
 
+def when_ran(summaries: Sequence[HostSummary], unknown: dict[str, str]) -> WhenRan:
+    """When ops ran in the capture; `unknown` receives why that is not known."""
+    found = WhenRan.of([of for summary in summaries for of in summary.observed])
+    for key, value in (
+        ("first_op_ms", found.first_op_ps),
+        ("last_op_ms", found.last_op_ps),
+        ("longest_silence_ms", found.silence_ps),
+    ):
+        if value is None:
+            unknown[f"environment.{key}"] = NO_OP_RAN if found.first_op_ps is None else NOT_RECORDED
+    return found
+
+
 def step_parts(steps: Sequence[Step]) -> tuple[StepPart, ...]:
     """Mean and deviation of each part over the steps that are broken down, all in the same way."""
     broken = [(step.duration_ps, step.breakdown) for step in steps if step.breakdown is not None]
@@ -94,7 +109,7 @@ def step_parts(steps: Sequence[Step]) -> tuple[StepPart, ...]:
     names = [of.name for of in fields(broken[0][1]) if of.name.endswith("_ps")] if whole else []
     parts = []
     for name in names:
-        average, deviation, *_ = spread(np.array([getattr(of, name) for _, of in broken], np.float64))
+        average, deviation, *_ = mean_and_range(np.array([getattr(of, name) for _, of in broken], np.float64))
         parts.append(StepPart(name.removesuffix("_ps"), average, deviation, average / whole))
     return tuple(parts)
 
@@ -120,7 +135,7 @@ def _matrix_units(summaries: Sequence[HostSummary], table: OpTable, total_ps: in
     device = device_of(summaries)
     peak = device.peaks.flops_per_second if device else None
     on_them = np.array([kind == "compute" for kind in table.classes()], np.bool_)
-    flops = float(np.nansum(work_of(table)[on_them, WORK.index("model_flops")]))
+    flops = float(np.nansum(work_of(table)[on_them, WORK.index("flops")]))
     needed = min(100.0 * flops / (total_ps / 1e12) / peak, 100.0) if peak and total_ps else 0.0
     if _LEAST * needed <= counted <= 100.0:
         return counted, ""
@@ -140,10 +155,10 @@ def host_figures(host: HostOps, on_device: int) -> Mapping[str, Known]:
     eager = percent_of(int(host.self_ps[host.is_eager].sum()), int(host.self_ps.sum())) if host.marks_eager else None
     return {
         "host_idle_percent": (percent_of(host.idle_ps, host.whole_ps), NO_HOST_OPS),
-        "op_placement.host_percent": (percent_of(on_host, on_host + on_device) if on_host else None, NO_HOST_OPS),
-        "op_placement.device_percent": (percent_of(on_device, on_host + on_device) if on_host else None, NO_HOST_OPS),
-        "eager_percent.host": (eager, NO_EAGER if len(host) else NO_HOST_OPS),
-        "eager_percent.device": (None, NO_EAGER),
+        "host_op_percent": (percent_of(on_host, on_host + on_device) if on_host else None, NO_HOST_OPS),
+        "device_op_percent": (percent_of(on_device, on_host + on_device) if on_host else None, NO_HOST_OPS),
+        "eager_host_percent": (eager, NO_EAGER if len(host) else NO_HOST_OPS),
+        "eager_device_percent": (None, NO_EAGER),
     }
 
 
@@ -174,26 +189,24 @@ def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Kn
 def _roofline(summaries: Sequence[HostSummary], table: OpTable, total_ps: int) -> tuple[Known, Known, Known]:
     """FLOPS utilization, HBM bandwidth utilization and roofline efficiency of the program, in percent.
 
-    Work is that of all ops without the ops that hold others (their work is their contents'), time the cores' whole time
-    with idle, as in the `Program` row of XProf's roofline page; the efficiency is the larger of the two utilizations.
-    FLOPs are the model's (the roofline page takes the compiler's, which count rematerialization too).
+    They are those of the program's point on the roofline page, and of the root of the op profile.
     """
     device = device_of(summaries)
-    work = work_of(table)
-    seconds = total_ps / 1e12
+    peaks = device.peaks if device else Peaks()
+    busy = sum(summary.self_ps for summary in summaries)
+    whole, scale = (total_ps, total_ps - busy), time_scale(table, busy)
+    of = rates_of_cores(added(work_of(table))[None], np.array([total_ps], np.int64), whole, scale, peaks)
 
-    def share(work: np.ndarray, peak: float | None, what: str) -> Known:
+    def share(used: float, peak: float | None, what: str) -> Known:
         if peak is None:
             return None, f"the device plane gives no peak {what}"
-        if not seconds or not np.isfinite(work).any():
-            return None, f"no op has its {what}"
-        return 100.0 * float(np.nansum(work)) / seconds / peak, ""
+        return (100.0 * used, "") if np.isfinite(used) else (None, f"no op has its {what}")
 
-    flops = share(work[:, WORK.index("model_flops")], device.peaks.flops_per_second if device else None, "FLOPS")
-    bandwidth = share(work[:, WORK.index("hbm")], device.peaks.hbm if device else None, "HBM bandwidth")
+    flops = share(float(of.flops_utilization[0]), peaks.flops_per_second, "FLOPS")
+    bandwidth = share(float(of.bandwidth_utilization[0, TRAFFIC.index("hbm")]), peaks.hbm, "HBM bandwidth")
     if flops[0] is None or bandwidth[0] is None:
         return flops, bandwidth, (None, flops[1] or bandwidth[1])
-    return flops, bandwidth, (max(flops[0], bandwidth[0]), "")
+    return flops, bandwidth, (100.0 * float(np.nan_to_num(of.efficiency[0])), "")
 
 
 _MUCH_UNCOUNTED = 0.01

@@ -10,13 +10,18 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, share, time
-from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
+from tpuprof.parsers.ops.host_events.activity import IdleTime, is_of_program
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind
+from tpuprof.parsers.pages.findings.cores.collectives import COLLECTIVE
+from tpuprof.parsers.pages.findings.cores.late import STRAGGLER
+from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, of_launcher
+from tpuprof.parsers.pages.findings.idle.waiting import COMPILATION, IDLE, INPUT
+from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
+from tpuprof.parsers.pages.findings.ops.moving import COPY
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
-from tpuprof.parsers.steps.ledger import Ledger, late_one
+from tpuprof.parsers.steps.step_account import Account, late_one
 
 VerdictKind = Literal[
     "input-bound",
@@ -51,6 +56,9 @@ _CAUSES: dict[VerdictKind, tuple[Owner, ...]] = {
 }
 """The owners that a verdict counts together. What is left, `loss` and `ideal`, is bound by memory or by compute."""
 
+WAITS_FOR_HOST: frozenset[VerdictKind] = frozenset({"input-bound", "host-bound", "compiling"})
+"""Verdicts on steps that wait for the host."""
+
 _WORDS: dict[VerdictKind, str] = {
     "input-bound": "waits for input",
     "host-bound": "no program runs: it waits for the host",
@@ -71,23 +79,23 @@ _BECAUSE: dict[VerdictKind, str] = {
 """How a sentence goes on with what causes it."""
 
 _NEXT_STEP: dict[VerdictKind, str] = {
-    "input-bound": ADVICE["input"],
-    "host-bound": ADVICE["idle"],
-    "compiling": ADVICE["compilation"],
-    "waiting": ADVICE["straggler"],
-    "collective-bound": ADVICE["collective"],
+    "input-bound": INPUT.advice,
+    "host-bound": IDLE.advice,
+    "compiling": COMPILATION.advice,
+    "waiting": STRAGGLER.advice,
+    "collective-bound": COLLECTIVE.advice,
     "transfer-bound": "Find which arrays move to the host and back, and keep on the device what each step needs.",
-    "copy-bound": ADVICE["copy"],
+    "copy-bound": COPY.advice,
     "idle": "On the timeline, look at what happens in the gaps between its ops.",
     "uncounted": "Look at the largest ops first.",
-    "memory-bound": ADVICE["memory-bound"],
+    "memory-bound": MEMORY_BOUND.advice,
     "compute-bound": "Look at the largest ops first: the op profile shows how close each is to its roof.",
 }
 
 _LEAST_WAITED = 0.005
 """Cores wait for one of them from this share of a step on; steps vary by as much."""
 
-_CAUSED: Mapping[FindingKind, VerdictKind] = {
+_CAUSED: Mapping[str, VerdictKind] = {
     "input": "input-bound",
     "host": "host-bound",
     "serving": "host-bound",
@@ -126,7 +134,7 @@ class Verdict:
 
 
 def verdict_of(
-    of: Ledger, table: OpTable, rates: Rates, idle: IdleTime | None, found: Sequence[Finding] = ()
+    of: Account, table: OpTable, rates: Rates, idle: IdleTime | None, found: Sequence[Finding] = ()
 ) -> Verdict:
     """The cause with most of the step, or what bounds the ops where none has `LEAST_BOUND` of it, or they lose more.
 
@@ -203,7 +211,7 @@ def _of_ops(table: OpTable, rates: Rates, ideal: float, loss: float, whole: str)
     return Verdict(kind, ideal, "", statement, _NEXT_STEP[kind])
 
 
-def waited_for(of: Ledger) -> str:
+def waited_for(of: Account) -> str:
     """The host or core that the others wait for; empty where there is no such one, or they hardly wait."""
     waits = of.of(*WAITS).mean(axis=1)
     return late_one(of.core_names, waits) if waits.mean() >= _LEAST_WAITED * of.mean_step_ps else ""

@@ -15,9 +15,12 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import why_no_ops
+from tpuprof.parsers.pages.memory.key import MEMORY
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
+from tpuprof.parsers.pages.shared.common import why_no_ops
+from tpuprof.parsers.pages.shared.split_runs import refuse_one_capture
 from tpuprof.parsers.session.diff import model, noise
 from tpuprof.parsers.session.diff.beside.memory import modules_memory
 from tpuprof.parsers.session.diff.beside.settings import about_settings, setting_changes, settings_of
@@ -35,7 +38,6 @@ from tpuprof.parsers.session.diff.model import (
 )
 from tpuprof.parsers.session.diff.noise import Bounds, typical_bounds, within
 from tpuprof.parsers.session.diff.phases import PhaseSide, phases
-from tpuprof.parsers.session.pages import MEMORY, OPS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_RECORDED
 
@@ -69,6 +71,7 @@ def compare(
         ProfileError: a run cannot be read (exit code 4), or has no such host (3).
         Cancelled: the `is_cancelled` of a session said so.
     """
+    refuse_one_capture(before.run, after.run)
     sessions = before, after
     for session in sessions:
         session.reduced(STEPS_OF_HOST, host)  # ahead of all pages: that takes the most memory
@@ -111,7 +114,6 @@ class _Run:
 
     @property
     def why_no_steps(self) -> str:
-        """Why there are no steps; empty where there are."""
         if len(self.step_ps):
             return ""
         return self.page.unknown.get("performance.step_time_ms", "the profile has no steps")
@@ -300,7 +302,6 @@ def _less(whole: Change, part: Change) -> Change:
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMetric, ...]:
-    """The figures that at least one run has."""
     figures = []
     for key, label in METRICS:
         values: list[float | None] = [getattr(run.page.performance, key) for run in runs]

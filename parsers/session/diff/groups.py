@@ -13,7 +13,7 @@ import numpy as np
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.table import OpTable, clone_keys
-from tpuprof.parsers.pages.overview.ledger import StepAccount
+from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.session.diff.match import OpPair
 from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
 from tpuprof.parsers.session.diff.model import (
@@ -53,7 +53,10 @@ def op_groups(
         ops: in the order of `Diff.ops`.
         tables: the ops that the rows of `before` and `after` refer to.
     """
-    of_before, of_after = (_keys(run, table) for run, table in zip((before, after), tables, strict=True))
+    of_before, of_after = (
+        clone_keys(table, np.array([op.row for op in run.ops], np.intp))
+        for run, table in zip((before, after), tables, strict=True)
+    )
     members: dict[tuple[str, ...], list[int]] = {}
     for number, (op, pair) in enumerate(ops):
         if pair.after is not None:
@@ -66,10 +69,6 @@ def op_groups(
         members.setdefault((op.program, *key), []).append(number)
     groups = [_group(ops, numbers, before, after) for numbers in members.values()]
     return tuple(sorted(groups, key=lambda group: (-abs(group.change.time.delta or 0.0), group.members)))
-
-
-def _keys(run: BatchedTimes, table: OpTable) -> list[tuple[str, ...]]:
-    return clone_keys(table, np.array([op.row for op in run.ops], np.intp))
 
 
 def _group(ops: Sequence[Compared], members: list[int], before: BatchedTimes, after: BatchedTimes) -> OpGroupChange:
@@ -166,8 +165,8 @@ def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...
 
 
 def owner_changes(
-    before: StepAccount | None,
-    after: StepAccount | None,
+    before: MeanStep | None,
+    after: MeanStep | None,
     bounds: Sequence[Bounds | None],
     tables: tuple[OpTable, OpTable],
 ) -> tuple[OwnerChange, ...]:
@@ -196,7 +195,7 @@ def owner_changes(
     return tuple(changes)
 
 
-def owners_together(before: StepAccount | None, after: StepAccount | None, owners: Sequence[Owner]) -> Change:
+def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Sequence[Owner]) -> Change:
     """The change of what some owners have of the mean step together; unknown where either run has no account."""
     if before is None or after is None or not owners:
         return UNKNOWN_CHANGE

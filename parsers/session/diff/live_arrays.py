@@ -31,12 +31,10 @@ class GroupChange:
 
     @property
     def size_change(self) -> int:
-        """Bytes more after than before."""
         return (self.after.total.size_bytes if self.after else 0) - (self.before.total.size_bytes if self.before else 0)
 
     @property
     def count_change(self) -> int:
-        """How many more after than before."""
         return (self.after.total.count if self.after else 0) - (self.before.total.count if self.before else 0)
 
     @property
@@ -57,17 +55,14 @@ class LiveArraysDiff:
 
     @property
     def size_change(self) -> int:
-        """Bytes more after than before."""
         return self.after.total.size_bytes - self.before.total.size_bytes
 
     @property
     def count_change(self) -> int:
-        """How many more after than before."""
         return self.after.total.count - self.before.total.count
 
     @property
     def fraction(self) -> float | None:
-        """The change as a fraction of what was before; None where that is nothing."""
         whole = self.before.total.size_bytes
         return self.size_change / whole if whole > 0 else None
 

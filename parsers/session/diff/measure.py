@@ -15,7 +15,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, place, positions
+from tpuprof.parsers.base.intervals import Floats, Int64s, interval_index, positions
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
@@ -34,8 +34,8 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.spans.markers import CoreSteps
-from tpuprof.parsers.steps.spans.matching import repeats
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.matching import repeats
 
 OpKey = tuple[int, int, str]
 """Program id and symbol id of an op, or program id and name of one without ids: what `merge_tables` goes by."""
@@ -82,7 +82,6 @@ class BatchedTimes:
     every: BatchedTimes | None = None
 
     def time(self, rows: Sequence[int]) -> MeanEstimate:
-        """Self time of some ops together."""
         return estimate(self.time_ps[list(rows)].sum(axis=0), self.units)
 
     @property
@@ -93,7 +92,6 @@ class BatchedTimes:
 
     @property
     def whole(self) -> MeanEstimate:
-        """The whole time."""
         return estimate(self.whole_ps, self.units)
 
     @property
@@ -132,15 +130,25 @@ def listed_ops(page: OpsPage) -> tuple[tuple[Op, ...], Int64s]:
 
 
 def measure_whole(page: OpsPage, summaries: Sequence[HostSummary], units: int) -> BatchedTimes:
-    """The times of a whole capture, divided by the number of units."""
+    """The times of a whole capture, divided by the number of units and of devices.
+
+    On a host's CPU an op runs on any of the threads, whose number says nothing.
+    """
     ops, of_row = listed_ops(page)
-    share = float(max(1, units * page.core_count))
+    on_threads = any(summary.thread_count for summary in summaries)
+    share = float(max(1, units * (sum(map(_devices, summaries)) if on_threads else page.core_count)))
     time = sum_by_key(of_row, page.table.self_ps, len(ops))[:, None].astype(np.float64)
     count = sum_by_key(of_row, page.table.occurrences, len(ops)) / share
     runs: dict[str, tuple[Floats, Floats]] = {}
     for summary in summaries:
         _add_runs(runs, summary, lambda middle: np.zeros(len(middle), np.int64), 1)
     return BatchedTimes(ops, time, count, np.array([float(page.total_ps)]), np.array([share]), runs)
+
+
+def _devices(summary: HostSummary) -> int:
+    """How many devices of a program a host's CPU is."""
+    steps = None if summary.generic is None else summary.generic.on_cpu
+    return 1 if steps is None or steps.of_devices is None else len(steps.of_devices.numbers)
 
 
 def _add_runs(
@@ -209,7 +217,7 @@ def _batch_of(grid: AlignedSteps, batch: Int64s, moments: Int64s) -> Int64s:
     """int64[n]: the batch of the step that each moment is in; -1 for one in no step."""
     of_step = np.append(batch, -1)  # the last one for moments in no step
     end = np.minimum(grid.end_ps, np.append(grid.start_ps[1:], grid.end_ps[-1:]))
-    found: Int64s = of_step[place(moments, grid.start_ps, end)]
+    found: Int64s = of_step[interval_index(moments, grid.start_ps, end)]
     return found
 
 
@@ -247,7 +255,7 @@ class StepsSummary(HostSummary):
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepsSummary:
     of_cores = _OpsOfCores()
-    summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, of_cores.take, of_cores.begin))
+    summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, of_cores.take, of_cores.begin), file.part)
     rows = {key: row for row, key in enumerate(_keys(summary.table))}
     planes = tensor_cores(trace)
     names = [core_label(file.host, device_ordinal(plane)) for plane in planes]
@@ -273,7 +281,6 @@ class _Table:
         self.time_ps = self.count = np.zeros((steps, 0), np.int64)
 
     def add(self, keys: Sequence[OpKey], cells: StepCells) -> None:
-        """Adds the ops of a core."""
         columns = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], np.int64)
         steps, before = self.time_ps.shape
         place = cells.step.astype(np.int64) * len(self.keys) + columns[cells.row]
@@ -308,11 +315,9 @@ class _OpsOfCores:
         self._alone: dict[int, tuple[tuple[OpKey, ...], OpSteps]] = {}
 
     def begin(self, cores: Sequence[CoreSteps]) -> None:
-        """See `OfCore.begin`."""
         self._is_by_name = not any(repeats(steps.names) for steps in cores)
 
     def take(self, plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        """See `OfCore.take`."""
         keys, cells = _keys(sums.table), sums.cells
         self._start[plane.index] = steps.start_ps
         if self._is_by_name and len(steps) * len(keys) <= _DENSE * len(cells.step):
@@ -334,7 +339,7 @@ class _OpsOfCores:
         """
         if grid is None:
             return ()
-        places = grid.cores_among(names, [self._start[plane] for plane in planes])
+        places = [names.index(name) for name in grid.core_names]
         found: dict[int, OpSteps] = {}
         for core, start in zip(places, grid.core_start_ps, strict=True):
             plane = planes[core]

@@ -68,7 +68,6 @@ class Change:
 
     @property
     def is_beyond_noise(self) -> bool:
-        """Whether noise cannot explain the change."""
         return self.mark not in ("same", "unknown")
 
 
@@ -218,7 +217,7 @@ class OpGroupChange:
 
 @dataclass(frozen=True, slots=True)
 class OwnerChange:
-    """An owner's time in the account of a step (`parsers.steps.ledger`), the mean over cores.
+    """An owner's time in the account of a step (`parsers.steps.step_account`), the mean over cores.
 
     Attributes:
         mean: over all steps, as on the page of the account; over all owners it adds up to the mean step.

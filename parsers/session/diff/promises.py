@@ -14,8 +14,9 @@ from typing import Literal
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind, names_of
+from tpuprof.parsers.pages.findings.finding import Finding, names_of
 from tpuprof.parsers.pages.findings.subject import Subject
+from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.diff.groups import owners_together
 from tpuprof.parsers.session.diff.model import UNKNOWN_CHANGE, Change, Diff, OwnerChange, change
@@ -50,7 +51,7 @@ class Cause:
         unknown: why what it costs is not known on a side; empty where it is.
     """
 
-    kind: FindingKind
+    kind: str
     name: str
     title: str
     cost: Change
@@ -86,7 +87,6 @@ class Verified:
 
     @property
     def claims(self) -> tuple[Cause, ...]:
-        """The causes whose promise is looked at."""
         return tuple(cause for cause in self.causes if cause.is_claim)
 
     @property
@@ -126,21 +126,19 @@ def verify(diff: Diff, before: Overview, after: Overview, claims: Sequence[str] 
     return Verified(diff, marked, outcome, promised, step, tuple(instead), tuple(owners), why)
 
 
-def _of_kind(page: Overview, kind: FindingKind) -> list[Finding]:
+def _of_kind(page: Overview, kind: str) -> list[Finding]:
     """Findings of a kind, the one that is worth most first."""
     return sorted((found for found in page.findings if found.kind == kind), key=lambda found: -(found.worth_ps or 0.0))
 
 
-def _causes(
-    kind: FindingKind, before: Overview, after: Overview, step: Change, names: Mapping[int, str]
-) -> list[Cause]:
+def _causes(kind: str, before: Overview, after: Overview, step: Change, names: Mapping[int, str]) -> list[Cause]:
     """The findings of a kind in both runs, those about the same together.
 
     Args:
         names: of the findings before, by `id`; those that only the run after has are counted on from them.
     """
     pairs = paired(_of_kind(before, kind), _of_kind(after, kind))
-    time = owners_together(before.account, after.account, KIND_OWNERS.get(kind, ()))
+    time = owners_together(before.account, after.account, KINDS[kind].owners)
     blind = [page.undetectable.get(kind, "") for page in (before, after)]
     counted = (kind if len(pairs) == 1 else f"{kind}-{number}" for number in range(1, len(pairs) + 1))
     called = [name if pair[0] is None else names[id(pair[0])] for name, pair in zip(counted, pairs, strict=True)]

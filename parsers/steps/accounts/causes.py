@@ -12,8 +12,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import TRACE_ME_LINE, event_spans
 from tpuprof.parsers.steps.accounts.owners import Owner
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.launches import LaunchedRuns, waiting_to_run
-from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 _NONE: Intervals = (no_ints(), no_ints())
 
@@ -77,6 +77,11 @@ def barriers(plane: Plane) -> Intervals | None:
         rows = np.flatnonzero(events.metadata_id.astype(np.int64) == wanted)
         spans.append((start[rows], end[rows]))
     return union_of(spans)
+
+
+def meets(spans: Intervals | None) -> bool:
+    """Whether a core waits for others at `barriers`."""
+    return spans is not None and bool(len(spans[0]))
 
 
 def causes_of_core(

@@ -8,37 +8,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, place
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, interval_index
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.owners import OWNERS, owner_index
-from tpuprof.parsers.steps.spans.markers import CoreSteps
-
-
-@dataclass(frozen=True, slots=True)
-class CoreAccount:
-    """The account of one core.
-
-    Attributes:
-        owner_ps: int64[steps, len(OWNERS)]; each row adds up to the step's duration.
-        between_ps: int64[steps, len(OWNERS)]; each row adds up to the time from the step's end to the start of the next
-            one, 0 for the last. Ops that run there, in no step, are `uncounted`.
-    """
-
-    owner_ps: Int64s
-    between_ps: Int64s
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 
 
 def core_account(
     steps: CoreSteps, busy: Intervals, by_owner: Int64s, at_roof: Floats, causes: IdleCauses
-) -> CoreAccount:
+) -> tuple[Int64s, Int64s]:
     """Divides the time of a core's steps, and the time between them.
 
     Args:
         busy: when an op ran, on the trace's clock.
         by_owner: int64[steps, len(OWNERS)], the self time of the ops that start in each step, none of it `ideal`.
         at_roof: float64[steps], the part of that time that these ops would take at their roof.
+
+    Returns:
+        int64[steps, len(OWNERS)], each row of which adds up to the step's duration; and the same of the time from each
+        step's end to the start of the next one, 0 for the last. Ops that run there, in no step, are `uncounted`.
     """
     count = len(steps)
     of_ops, loss, ideal = by_owner.copy(), owner_index("loss"), owner_index("ideal")
@@ -53,7 +42,7 @@ def core_account(
     owner_ps += idle_ps[::2]
     between_ps = idle_ps[1::2]
     between_ps[:, owner_index("uncounted")] += ran
-    return CoreAccount(owner_ps, between_ps)
+    return owner_ps, between_ps
 
 
 def _interleaved(of_steps: Int64s, of_gaps: Int64s) -> Int64s:
@@ -110,12 +99,12 @@ def idle_by_owner(spans: Intervals, idle_ps: Int64s, busy: Intervals, causes: Id
         return out
     borders = distinct(np.concatenate([*spans, *(column for _, of in known for column in of)]))
     middle = borders[:-1]
-    span = place(middle, *spans)
+    span = interval_index(middle, *spans)
     idle = np.diff(borders) - np.diff(covered(borders, *busy))
     owner = np.full(len(middle), owner_index(causes.rest), np.int64)
     for name, of in reversed(known):
         if len(of[0]):
-            owner[place(middle, *of) >= 0] = owner_index(name)
+            owner[interval_index(middle, *of) >= 0] = owner_index(name)
     chosen = (span >= 0) & (idle > 0)
     key = span[chosen] * len(OWNERS) + owner[chosen]
     on_trace = sum_by_key(key, idle[chosen], count * len(OWNERS)).reshape(count, len(OWNERS))

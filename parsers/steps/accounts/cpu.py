@@ -1,6 +1,8 @@
-"""The account of the steps of a program on the host's CPU. `parsers.steps.generic.cpu_account` makes it."""
+"""The steps of a program on the CPU of one host. `parsers.steps.generic.host_on_cpu` makes it."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
@@ -9,7 +11,7 @@ from tpuprof.parsers.steps.accounts.owners import Owner
 
 @dataclass(frozen=True, slots=True)
 class HostFunction:
-    """What the step's thread was in, of an owner's time.
+    """What a thread was in, of an owner's time.
 
     Attributes:
         owner: whose time it is.
@@ -17,6 +19,8 @@ class HostFunction:
         time_ps: in the steps and between them, without other functions of the program that it calls.
         occurrences: how often it was called or resumed.
         inside: the innermost event that most of the time is in, such as ``time sleep``; empty where it is itself that.
+        thread: ``Thread tf_data``, or what else a sentence calls it; empty for the one that marks the steps.
+        waits: whether most of the time is in a function of Python that does nothing but wait.
     """
 
     owner: Owner
@@ -24,11 +28,47 @@ class HostFunction:
     time_ps: int
     occurrences: int
     inside: str
+    thread: str = ""
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class CpuAccount:
-    """The account of one host's steps on its CPU.
+class HostPart:
+    """A part of the host's time that is not the step's own code.
+
+    Attributes:
+        cause: the program's ops call the host's Python (``callback``), or another thread runs Python, which only one
+            thread does at a time (``interpreter``).
+        step_ps, between_ps: int64[steps]: its time in the steps and between them, all of it the owner `host`.
+        functions: what the threads were in meanwhile, most time first.
+        ops: the ops that call, as sentences name them, most time first.
+    """
+
+    cause: Literal["callback", "interpreter"]
+    step_ps: Int64s
+    between_ps: Int64s
+    functions: tuple[HostFunction, ...]
+    ops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTimes:
+    """The devices of one host's CPU that meet in collectives.
+
+    Attributes:
+        numbers: their ordinals.
+        compute_ps, waits_ps: int64[devices, steps]: how long each computes in a step, and is in collectives for longer
+            than the one that is in them least.
+    """
+
+    numbers: tuple[int, ...]
+    compute_ps: Int64s
+    waits_ps: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class HostOnCpu:
+    """The steps on the CPU of one host, whose their time is, and what explains that.
 
     Attributes:
         names: of the steps, in the order of time.
@@ -44,6 +84,10 @@ class CpuAccount:
         devices: how many devices the programs with collectives run on, as these say; 0 where they do not.
         local_devices: how many of them ran a collective here at a time.
         is_traced: whether the Python tracer ran for the step's thread.
+        parts: what else the host did of its time, where it did any of that.
+        of_devices: the devices beside each other; None where there are not several in collectives.
+        began_ns: when the capture began, from which times count, in nanoseconds since 1970; None where the profile does
+            not say.
     """
 
     names: tuple[str, ...]
@@ -61,11 +105,18 @@ class CpuAccount:
     devices: int
     local_devices: int
     is_traced: bool
+    parts: tuple[HostPart, ...] = ()
+    of_devices: DeviceTimes | None = None
+    began_ns: int | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
     def has_partners(self) -> bool:
-        """Whether collectives run over devices of other processes too."""
         return 0 < self.local_devices < self.devices
+
+    @property
+    def meets_others(self) -> bool:
+        """Whether it meets other processes in collectives, as far as the profile says how many devices they are of."""
+        return self.has_partners or (not self.devices and bool(self.collective_names))

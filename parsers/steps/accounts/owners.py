@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.hlo.shapes import shapes_in
+from tpuprof.parsers.formats.hlo.shapes import is_in_host_memory
 from tpuprof.parsers.ops.device import HOST_TRANSFER, Peaks
 from tpuprof.parsers.ops.roofline import holds_ops, table_rates, uncounted
 from tpuprof.parsers.ops.table import OpTable
@@ -94,12 +94,6 @@ OWNER_GROUPS: Mapping[str, tuple[Owner, ...]] = {
 }
 """Owners that a verdict counts together, by the short name of the group."""
 
-HOST_MEMORY = 5
-"""Memory space of the host in layouts, ``S(5)``."""
-
-MOST_TEXT = 20_000
-"""How many characters of an HLO text are read for shapes; the result and the operands come first."""
-
 _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
 _INPUT = frozenset({"infeed", "sparsecorev0 infeed", "memcpy host to device"})  # the latter on GPUs
 
@@ -127,7 +121,6 @@ class OpOwners:
     ideal: Floats
 
     def are(self, owner: Owner) -> Bools:
-        """bool[ops]: which ops are an owner's."""
         own: Bools = self.owner == owner_index(owner)
         return own
 
@@ -177,9 +170,4 @@ def copies_of_host_memory(table: OpTable, rows: NDArray[np.integer]) -> NDArray[
         rows: copies, asynchronous ones and slices included. Of many only those with most self time are looked at.
     """
     largest = rows[np.argsort(-table.self_ps[rows], kind="stable")][:_MOST_READ]
-    return np.array([row for row in largest.tolist() if _is_in_host_memory(table.expression(row))], np.intp)
-
-
-def _is_in_host_memory(expression: str) -> bool:
-    text = expression[:MOST_TEXT]
-    return f"S({HOST_MEMORY})" in text and any(found.shape.memory_space == HOST_MEMORY for found in shapes_in(text))
+    return np.array([row for row in largest.tolist() if is_in_host_memory(table.expression(row))], np.intp)

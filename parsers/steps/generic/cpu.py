@@ -1,8 +1,12 @@
 """The host's CPU in a profile without a device: steps by the annotations of the program, and what they were made of.
 
 As in XProf, a step is a group of host events (`parsers.steps.groups.groups`), and lasts as long as the event that it
-begins with, such as a `StepTraceAnnotation`. Within it time counts for the ops that XLA ran on the host's CPU, on any
-thread; else for waiting for input, compiling and what else the step's thread did (`parsers.steps.generic.step_events`).
+begins with, such as a `StepTraceAnnotation`. Where the program begins no group itself, its other annotations with the
+number of a step count, such as those of Keras; else the periods of its busiest program, as on devices; else what XProf
+takes: the groups that a framework begins, such as `FunctionRun` of TensorFlow.
+
+Within a step time counts for the ops that XLA ran on the host's CPU, on any thread; else for waiting for input,
+compiling and what else the step's thread did (`parsers.steps.generic.step_events`).
 
 Different from XProf: it knows nothing of the ops, which run on threads of their own, so that a step that waits for them
 is other time there; and it leaves out steps in which nothing but their annotation was traced. What waits for input
@@ -11,18 +15,28 @@ while a program is compiled is compiling.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, distinct, is_among, subtract
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, interval_index, is_among, subtract
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.host.activity import compiling
-from tpuprof.parsers.ops.host.events import HostEvents
+from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, capture_start_ns
+from tpuprof.parsers.ops.host_events.activity import compiling
+from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
-from tpuprof.parsers.steps.accounts.cpu import CpuAccount
-from tpuprof.parsers.steps.generic.cpu_account import cpu_account, ops_of, runs_after
+from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+from tpuprof.parsers.steps.boundaries.cycles import cycle_of
+from tpuprof.parsers.steps.boundaries.markers import inferred_steps
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, busiest_module
+from tpuprof.parsers.steps.generic.host_on_cpu import host_on_cpu, launching_thread, runs_after
+from tpuprof.parsers.steps.generic.host_parts import callbacks
+from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, OpEvents, op_events
+from tpuprof.parsers.steps.generic.programs import runs_on_cpu
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
     GenericStep,
@@ -32,10 +46,17 @@ from tpuprof.parsers.steps.generic.step_events import (
     generic_steps,
     host_step_events,
     is_marker,
+    step_name,
     without_ends,
 )
 from tpuprof.parsers.steps.groups.groups import EventGroups, event_groups, is_grouped
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.requests.requests import has_requests
 from tpuprof.parsers.steps.requests.spans import Spans
+
+_CYCLE: StepSource = "cycle"
+_MODULES: StepSource = "modules"
+NOT_MARKED = "no annotation of the host (StepTraceAnnotation) marks steps"
 
 ASYNCHRONOUS = (
     "the annotations of the steps end before their ops run: the program launches them and does not wait for them "
@@ -43,92 +64,181 @@ ASYNCHRONOUS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """What marks steps on one thread.
+
+    Attributes:
+        thread: number of the thread.
+        numbers, begin, stop: int64[steps]: number, ascending, and span of each step.
+        names: of the steps.
+        groups: int64[events] of each thread: the number of the step that it is of, -1 for none.
+        source, note: as of a `GenericSummary`.
+        are_whole: whether the profile surely holds all of them whole.
+    """
+
+    thread: int
+    numbers: Int64s
+    begin: Int64s
+    stop: Int64s
+    names: tuple[str, ...]
+    groups: Sequence[Int64s]
+    source: StepSource = "steps"
+    note: str = ""
+    are_whole: bool = False
+
+
 def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals) -> GenericSummary | None:
     """Summarises a host without a device; None where it has neither steps nor ops.
+
+    Steps are those that annotations of the program mark, else runs of its programs, else what a framework marks.
 
     Args:
         host: decoded with `GROUP_STATS`.
         cpu: the ops that ran on it; None for none.
         waits: disjoint intervals in order in which the host waited for input.
     """
-    groups = event_groups(host, (), grouped=is_grouped(trace))
-    markers = _markers(host, groups)
-    if not len(markers) and cpu is None:
-        return None
-    numbers = distinct(markers.group)
-    longest = markers.take(np.lexsort((markers.end - markers.start, markers.group)))
-    last = np.searchsorted(longest.group, numbers, side="right") - 1
-    begin, stop = longest.start[last], longest.end[last]
-    of_host = host_step_events(host, groups, launches=False)
-    waits = subtract(*waits, *compiling(host))
+    modules, groups = HloModules.of(trace), event_groups(host, (), grouped=is_grouped(trace))
+    ops = op_events(cpu)
+    found, why = _rooted(host, groups, annotated=True) or _numbered(host), ""
+    if found is not None and runs_after(host, ops, found.begin, found.stop, host.threads[found.thread]):
+        found, why = None, ASYNCHRONOUS
+    found = found or _of_programs(host, runs_on_cpu(modules, host, cpu, ops), why or NOT_MARKED)
+    if not why:
+        found = found or _rooted(host, groups, annotated=False)
+    if found is None:
+        return None if cpu is None else GenericSummary(0, CPU, (), 0, 0, 0, None, why_no_steps=why)
+    waits = subtract(*subtract(*waits, *compiling(host)), *callbacks(cpu).during)
+    spans = found.numbers, found.begin, found.stop
+    of_host = host_step_events(host, found.groups, launches=False)
     step_events = [
-        of_host.take(is_among(of_host.group, numbers)),
-        during(waits, numbers, begin, stop, EventType.WAIT_INPUT),
-        during(ops_of(cpu, is_collective=True), numbers, begin, stop, EventType.COLLECTIVE),
-        during(ops_of(cpu, is_collective=False), numbers, begin, stop, EventType.HOST_OPS),
+        of_host.take(is_among(of_host.group, found.numbers)),
+        during(waits, *spans, EventType.WAIT_INPUT),
+        during(ops.when(COLLECTIVE), *spans, EventType.COLLECTIVE),
+        during(ops.when(COMPUTES), *spans, EventType.HOST_OPS),
     ]
-    steps, _ = generic_steps(StepEvents.joined(step_events), begin, stop, numbers, groups.roots)
-    if _ends_before_its_ops(host, cpu, steps, groups):
-        return GenericSummary(0, CPU, (), 0, 0, 0, None, why_no_steps=ASYNCHRONOUS)
-    kept = without_ends(steps)
-    account = _account(trace, host, cpu, waits, kept, groups)
-    return GenericSummary(0, CPU, kept, len(steps) - len(kept), 0, 0, None, account=account)
+    steps, _ = generic_steps(StepEvents.joined(step_events), found.begin, found.stop, found.numbers, found.names)
+    kept = steps if found.are_whole else without_ends(steps)
+    return GenericSummary(
+        device_count=0,
+        device_type=CPU,
+        steps=kept,
+        dropped=len(steps) - len(kept),
+        compute_16bit_ps=0,
+        compute_32bit_ps=0,
+        eager_ps=None,
+        on_cpu=_on_cpu(trace, host, cpu, ops, modules, waits, kept, host.threads[found.thread]),
+        source=found.source,
+        note=found.note,
+    )
 
 
-def _ends_before_its_ops(
-    host: HostEvents, cpu: StreamDevice | None, steps: Sequence[GenericStep], groups: EventGroups
-) -> bool:
-    """Whether the annotations of the steps end before the steps' ops run."""
-    most, chosen = _of_one_thread(steps, groups)
-    start = np.array([step.start_ps for step in chosen], np.int64)
-    end = start + np.array([step.duration_ps for step in chosen], np.int64)
-    return bool(chosen) and runs_after(host, cpu, start, end, host.threads[most])
-
-
-def _of_one_thread(steps: Sequence[GenericStep], groups: EventGroups) -> tuple[int, list[GenericStep]]:
-    """The thread that has most of the steps, and its steps in the order of time; no steps where none has any."""
-    threads = [groups.roots[step.group_id].thread for step in steps if 0 <= step.group_id < len(groups.roots)]
-    if not threads:
-        return 0, []
-    most = max(set(threads), key=threads.count)
-    chosen = [step for step, thread in zip(steps, threads, strict=True) if thread == most]
-    return most, sorted(chosen, key=lambda step: step.start_ps)
-
-
-def _account(
+def _on_cpu(
     trace: Trace,
     host: HostEvents,
     cpu: StreamDevice | None,
+    ops: OpEvents,
+    modules: HloModules,
     waits: Intervals,
     steps: Sequence[GenericStep],
-    groups: EventGroups,
-) -> CpuAccount | None:
-    """Whose the time of the steps is; None without steps. Steps are those of the thread that has most of them."""
-    most, chosen = _of_one_thread(steps, groups)
-    if not chosen:
+    thread: HostThread,
+) -> HostOnCpu | None:
+    """Whose the time of the steps is; None without steps."""
+    if not steps:
         return None
-    start = np.array([step.start_ps for step in chosen], np.int64)
-    end = start + np.array([step.duration_ps for step in chosen], np.int64)
-    names, thread = [step.name for step in chosen], host.threads[most]
+    in_order = sorted(steps, key=lambda step: step.start_ps)
+    start = np.array([step.start_ps for step in in_order], np.int64)
+    end = start + np.array([step.duration_ps for step in in_order], np.int64)
     marks = {thread.metadata_id[row] for row in thread.stat("step_num").rows.tolist()}
     marks |= set(host.ids_named(is_marker).tolist())
-    modules, ids = HloModules.of(trace), np.array(sorted(marks), np.int64)
-    return cpu_account(host, cpu, modules, waits, names, start, end, ids, thread)
+    ids, began_ns = np.array(sorted(marks), np.int64), capture_start_ns(trace.plane(ENVIRONMENT_PLANE))
+    names = [step.name for step in in_order]
+    return host_on_cpu(host, cpu, ops, modules, waits, names, start, end, ids, thread, began_ns)
 
 
-def _markers(host: HostEvents, groups: EventGroups) -> Spans:
-    """What steps begin with: the roots of groups, and events whose names mark steps."""
+# ---- what marks steps ------------------------------------------------------------------------------------------------
+
+
+def _rooted(host: HostEvents, groups: EventGroups, annotated: bool) -> _Marked | None:
+    """Groups of events that begin on one thread, the one with most of them; None without any.
+
+    Args:
+        annotated: whether the program itself marks what they begin with: by the number of a step, or by the name.
+    """
+    markers, threads = _markers(host, groups)
+    of_root = {root.group: root.thread for root in groups.roots}
+    thread_of = {
+        group: of_root.get(group, thread) for group, thread in zip(markers.group.tolist(), threads, strict=True)
+    }
+    if annotated:
+        marked = {root.group for root in groups.roots if root.step_num is not None or is_marker(root.name)}
+        thread_of = {group: thread for group, thread in thread_of.items() if group in marked or group not in of_root}
+    if not thread_of:
+        return None
+    counts = Counter(thread_of.values())
+    most = max(counts, key=lambda thread: counts[thread])
+    numbers = np.array(sorted(group for group, thread in thread_of.items() if thread == most), np.int64)
+    longest = markers.take(np.lexsort((markers.end - markers.start, markers.group)))
+    last = np.searchsorted(longest.group, numbers, side="right") - 1
+    names = tuple(step_name(number, groups.roots) for number in numbers.tolist())
+    of_events = [line.of_events() for line in groups.threads]
+    return _Marked(most, numbers, longest.start[last], longest.end[last], names, of_events)
+
+
+def _markers(host: HostEvents, groups: EventGroups) -> tuple[Spans, list[int]]:
+    """What steps begin with: the roots of groups, and events whose names mark steps. And the thread of each."""
     named = host.ids_named(is_marker)
-    spans = [
-        Spans(
-            *(
-                np.array([getattr(root, name) for root in groups.roots], np.int64)
-                for name in ("group", "start_ps", "end_ps")
-            )
-        )
-    ]
-    for thread, line in zip(host.threads, groups.threads, strict=True):
+    spans, threads = [], [root.thread for root in groups.roots]
+    keys = ("group", "start_ps", "end_ps")
+    spans.append(Spans(*(np.array([getattr(root, key) for root in groups.roots], np.int64) for key in keys)))
+    for number, (thread, line) in enumerate(zip(host.threads, groups.threads, strict=True)):
         rows = thread.rows_of(named)
         spans.append(Spans.of(thread, line.of_events(), rows))
+        threads += [number] * len(rows)
     joined = Spans.joined(spans)
-    return joined.take((joined.group >= 0) & (joined.end > joined.start))
+    kept = np.flatnonzero((joined.group >= 0) & (joined.end > joined.start))
+    return joined.take(kept), [threads[row] for row in kept.tolist()]
+
+
+def _numbered(host: HostEvents) -> _Marked | None:
+    """Events that number steps and begin no group, such as those of Keras: the ones with most steps of a name."""
+    best: tuple[tuple[int, int], int, Int64s] | None = None
+    for number, thread in enumerate(host.threads):
+        rows = thread.stat("step_num").rows
+        for of in distinct(thread.metadata_id[rows].astype(np.int64)).tolist():
+            mine = rows[(thread.metadata_id[rows] == of) & (thread.end_ps > thread.start_ps)[rows]]
+            size = len(mine), int((thread.end_ps - thread.start_ps)[mine].sum())
+            if len(mine) and (best is None or size > best[0]):
+                best = size, number, mine
+    if best is None:
+        return None
+    _, number, rows = best
+    thread = host.threads[number]
+    rows = rows[np.argsort(thread.start_ps[rows], kind="stable")]
+    begin = thread.start_ps[rows]
+    stop = np.minimum(thread.end_ps[rows], np.append(begin[1:], thread.end_ps[rows[-1:]]))
+    step, _ = thread.stat("step_num").integers_at(rows)
+    name = host.name(int(thread.metadata_id[rows[0]]))
+    return _during(host, number, begin, stop, [f"{name} {of}" for of in step.tolist()])
+
+
+def _of_programs(host: HostEvents, runs: ModuleRuns, why: str) -> _Marked | None:
+    """The cycles of programs, or the times from one end of the busiest one to the next; None where none runs often."""
+    cycle, busiest = None if has_requests(host) else cycle_of([runs]), busiest_module([runs])
+    if busiest is None:
+        return None
+    if cycle is not None:
+        steps, source = cycle.steps(runs), _CYCLE
+        note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
+    else:
+        steps, source = inferred_steps(runs, busiest), _MODULES
+        note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
+    marked = _during(host, launching_thread(host), steps.start_ps, steps.end_ps, steps.names)
+    return replace(marked, source=source, note=note, are_whole=True)
+
+
+def _during(host: HostEvents, thread: int, begin: Int64s, stop: Int64s, names: Sequence[str]) -> _Marked:
+    """Steps of these spans: the events of this thread belong to the one in which they start."""
+    groups = [np.full(len(each), -1, np.int64) for each in host.threads]
+    groups[thread] = interval_index(host.threads[thread].start_ps, begin, stop)
+    return _Marked(thread, np.arange(len(begin)), begin, stop, tuple(names), groups)

@@ -16,24 +16,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, is_among, no_ints, opens, union_length
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, is_among, no_ints, opens, union
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.device import device_ordinal
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread
-from tpuprof.parsers.ops.host.ops import IS_EAGER
+from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
+from tpuprof.parsers.ops.host_events.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
-    GenericStep,
     GenericSummary,
     GpuBusy,
     StepEvents,
     during,
     generic_steps,
     host_step_events,
+    step_name,
     without_ends,
 )
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, EventGroups, event_groups, is_grouped, recorded_groups
@@ -81,13 +82,13 @@ def gpu_summary(
     begin, stop = _longest(spans, numbers)
     beside = [during(waits, numbers, begin, stop, EventType.WAIT_INPUT)]
     if host is not None:
-        of_host = host_step_events(host, groups, launches=True)
+        of_host = host_step_events(host, [line.of_events() for line in groups.threads], launches=True)
         beside.append(of_host.take(is_among(of_host.group, numbers)))
-    steps, whole = generic_steps(StepEvents.joined([step_events, *beside]), begin, stop, numbers, groups.roots)
-    computing = step_events.group[(step_events.kind >= EventType.COMPUTE_32) & (step_events.end > step_events.start)]
-    steps = tuple(
-        step for step, computes in zip(steps, is_among(_groups_of(steps), computing), strict=True) if computes
-    )
+    names = [step_name(number, groups.roots) for number in numbers.tolist()]
+    steps, whole = generic_steps(StepEvents.joined([step_events, *beside]), begin, stop, numbers, names)
+    computes = (step_events.kind >= EventType.COMPUTE_32) & (step_events.end > step_events.start)
+    computing = set(step_events.group[computes].tolist())
+    steps = tuple(step for step in steps if step.group_id in computing)
     kept = without_ends(steps)
     return GenericSummary(
         device_count=len(gpus),
@@ -106,12 +107,8 @@ def _busy(gpu: StreamDevice) -> GpuBusy:
         np.concatenate([no_ints(), *(getattr(stream, name) for stream in gpu.streams)])
         for name in ("start_ps", "end_ps")
     )
-    whole = int(end.max()) - int(start.min()) if len(start) else 0
-    return GpuBusy(device_ordinal(gpu.plane), union_length(start, end), whole)
-
-
-def _groups_of(steps: Sequence[GenericStep]) -> Int64s:
-    return np.array([step.group_id for step in steps], np.int64)
+    busy = union(start, end)
+    return GpuBusy(device_ordinal(gpu.plane), int((busy[1] - busy[0]).sum()), Ran.of(busy))
 
 
 def _eager(gpus: Sequence[StreamDevice]) -> int | None:

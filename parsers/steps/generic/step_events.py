@@ -22,12 +22,13 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, is_among, ranges
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.ops.host.activity import is_compilation
-from tpuprof.parsers.ops.host.events import HostEvents
-from tpuprof.parsers.steps.accounts.cpu import CpuAccount
-from tpuprof.parsers.steps.groups.groups import EventGroups, Root
+from tpuprof.parsers.ops.host_events.activity import is_compilation
+from tpuprof.parsers.ops.host_events.events import HostEvents
+from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+from tpuprof.parsers.steps.boundaries.observed import Ran
+from tpuprof.parsers.steps.groups.groups import Root
 from tpuprof.parsers.steps.groups.links import PROCESS
-from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.parsers.steps.model import GenericBreakdown, StepSource
 
 FEW = 5
 """Of more steps the first and the last are left out, as the profile may hold only a part of them."""
@@ -79,11 +80,16 @@ class GenericStep:
 
 @dataclass(frozen=True, slots=True)
 class GpuBusy:
-    """How long some stream of a GPU ran something, and the time from the first to the last of that; 0 without any."""
+    """How long some stream of a GPU ran something, and when."""
 
     number: int
     busy_ps: int
-    span_ps: int
+    ran: Ran | None
+
+    @property
+    def span_ps(self) -> int:
+        """The time from the first to the last of that; 0 without any."""
+        return 0 if self.ran is None else self.ran.span[1] - self.ran.span[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +104,9 @@ class GenericSummary:
         compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
         eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
         busy: each GPU's time.
-        account: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
+        on_cpu: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
         why_no_steps: why the steps that the program marks are left out; empty where they are not.
+        source: where the steps come from; note: what to say of steps that no annotation of the program marks.
     """
 
     device_count: int
@@ -110,8 +117,10 @@ class GenericSummary:
     compute_32bit_ps: int
     eager_ps: int | None
     busy: tuple[GpuBusy, ...] = ()
-    account: CpuAccount | None = None
+    on_cpu: HostOnCpu | None = None
     why_no_steps: str = ""
+    source: StepSource = "steps"
+    note: str = ""
 
 
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
@@ -123,17 +132,17 @@ def is_marker(name: str) -> bool:
     return name.startswith(_MARKERS) and "/" not in name
 
 
-def host_step_events(host: HostEvents, groups: EventGroups, *, launches: bool) -> StepEvents:
+def host_step_events(host: HostEvents, groups: Sequence[Int64s], *, launches: bool) -> StepEvents:
     """What the host did in groups, but for waiting for input: launching, compiling, computing (`ClassifyCpuEvent`).
 
     Args:
+        groups: of each thread's events, -1 for none.
         launches: whether there are GPUs, for which the host launches kernels.
     """
     skipped = host.ids_named(lambda name: is_marker(name) or name.startswith(_NOT_COMPUTE))
     compiles, processes = host.ids_named(is_compilation), host.ids_named(lambda name: name.startswith(PROCESS))
     parts = []
-    for thread, line in zip(host.threads, groups.threads, strict=True):
-        group = line.of_events()
+    for thread, group in zip(host.threads, groups, strict=True):
         counts = (group >= 0) & (thread.end_ps > thread.start_ps) & ~is_among(thread.metadata_id, skipped)
         counts[thread.stat("_r").rows] = False
         kind = np.full(len(thread), EventType.HOST_COMPUTE, np.int64)
@@ -160,20 +169,20 @@ def during(spans: Intervals, group: Int64s, begin: Int64s, stop: Int64s, kind: E
 
 
 def generic_steps(
-    step_events: StepEvents, begin: Int64s, stop: Int64s, groups: Int64s, roots: Sequence[Root]
+    step_events: StepEvents, begin: Int64s, stop: Int64s, groups: Int64s, names: Sequence[str]
 ) -> tuple[tuple[GenericStep, ...], Int64s]:
     """Steps with where their time went, and the time of each kind in all groups, outside of steps too.
 
     Args:
-        groups, begin, stop: number, ascending, and span of each step.
-        roots: of all groups.
+        groups, begin, stop, names: number, ascending, span and name of each step.
     """
     of = np.searchsorted(groups, step_events.group)
     inside, whole = sweep(of, step_events.start, step_events.end, step_events.kind, begin, stop)
     steps = []
-    for number, start, end, spent in zip(groups.tolist(), begin.tolist(), stop.tolist(), inside.tolist(), strict=True):
+    columns = (groups.tolist(), names, begin.tolist(), stop.tolist(), inside.tolist())
+    for number, name, start, end, spent in zip(*columns, strict=True):
         if end > start:
-            steps.append(GenericStep(_name(number, roots), number, start, end - start, _breakdown(end - start, spent)))
+            steps.append(GenericStep(name, number, start, end - start, _breakdown(end - start, spent)))
     return tuple(steps), whole
 
 
@@ -194,7 +203,8 @@ def _breakdown(duration: int, spent: Sequence[int]) -> GenericBreakdown:
     )
 
 
-def _name(group: int, roots: Sequence[Root]) -> str:
+def step_name(group: int, roots: Sequence[Root]) -> str:
+    """The name of the step of a group: that of its root, with its number."""
     if not 0 <= group < len(roots):
         return str(group)
     root = roots[group]

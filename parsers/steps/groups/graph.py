@@ -13,7 +13,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, distinct, nesting_order, numbered, opens, shared
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
-from tpuprof.parsers.ops.host.events import Ends
+from tpuprof.parsers.ops.host_events.events import Ends
 from tpuprof.parsers.steps.groups.links import CoreLinks, LineLinks, by_key
 
 MOST_ROUNDS = 64
@@ -139,7 +139,6 @@ class _Links:
 
     @classmethod
     def between(cls, produced: Ends, consumed: Ends) -> _Links:
-        """Joins the ends that belong together."""
         both = Ends.joined([produced, consumed])
         number = numbered(both.kind, both.id)
         by, to = number[: len(produced)], number[len(produced) :]
@@ -218,7 +217,7 @@ def first_greater(values: Int64s, places: Int64s) -> Int64s:
     return out
 
 
-def spread(graph: Graph, values: Int64s) -> Int64s:
+def least_upstream(graph: Graph, values: Int64s) -> Int64s:
     """int64[n]: the smallest value of each node and of the nodes that lead to it."""
     for _ in range(MOST_ROUNDS):
         before = values

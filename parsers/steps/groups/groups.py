@@ -27,10 +27,10 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE, TRACE_ME_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
-from tpuprof.parsers.ops.host.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
+from tpuprof.parsers.steps.boundaries.sparse_core import SPARSE_STEPS_LINE
 from tpuprof.parsers.steps.groups import links
-from tpuprof.parsers.steps.groups.graph import Graph, Layout, graph_of, places, spread
-from tpuprof.parsers.steps.spans.sparse_core import SPARSE_STEPS_LINE
+from tpuprof.parsers.steps.groups.graph import Graph, Layout, graph_of, least_upstream, places
 
 GROUP_STATS = (*links.LINK_STATS, "step_num", "group_id")
 """Stats to read of host events."""
@@ -169,7 +169,10 @@ def event_groups(
     on_cores = [_of_core(plane) for plane in cores]
     graph = graph_of(lines, on_cores, starts.keys, *_other_ends(host, streams, lines, names, starts))
     roots, group = _taken(graph, starts)
-    packed = tuple(_packed(thread, layout, group) for thread, layout in zip(threads, graph.layouts, strict=True))
+    packed = tuple(
+        LineGroups(thread, layout, group[layout.first : layout.first + len(layout.rows)])
+        for thread, layout in zip(threads, graph.layouts, strict=True)
+    )
     table = _root_table(host, lines, starts.keys[roots])
     return EventGroups(table, packed[:count], _of_cores(cores, on_cores, graph, group), packed[count:])
 
@@ -265,22 +268,17 @@ def _taken(graph: Graph, starts: _Starts) -> tuple[Int64s, Int64s]:
         if len(peers) > 1:
             values = np.full(len(graph.keys), _NONE)
             values[nodes[peers]] = peers
-            low = spread(graph, values)
+            low = least_upstream(graph, values)
             values = np.where(values < _NONE, -values, _NONE)
-            high = -spread(graph, values)
+            high = -least_upstream(graph, values)
             free[peers] &= (low[nodes[peers]] == peers) & (high[nodes[peers]] == peers)
     if low is None or len(levels) > 1 or not free.all():
         values = np.full(len(graph.keys), _NONE)
         values[nodes[free]] = rank[free]
-        low = spread(graph, values)
+        low = least_upstream(graph, values)
     leads = np.ones(len(nodes), np.bool_) if are_loops else free & (low[nodes] == rank)
     number = np.append(np.cumsum(leads) - 1, -1)
     return np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(nodes))]
-
-
-def _packed(thread: HostThread, layout: Layout, group: Int64s) -> LineGroups:
-    """The groups of a line's events, given those of all nodes."""
-    return LineGroups(thread, layout, group[layout.first : layout.first + len(layout.rows)])
 
 
 def _of_cores(

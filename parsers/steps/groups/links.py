@@ -20,7 +20,7 @@ from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal, is_tensor_core
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
+from tpuprof.parsers.ops.host_events.events import Ends, HostEvents, HostThread
 
 LINK_STATS = (
     *("_pt", "_p", "_ct", "_c", "_r", "_a", "id", "iter_num"),

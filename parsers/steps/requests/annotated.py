@@ -13,8 +13,8 @@ from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, is_among, n
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import nest
-from tpuprof.parsers.ops.host.activity import is_compilation
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+from tpuprof.parsers.ops.host_events.activity import is_compilation
+from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 
 LEAST_SPANS = 3
 """A name that occurs less often does not recur."""
@@ -29,7 +29,7 @@ _LAUNCH = pattern(
 _OF_THE_RUNTIME = pattern(
     r"[$<]|end: |Iterator|.*(?:::|Pjit|Pjrt|PjRt|Xla|XLA|[Ee]xecut|Dispatch|Enqueue|Transfer|Threadpool|ThreadPool|Tpu"
     r"|Buffer|Compile|Infeed|Outfeed|TraceContext|Handle |Wait |Allocate|ParseArguments|DevicePut|shard_args|Linearize"
-    r"|SyncTensors)"
+    r"|SyncTensors|np\.asarray|BlockUntil|block_until|TFE_|FunctionRun|SessionRun|convert_to_tensor|__inference_|MarkStep)"
 )
 
 

@@ -30,7 +30,7 @@ from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import FAR_PS
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import EventGroups
 from tpuprof.parsers.steps.launches import LaunchedRuns
 from tpuprof.parsers.steps.requests import spans
@@ -195,7 +195,6 @@ def _grouped(
     launched: Sequence[LaunchedRuns],
     requests: Int64s,
 ) -> HostRequests:
-    """The requests that are the groups `requests`."""
     start, end, batch = _hulls(host, names, groups, requests)
     members = spans.membership(host, groups, requests)
     in_batches = members.of(batch)

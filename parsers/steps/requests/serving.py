@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.steps.boundaries.cycles import Cycle, cycle_of
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 
 _PHASES = {"prefill": r"prefill|context_encod", "decode": r"decode|generat|token_gen", "sampling": r"sampl|logits"}
 
@@ -22,6 +25,16 @@ def phase_of(name: str) -> str | None:
 def answers_requests(name: str) -> bool:
     """Whether a module's name says that it is of a program that serves."""
     return phase_of(name) is not None or re.search(r"serv|infer|step_fun|predict", name, re.IGNORECASE) is not None
+
+
+_TRAINS = pattern(r"train|grad|loss|backward|apply|update|optim|learn", re.IGNORECASE)
+
+
+def step_cycle(cores: Sequence[ModuleRuns]) -> Cycle | None:
+    """The cycle of programs that makes the steps of some cores; None without one, or where it answers requests."""
+    cycle = cycle_of(cores)
+    names = [] if cycle is None else [name for name, _ in cycle.blocks]
+    return None if any(map(answers_requests, names)) and not any(map(_TRAINS.search, names)) else cycle
 
 
 MOST_PARSED = 12

@@ -17,12 +17,12 @@ from tpuprof.parsers.base.intervals import (
     Columns,
     Int64s,
     in_nesting_order,
+    interval_index,
     is_among,
     no_ints,
     numbered,
     opens,
     overlap,
-    place,
     positions,
     ranges,
     union,
@@ -31,10 +31,10 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
-from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
+from tpuprof.parsers.ops.host_events.events import Ends, HostEvents, HostThread
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.groups.graph import MOST_OF_BOTH
 from tpuprof.parsers.steps.groups.groups import EventGroups, grouping_line
-from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 Way = Literal["To", "From"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -173,7 +173,7 @@ def _within_steps(runs: ModuleRuns, steps: Spans) -> Spans:
     if not len(steps):
         return steps
     steps = steps.take(np.argsort(steps.start, kind="stable"))
-    step = place(runs.start_ps, steps.start, steps.end)
+    step = interval_index(runs.start_ps, steps.start, steps.end)
     return Spans(np.where(step >= 0, steps.group[step], -1), runs.start_ps, runs.end_ps)
 
 

@@ -9,8 +9,8 @@ far that is; others that are close to it count too, and how far they scatter is 
 be complete before its host asks: then it only gives bounds, and so do all of them where one host is always late.
 
 What a host sends to a single other one (collective-permute, send, recv) is left out. Which steps of two hosts are the
-same is a matter of `parsers.steps.spans.matching`; hosts without steps are matched by their collectives, as if these
-were the steps.
+same is a matter of `parsers.steps.boundaries.matching`; hosts without steps are matched by their collectives, as if
+these were the steps.
 
 The captures' beginnings by the hosts' own clocks count where they agree with the bounds, or where there are none.
 """
@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints, numbered, opens, place, positions
+from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, no_ints, numbered, opens, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.steps.spans.matching import CLOCKS_APART_PS, HostSteps, by_name, matched, repeats
+from tpuprof.parsers.steps.boundaries.matching import CLOCKS_APART_PS, HostSteps, by_name, matched, repeats
 from tpuprof.parsers.timeline.model import CLASSES, Clock, Section, Timeline, Track
 from tpuprof.parsers.timeline.read.async_ops import op_pairs
 
@@ -300,7 +300,7 @@ def _in_steps(host: CollectiveRuns, rows: NDArray[np.intp]) -> Int64s:
     """int64[n]: which of some of the host's steps each collective is in; -1 for none."""
     steps = host.steps
     assert steps is not None, "the caller has seen to that"
-    of = place(host.arrive_ps, steps.start_ps, steps.end_ps)
+    of = interval_index(host.arrive_ps, steps.start_ps, steps.end_ps)
     shared = np.full(len(steps) + 1, -1, np.int64)  # the last one is for what is in no step
     shared[rows] = np.arange(len(rows))
     return shared[of]

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import time
 from tpuprof.parsers.files.core_names import label_of_plane
-from tpuprof.parsers.steps.spans.matching import HostSteps, matched
+from tpuprof.parsers.steps.boundaries.matching import HostSteps, matched
 from tpuprof.parsers.timeline.model import Clock, CounterTrack, HostPart, Section, StepSpan, Timeline, Track
 
 _WHY_LOST = 20
@@ -181,10 +181,6 @@ def clocks_sentence(timeline: Timeline) -> str:
             collectives=min(clock.collectives for clock in clocks),
             error_ps=None if clocks[0].error_ps is None else max(clock.error_ps or 0 for clock in clocks),
         )
-        whose = "" if len(groups) == 1 else f" of {_whose(parts)}"
-        words.append(f"clocks{whose} {clock_words(worst)}")
+        whose = parts[0].host if len(parts) == 1 else counted(len(parts), "host")
+        words.append(f"clocks{'' if len(groups) == 1 else f' of {whose}'} {clock_words(worst)}")
     return "; ".join(words)
-
-
-def _whose(parts: Sequence[HostPart]) -> str:
-    return parts[0].host if len(parts) == 1 else counted(len(parts), "host")

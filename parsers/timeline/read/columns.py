@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
-from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
-from tpuprof.parsers.formats.xspace.pieces import Appending, decode_in_pieces, is_worth_it
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line
 from tpuprof.parsers.ops.core.ops import Keys
 
@@ -77,21 +75,15 @@ class LineColumns:
             setattr(self, name, column.copy() if self.count < _SHORT else column)
 
 
-def line_columns(line: Line, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> LineColumns:
+def line_columns(line: Line, room: ColumnRoom, on_chunk: ChunkDone | None) -> LineColumns:
     """Decodes a line.
 
     Args:
         room: for the events of a chunk, with places and without stats; it is empty again afterwards.
-        crew: the threads that may help with a long line.
     """
     columns = LineColumns(line)
-    if is_worth_it(line, crew):
-        if decode_in_pieces(line, no_ints(), crew, lambda: Appending(columns, ColumnRoom(0, True)), on_chunk):
-            columns.trim()
-            return columns
-        columns, on_chunk = LineColumns(line), None  # it has received the bytes
     room.clear()
-    for at in line.scan(no_ints(), room, on_chunk, line.begin, line.end):
+    for at in line.scan(no_ints(), room, on_chunk):
         columns.append(room, (at - line.begin) / line.size)
         room.clear()
     columns.trim()

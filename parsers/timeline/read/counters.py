@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.counters.placed import CustomCalls, placed_tracks
 from tpuprof.parsers.ops.counters.samples import Sampled, by_id, event_name, readings, sampled, unit_of
@@ -47,9 +46,5 @@ def _hardware(plane: Plane) -> Iterator[CounterTrack]:
     for number, chosen in by_id(ids):
         if len(chosen) > 1 and np.ptp(start[chosen]) > 0 and np.ptp(value[chosen]) > 0:
             name = event_name(plane, number)
-            yield _track(name.lower(), start[chosen], value[chosen], unit_of(name))
-
-
-def _track(name: str, time: Int64s, value: Floats, unit: str) -> CounterTrack:
-    order = np.argsort(time, kind="stable")
-    return CounterTrack(name, time[order], value[order], unit)
+            rows = chosen[np.argsort(start[chosen], kind="stable")]
+            yield CounterTrack(name.lower(), start[rows], value[rows], unit_of(name))

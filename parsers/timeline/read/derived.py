@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import by_lane, in_order, lane_bounds, lanes, runs, self_sums
+from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, runs, self_sums
 from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, Runs
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
@@ -97,19 +97,20 @@ def derived_tracks(names: EventNames, ops: LanedEvents, grouping: Track | None) 
     source = names.source
     if not len(ops.start) or source is None:
         return ()
-    labels, laid, groups = _labels(source, len(names)), in_order(ops), _groups(grouping)
-    spent = partial(_spent, names.classes, self_sums(laid, len(names)))
+    labels, groups = _labels(source, len(names)), _groups(grouping)
+    spent = partial(_spent, names.classes, self_sums(ops, len(names)))
     op_classes = _most(spent(labels.op, len(labels.op_names)))
     op_names = DerivedNames(None, labels.op_names, op_classes, long_names=labels.full_names)
     source_names = DerivedNames(None, labels.source_names, _most(spent(labels.source, len(labels.source_names))))
     copied, copies = _offloads(source, *ops[:3])
+    ops = _empty_first(ops)
     copy_names = DerivedNames(None, copied, np.full(len(copied), CLASSES.index("copy"), np.uint8))
 
     def merged(label: NDArray[np.int32]) -> KeyedSpans:
-        return KeyedSpans(*runs(laid, label, groups, _GAP, nests=False)[:3])
+        return KeyedSpans(*runs(ops, label, groups, _GAP, nests=False)[:3])
 
     tracks = (  # the runs of each are gone before those of the next are made
-        _scope_track(runs(laid, labels.path, groups, _GAP, nests=True), labels, spent(labels.path, len(labels.scopes))),
+        _scope_track(runs(ops, labels.path, groups, _GAP, nests=True), labels, spent(labels.path, len(labels.scopes))),
         _track("Framework Ops", "framework_ops", _FRAMEWORK_OPS_ID, op_names, merged(labels.op)),
         _track("Source code", "source", _SOURCE_ID, source_names, merged(labels.source)),
         _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, copy_names, copies),
@@ -187,6 +188,16 @@ def _nesting(events: KeyedSpans) -> KeyedSpans:
         events = events.take(order)
     tied = nesting_order(events.start, events.end)
     return events if tied is None else events.take(tied)
+
+
+def _empty_first(ops: LanedEvents) -> LanedEvents:
+    """The ops in an order in which one of no time comes before one that begins with it: it has ended by then."""
+    empty = ops.start == ops.end
+    if not len(ops.lane) or not empty[ops.bounds[1] :].any():
+        return ops
+    of_place = np.empty(len(ops.lane), np.intp)
+    of_place[np.argsort(ops.lane, kind="stable")] = np.arange(len(ops.lane))
+    return ops._replace(lane=ops.lane[np.lexsort((~empty[of_place], ops.start[of_place]))])
 
 
 def _groups(grouping: Track | None) -> Intervals:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import field
 from typing import Literal, NamedTuple, get_args
 
@@ -21,7 +22,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
-from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread, SparseStat
+from tpuprof.parsers.ops.host_events.events import Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups.links import LINK_STATS, Names, core_links, correlated, known_names, thread_links
 from tpuprof.parsers.timeline.model import Timeline, Track, TrackId
 from tpuprof.parsers.timeline.read.async_ops import OpPairs, latest, op_pairs, span_ends
@@ -163,6 +164,12 @@ class _Found:
     outs: _Half = field(default_factory=list)
     ins: _Half = field(default_factory=list)
     done_names: dict[int, dict[int, str]] = field(default_factory=dict)
+
+
+def flows_of(timeline: Timeline, on_chunk: ChunkDone | None = None) -> Flows:
+    """All flows of a timeline, whose file is opened again; see `read_flows`."""
+    with closing(Trace.open(timeline.path)) as trace:
+        return read_flows(trace, timeline, on_chunk)
 
 
 def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = None) -> Flows:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.formats.crew import Crew
+from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
-from tpuprof.parsers.formats.xspace.pieces import event_border
+from tpuprof.parsers.formats.xspace.parts_of_lines import event_border
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import (
     ASYNC_OPS_LINE,
@@ -39,7 +39,7 @@ from tpuprof.parsers.ops.device import (
     is_sparse_core,
     is_tensor_core,
 )
-from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, region_ends, region_ids
 from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import (
     EventNames,
@@ -160,7 +160,7 @@ def read_timeline(
         host, path: the host's name, and the path of its file.
         steps: the overview's steps.
         on_chunk: receives the progress, on any of the threads.
-        threads: how many lines, or pieces of long lines, are decoded at once.
+        threads: how many lines are decoded at once.
         on_part: receives, on the calling thread, what is read so far: of a large first section the begin, then all
             sections up to each but the last.
         only_first: whether to read the first section alone.
@@ -169,17 +169,17 @@ def read_timeline(
     told = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
     made = partial(told, began_ns=capture_start_ns(trace.plane(ENVIRONMENT_PLANE)))
     sections: list[Section] = []
-    with Crew(threads) as crew:
+    with ThreadPool(threads) as pool:
         rooms, with_bytes = local(), (plane for plane in trace.planes if any(line.size for line in plane.lines))
         planes = sorted(
-            (_PlaneRead(plane, rooms, on_chunk, crew) for plane in with_bytes),
+            (_PlaneRead(plane, rooms, on_chunk) for plane in with_bytes),
             key=lambda read: _SECTIONS.index(read.kind),
         )
         planes = planes[:1] if only_first else planes
         work: list[list[Future[None]]] = []
 
         def begin(reads: Sequence[_PlaneRead]) -> None:
-            work.extend([crew.submit(read.take, batch) for batch in read.batches] for read in reads)
+            work.extend([pool.submit(read.take, batch) for batch in read.batches] for read in reads)
 
         def show(read: Sequence[Section], number: int) -> None:
             if on_part is not None:
@@ -217,7 +217,7 @@ class _PlaneRead:
         when_read: called once all lines are read, before they make the section.
     """
 
-    def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None, crew: Crew) -> None:
+    def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None) -> None:
         self.kind = _section_kind(plane)
         self.batches = _batches(plane) or [[]]
         self.section: Section | None = None
@@ -226,13 +226,12 @@ class _PlaneRead:
         self._plane = plane
         self._rooms = rooms
         self._on_chunk = on_chunk
-        self._crew = crew
+        self._regions = region_ids(plane) if self.kind == "host" else None
         self._lock = Lock()
         self._lines: dict[int, _Read] = {}
         self._batches_left = len(self.batches)
 
     def take(self, batch: Sequence[int]) -> None:
-        """Reads some lines."""
         lines = {index: self._read(self._plane.lines[index], index, self._on_chunk) for index in batch}
         with self._lock:
             self._lines |= lines
@@ -254,11 +253,10 @@ class _PlaneRead:
                 trim()  # of what its columns were made from, else the next plane's come on top
 
     def _read(self, line: Line, index: int, on_chunk: ChunkDone | None) -> _Read:
-        """Reads a line of the plane, or the begin of one."""
         # each thread has a room of its own for chunks: memory that is new to the process takes longer to write
         if not hasattr(self._rooms, "room"):
             self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
-        return _read_line(line, index, self._rooms.room, on_chunk, self._crew)
+        return _read_line(line, index, self._rooms.room, on_chunk, self._regions)
 
     def first_part(self, first_bytes: int) -> Section | None:
         """The section as far as it follows from so many bytes, the begin of each line; None unless it is large."""
@@ -302,12 +300,23 @@ def _batches(plane: Plane) -> list[list[int]]:
     return out
 
 
-def _read_line(line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> _Read:
-    """Decodes a line, or the begin of that with an index, and sorts its events into lanes. It leaves the room empty."""
+def _read_line(
+    line: Line,
+    index: int,
+    room: ColumnRoom,
+    on_chunk: ChunkDone | None,
+    regions: tuple[int, int] | None = None,
+) -> _Read:
+    """Decodes a line, or the begin of that with an index, and sorts its events into lanes. It leaves the room empty.
+
+    Args:
+        regions: what begins and ends pieces of work of a thread, as of `region_ends`.
+    """
     plane = line.plane
-    events = line_columns(line, room, on_chunk, crew)
+    events = line_columns(line, room, on_chunk)
     tail = line.tail(events.end) if line is plane.lines[index] else _tail(plane.lines[index])
     start, end = event_spans(line, events, in_place=True)
+    end = region_ends(events.ids, start, end, regions)
     columns: list[NDArray[Any]] = [start, end, events.ids, events.place]
     malformed, aggregated = events.malformed, events.aggregated
     del events, start, end  # each column is let go when it is put into another order

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -28,6 +29,13 @@ def estimated_cycles(instruction: Instruction) -> int | None:
     return int(found[1]) or None if found else None
 
 
+@cache
+def _positions(size_in: int, size_out: int, size: int, stride: int, padding: int, dilation: int, holes: int) -> int:
+    """How often a window of one dimension meets an element, over all places that it stands at."""
+    at = np.arange(size_out)[:, None] * stride - padding + np.arange(size)[None, :] * dilation
+    return int(np.count_nonzero((at % holes == 0) & (at >= 0) & (at // holes < size_in)))
+
+
 def convolution_flops(module: Module, instruction: Instruction) -> int:
     """2 × multiply-adds of a convolution; positions in padding and in dilation holes do not count.
 
@@ -41,11 +49,8 @@ def convolution_flops(module: Module, instruction: Instruction) -> int:
     for dimension, window in enumerate(instruction.window.dimensions):
         size_in = left[numbers.input_spatial_dimensions[dimension]]
         size_out = out[numbers.output_spatial_dimensions[dimension]]
-        at = np.arange(size_out)[:, None] * window.stride - window.padding_low
-        at = at + np.arange(window.size)[None, :] * (window.window_dilation or 1)
-        dilation = window.base_dilation or 1
-        valid = (at % dilation == 0) & (at >= 0) & (at // dilation < size_in)
-        positions *= int(valid.sum())
+        dilations = window.window_dilation or 1, window.base_dilation or 1
+        positions *= _positions(size_in, size_out, window.size, window.stride, window.padding_low, *dilations)
     features = left[numbers.input_feature_dimension] // max(instruction.feature_group_count, 1)
     batch = left[numbers.input_batch_dimension] // max(instruction.batch_group_count, 1)
     return 2 * positions * features * batch * right[numbers.kernel_output_feature_dimension]

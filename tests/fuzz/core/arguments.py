@@ -1,4 +1,4 @@
-"""Calls both cores' functions with arrays of any kind, length and order: they answer, or refuse with ValueError."""
+"""Calls the decoder's functions with arrays of any kind, length and order: they answer, or refuse with ValueError."""
 
 from __future__ import annotations
 
@@ -102,7 +102,6 @@ _STATES: tuple[tuple[int, Any], ...] = ((16, np.uint64), (16, np.uint64), (15, n
 _CALLS: dict[str, Callable[[random.Random, bytes], object]] = {
     "scan": _scan,
     "split": lambda rng, data: api.split_fields(_bytes(rng, data), rng.choice((0, 0, 3, *_ODD))),
-    "events": lambda rng, data: api.decode_events(_bytes(rng, data), *_pair(rng)),
     "stats": lambda rng, data: api.stat_columns(_bytes(rng, data), *_pair(rng), 4, _numbers(rng, 3, 9)),
     "nest": lambda rng, _: api.nest(*_pair(rng)),
     "self times": lambda rng, _: api.self_times(*_pair(rng)),

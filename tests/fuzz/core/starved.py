@@ -9,6 +9,7 @@ Prints how many calls lacked one. It needs the interpreter's own test module, wh
 
 from __future__ import annotations
 
+import importlib
 import random
 import sys
 from array import array
@@ -84,7 +85,7 @@ def main() -> None:
     if len(sys.argv) > 2:
         core = fuzz_core.load(sys.argv[2])
     else:
-        from tpuprof.parsers.formats.xspace.core import _core as core
+        core = importlib.import_module("tpuprof.parsers.formats.xspace.core._core")
     print(MARKER, run(core, cases, random.Random(cases).randrange(1 << 30)))
 
 

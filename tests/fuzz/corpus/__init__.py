@@ -1,6 +1,6 @@
 """Input that once broke a promise, by target: a line each, ``NUMBER BASE64``; the number says how it is read.
 
-    python -m tests.fuzz.corpus faults/xspace-1234 ...
+    python -m tests.fuzz.corpus ~/.cache/tpuprof-tui/faults/xspace-1234 ...
 
 adds what `python -m tests.fuzz` has kept.
 """

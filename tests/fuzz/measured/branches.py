@@ -25,7 +25,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "device memory profiles": ("parsers/formats/pprof/*.py",),
     "archives (tar, zip)": ("parsers/files/archives.py", "parsers/files/archive_members.py"),
     "files and folders": (
-        *("parsers/files/recognise.py", "parsers/files/logdir.py", "parsers/files/folder_search.py"),
+        *("parsers/files/file_kinds.py", "parsers/files/logdir.py", "parsers/files/folder_search.py"),
         *("parsers/files/places.py", "parsers/files/core_names.py"),
     ),
     "buffer assignments and dumps": (

@@ -32,7 +32,7 @@ with atheris.instrument_imports(include=["tpuprof.parsers"]):
     from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
     from tpuprof.parsers.formats.hlo.graph import HloGraph
     from tpuprof.parsers.formats.hlo.parse import read_module_text
-    from tpuprof.parsers.formats.pprof.files import read_pprof
+    from tpuprof.parsers.formats.pprof.messages import read_pprof
     from tpuprof.parsers.formats.xspace.trace import Trace
     from tpuprof.parsers.hosts import codec
     from tpuprof.parsers.memory.oom.read.scan import scan_log

@@ -8,17 +8,9 @@ _CORE = "parsers/formats/xspace/core/"
 _XSPACE = "parsers/formats/xspace/"
 
 NEVER: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "how the program is installed or started": (
-        *(
-            (_CORE + "api.py", "if wish"),
-            (_CORE + "c_core.py", "if not hasattr"),
-            (_CORE + "op_pass.py", "if not hasattr"),
-        ),
-        (_XSPACE + "riegeli/codecs.py", "if not hasattr"),
-    ),
     "what an argument may not be, and no reader passes": (
-        *((_CORE + "numpy_core.py", "if len(begins) != len(ends)"), (_CORE + "c_core.py", "if len(key)")),
-        *((_CORE + "op_pass.py", "if columns.metadata_id.dtype"), (_CORE + "op_pass.py", "if not self._count")),
+        (_CORE + "api.py", "if len(key)"),
+        (_CORE + "op_pass.py", "if columns.metadata_id.dtype"),
         (_XSPACE + "walk.py", "if ("),
     ),
     "files that change or go while they are read, and systems that refuse: see test_faults.py, test_problems.py": (
@@ -85,10 +77,6 @@ NEVER: Mapping[str, tuple[tuple[str, str], ...]] = {
         *(
             ("parsers/memory/modules/fillers.py", "for _ in range(_MOST_STEPS)"),
             (_CORE + "op_pass.py", "if 8 * depth >="),
-        ),
-        *(
-            (_CORE + "op_pass.py", "if len(self._stack) <= depth"),
-            (_CORE + "op_pass.py", "if self._depth > len(self._open)"),
         ),
         *(
             ("parsers/memory/oom/read/reports.py", "if self._characters +"),

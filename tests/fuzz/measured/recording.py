@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -45,12 +44,12 @@ def with_branches(words: Sequence[str], minutes: float) -> str:
         build.mkdir()
         core = sanitizer.counting_core(build)
         subprocess.run([sys.executable, fuzz_core.__file__, str(core), str(CORE_CASES), "1"], check=True)
-        for kind, more in (("c", ["--core", str(core)]), ("numpy", ["--from", "1000000"])):
+        for kind, more in (("c", ["--core", str(core)]), ("fallback", ["--fallback", "--from", "1000000"])):
             command = [sys.executable, "-m", "tests.fuzz", *words, "--minutes", str(minutes / 2), *more]
             command += ["--data", str(folder / kind)]
-            subprocess.run(command, env={**os.environ, "TPUPROF_CORE": kind}, check=False)
+            subprocess.run(command, check=False)
         tracer = coverage.Coverage(data_file=str(folder / "all"), branch=True, config_file=False)
-        tracer.combine([str(folder / "c"), str(folder / "numpy")])
+        tracer.combine([str(folder / "c"), str(folder / "fallback")])
         tracer.json_report(outfile=str(folder / "report.json"))
         return table(list(reached(report_of(folder / "report.json")))) + "\n" + _core_branches(build)
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from tests.fuzz.mutate import mutated
 from tests.support.files.riegeli import CODECS, Writer, chunked
-from tests.support.files.wire import varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 _BLOCK = 512
@@ -69,7 +68,7 @@ def _near(rng: random.Random, number: int) -> int:
 
 
 def riegeli(rng: random.Random, profile: bytes) -> bytes:
-    """A profile as Riegeli records: whole or in parts, simple or transposed, in one of the compressions."""
+    """A profile as Riegeli records: whole or in parts, in one of the compressions."""
     records = [profile]
     if rng.random() < 0.5:
         records = [part.SerializeToString() for part in chunked(XSpace.FromString(profile), rng.choice((1, 3, 50)))][
@@ -82,28 +81,9 @@ def riegeli(rng: random.Random, profile: bytes) -> bytes:
     at_once = rng.choice((1, 7, max(len(records), 1)))
     for begin in range(0, len(records), at_once):
         of_chunk = records[begin : begin + at_once]
-        if rng.random() < 0.5:
-            writer.simple(of_chunk, codec)
-        else:
-            writer.transposed(of_chunk, codec, rng.choice((1, 2, 5)))
+        writer.simple(of_chunk, codec)
         if rng.random() < 0.2:
             writer.pad()
-    return bytes(writer.data)
-
-
-def nodes(rng: random.Random) -> bytes:
-    """A transposed chunk whose machine is made of any nodes, buffers and transitions; some of them lead to records."""
-    count, buffers = rng.randrange(1, 12), [rng.randbytes(rng.randrange(40)) for _ in range(rng.randrange(1, 4))]
-    tags = [rng.choice((0, 1, 2, 3, 8, 9, 10, 13, 14, 18, rng.randrange(64))) for _ in range(count)]
-    head = varint(1) + varint(len(buffers)) + varint(sum(map(len, buffers)))
-    head += b"".join(varint(len(each)) for each in buffers) + varint(count) + b"".join(map(varint, tags))
-    head += b"".join(varint(rng.randrange(2 * count)) for _ in tags)
-    head += bytes(rng.choice((0, 1, 9, 10, 12, 137)) for tag in tags if tag >= 8 and tag & 7 == 0)
-    head += b"".join(varint(rng.randrange(len(buffers))) for _ in range(rng.randrange(count + 1)))
-    head += varint(rng.randrange(count))
-    data = b"\0" + varint(len(head)) + head + b"".join(buffers) + rng.randbytes(rng.randrange(60))
-    writer = Writer()
-    writer.chunk(b"t", data, rng.randrange(5), rng.randrange(300))
     return bytes(writer.data)
 
 

@@ -14,13 +14,11 @@ from tests.parsers.formats.mosaic.compiled.archive import program, stored
 from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files import mlir
 from tpuprof.parsers.formats.llo import module
-from tpuprof.parsers.formats.llo.texts import read_use
 from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.mosaic.executed import executed
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 _NUMBERS = (0, 1, 2, 3, 7, 128, 1 << 15, 1 << 31, (1 << 62) - 1, -1, mlir.DYNAMIC)
-_TEXT = b"== CAP"
 _SCHEDULES = ("v5e-gather", "v5e-wait", "v6e-matmul")
 
 
@@ -94,9 +92,7 @@ def _fill(rng: random.Random, kernel: Kernel, into: Kernel, depth: int) -> None:
 @cache
 def schedules() -> tuple[bytes, ...]:
     """The schedules of compiled kernels."""
-    names = "MXU, XLU, VALU, VPOP, EUP, VLOAD, VLOAD:FILL, VSTORE, VSTORE:SPILL, SALU"
-    text = f"== CAPACTIY:\n{names}\n4 3 4 2 1 3 3 1 1 2\n== UTILIZATION:\n" + "1 2 3 0 1 3 2 1 1 2\n" * 20
-    return (*(stored(f"{name}.llo_module.pb") for name in _SCHEDULES), text.encode())
+    return tuple(stored(f"{name}.llo_module.pb") for name in _SCHEDULES)
 
 
 @cache
@@ -109,12 +105,10 @@ def read_schedule(_: Path, data: bytes, __: random.Random) -> Outcome:
 
     def read() -> bool:
         try:
-            schedule = read_use(data, "mm.1") if data.startswith(_TEXT) else module.read_schedule(data)
+            schedule = module.read_schedule(data)
         except Damaged:
             return False
-        for row in range(min(len(schedule.regions), 20)):
-            _ = (schedule.shares(row), schedule.bundles_of(row))
-        _ = (schedule.bytes_in("vmem"), executed(schedule, _spec()))
+        _ = (schedule.shares(), schedule.owner, schedule.spill_bytes, executed(schedule, _spec()))
         return True
 
     return asked(read)
@@ -122,4 +116,4 @@ def read_schedule(_: Path, data: bytes, __: random.Random) -> Outcome:
 
 def made_schedule(rng: random.Random) -> bytes:
     """A schedule some of whose messages say something else."""
-    return wire.changed(rng, rng.choice(schedules()[:-1]), 6)
+    return wire.changed(rng, rng.choice(schedules()), 6)

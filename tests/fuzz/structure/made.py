@@ -84,8 +84,8 @@ def product(rng: random.Random) -> bytes:
 
 
 def riegeli(rng: random.Random) -> bytes:
-    """Records of a changed profile, or a chunk made of any nodes; in gzip at times."""
-    data = containers.nodes(rng) if rng.random() < 0.2 else containers.riegeli(rng, profile(rng))
+    """Records of a changed profile; in gzip at times."""
+    data = containers.riegeli(rng, profile(rng))
     return containers.gzipped(rng, data) if rng.random() < 0.1 else data
 
 

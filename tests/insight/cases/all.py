@@ -2,164 +2,35 @@
 
 from __future__ import annotations
 
-from tests.insight.cases.case import Half, halves
-from tests.insight.cases.cores import CASES as CORES
-from tests.insight.cases.harder import CASES as HARDER
-from tests.insight.cases.healthy import CASES as HEALTHY
-from tests.insight.cases.matrix import CASES as MATRIX
-from tests.insight.cases.matrix import TRACED
-from tests.insight.cases.memory import CASES as MEMORY
-from tests.insight.cases.needless import CASES as NEEDLESS
-from tests.insight.cases.shapes.all import CASES as SHAPES
-from tests.insight.cases.waiting import CASES as WAITING
+from pathlib import Path
 
-CASES = (*WAITING, *CORES, *MATRIX, *MEMORY, *HEALTHY, *HARDER, *NEEDLESS, *SHAPES, *TRACED)
+from tests.insight.cases.case import LATER, Half, halves
+from tests.insight.cases.reader import read_table
+from tests.insight.cases.shape import Shape
 
-SHOWN = frozenset(
-    (
-        "accumulation-few-rows-a-time-and-clipped-in-passes",
-        "accumulation-moments-in-passes-and-weights-promoted-each-time",
-        "accumulation-weights-cast-each-time",
-        "all-gather-half-hidden-v5p",
-        "axlearn-chip-of-host-3-throttles-from-step-7",
-        "axlearn-healthy-fuji-2-slices-of-2-hosts-v5e",
-        "axlearn-host-2-prepares-its-batch-late",
-        "axlearn-saves-on-the-loop-every-6th-step",
-        "axlearn-weights-sent-between-slices-first",
-        "axlearn-weights-sent-between-slices-first-and-chip-of-host-3-throttles-from-step-7",
-        "axlearn-weights-sent-between-slices-first-and-host-2-prepares-its-batch-late",
-        "conformer-ctc-loss-by-scan-and-positions-of-64-features",
-        "convolutions-expansions-of-24-channels-and-batch-norms-in-passes",
-        "diffusion-group-norm-kernel-at-8-percent-and-text-attention-in-hbm",
-        "diffusion-losses-printed-and-norms-in-f32",
-        "diffusion-text-attention-in-hbm",
-        "distillation-divergence-through-f32",
-        "distillation-divergence-through-f32-and-teacher-cast-in-each-step",
-        "distillation-healthy-gemma-8-cores-v5p",
-        "distillation-teacher-cast-in-each-step",
-        "embeddings-interactions-by-multiply-and-sum-and-vectors-exchanged-ahead-of-dense-layers",
-        "embeddings-rows-of-tables-added-one-by-one",
-        "embeddings-rows-of-tables-added-one-by-one-and-vectors-exchanged-ahead-of-dense-layers",
-        "embeddings-vectors-exchanged-ahead-of-dense-layers",
-        "engine-answers-detokenized-between-steps-and-pages-looked-up-row-by-row",
-        "engine-cache-written-by-select",
-        "engine-pages-looked-up-row-by-row",
-        "engine-weights-unpacked-in-each-step",
-        "engine-weights-unpacked-in-each-step-and-pages-looked-up-row-by-row",
-        "expert-parallel-one-expert-has-most-tokens",
-        "expert-parallel-tokens-exchanged-with-nothing-beside-and-one-expert-has-most-tokens",
-        "experts-gates-in-f32-at-highest",
-        "experts-tokens-exchanged-ahead-of-experts-and-gates-in-f32-at-highest",
-        "experts-tokens-taken-row-by-row-and-tokens-exchanged-ahead-of-experts",
-        "fleet-chip-of-host-5-at-86-percent-and-logits-turned",
-        "fleet-host-2-pauses-every-5th-step",
-        "fleet-host-2-pauses-every-5th-step-and-chip-of-host-2-throttles-from-step-8",
-        "fleet-host-4-swaps-every-4th-step-and-slices-wait-for-gradients",
-        "fleet-logits-turned",
-        "forecasts-edges-normed-in-f32",
-        "four-hosts-host-2-starved",
-        "four-hosts-host-3-saves-once",
-        "four-hosts-host-3-saves-once-and-two-chips-throttled",
-        "four-hosts-two-chips-throttled",
-        "fsdp-chip-at-85-percent-and-gates-in-f32",
-        "fsdp-gradients-scattered-late",
-        "fsdp-healthy-v5p-all-done-well",
-        "griffin-conv1d-kernel-at-7-percent",
-        "griffin-conv1d-kernel-at-7-percent-and-recurrence-level-by-level",
-        "griffin-healthy-recurrentgemma-v6e",
-        "griffin-recurrence-level-by-level",
-        "griffin-recurrence-turn-by-turn",
-        "host-blocks-each-step-v5e",
-        "host-reads-loss-each-step-v4",
-        "hosts-embeddings-row-by-row",
-        "hosts-host-1-collects-garbage-every-4th-step-and-embeddings-row-by-row",
-        "hosts-images-transposed",
-        "hosts-positions-taken-row-by-row",
-        "hot-chip-in-matrix-products-v4",
-        "kernel-at-6-percent-decode-v5e",
-        "long-context-keys-gathered-ahead-of-projections",
-        "long-context-later-tokens-attend-to-more",
-        "long-context-residuals-on-the-host",
-        "long-context-residuals-on-the-host-and-keys-gathered-ahead-of-projections",
-        "lora-adapters-in-products-of-their-own",
-        "lora-adapters-in-products-of-their-own-and-dropout-of-adapters-by-threefry",
-        "lora-dropout-of-adapters-by-threefry",
-        "lora-frozen-weights-unpacked-to-hbm",
-        "lora-frozen-weights-unpacked-to-hbm-and-dropout-of-adapters-by-threefry",
-        "many-small-products-in-f32-highest-v5p",
-        "messages-neighbours-taken-row-by-row-and-features-turned",
-        "microbatches-gradients-added-in-passes",
-        "microbatches-healthy-easydel-v7x",
-        "moe-capacity-of-160",
-        "moe-one-favourite-and-capacity-of-160",
-        "moe-one-shard-of-experts-busier",
-        "moe-one-shard-of-experts-busier-and-router-in-f32",
-        "no-device-compiled-all-the-time-v5p",
-        "notebook-accuracy-read-in-each-step",
-        "notebook-accuracy-read-in-each-step-and-images-turned-to-channels-last",
-        "notebook-images-augmented-in-python-from-step-12",
-        "onset-compiles-in-the-first-step",
-        "onset-loader-slows-from-step-7-and-compiles-in-the-first-step",
-        "onset-scan-kernel-in-all-steps",
-        "optimizer-moments-read-from-the-host-and-averages-in-passes",
-        "optimizer-moments-read-from-the-host-and-newton-schulz-in-f32",
-        "optimizer-newton-schulz-in-f32",
-        "outer-steps-healthy-diloco-2-hosts-v5e",
-        "outer-steps-losses-through-f32-logits-and-hosts-meet-before-each-step",
-        "outer-steps-slices-synced-every-5th-step",
-        "pipeline-bubbles-of-4",
-        "pipeline-bubbles-of-8-and-chip-of-the-6th-stage",
-        "pipeline-last-stage-has-the-vocabulary",
-        "pipeline-of-8-v6e",
-        "pod-checkpoints-awaited-every-6th-step",
-        "pod-checkpoints-awaited-every-6th-step-and-chip-of-host-3-throttled-from-step-7",
-        "pod-checkpoints-awaited-every-6th-step-and-host-2-launches-late",
-        "policy-log-probabilities-through-f32-and-longest-answers-on-core-2",
-        "policy-longest-answers-on-core-2",
-        "policy-prompts-compiled-every-4th-step-and-log-probabilities-through-f32",
-        "recommender-clicks-scattered-row-by-row",
-        "recommender-examples-parsed-too-slowly",
-        "recommender-items-added-row-by-row-and-negatives-by-multiply-and-sum",
-        "recurrence-of-2000-turns-v5e",
-        "rhythm-compiles-every-4th-step",
-        "rhythm-recompiles-every-5th-step-and-evaluates-every-4th-step",
-        "rhythm-writes-shards-every-6th-step",
-        "rhythm-writes-shards-every-6th-step-and-validates-every-3rd-step",
-        "ring-blocks-sent-late",
-        "ring-blocks-sent-late-and-rotary-in-passes",
-        "ring-projections-computed-twice",
-        "rl-advantages-in-f32",
-        "rl-weights-synced-by-the-host",
-        "rl-weights-synced-by-the-host-and-advantages-in-f32",
-        "scanned-residuals-turned",
-        "scanned-scores-in-hbm",
-        "scanned-softmax-of-queries-in-f32-and-residuals-turned",
-        "server-answers-encoded-between-steps-and-cache-written-slice-by-slice",
-        "server-cache-written-slice-by-slice",
-        "server-healthy-engine-v5p",
-        "server-healthy-engine-v5p-all-done-well",
-        "server-kernel-at-10-percent-and-cache-transposed",
-        "sparse-tables-click-logs-parsed-too-slowly",
-        "sparse-tables-healthy-dcn-v2-2-hosts-v6e",
-        "speculative-accepted-tokens-by-sorting-and-draft-cache-not-donated",
-        "speculative-drafts-proposed-in-python",
-        "speculative-drafts-proposed-in-python-and-draft-cache-not-donated",
-        "straggler-extra-work-v5e",
-        "tens-compiles-each-10th-step-and-one-checkpoint-in-the-middle",
-        "tens-one-checkpoint-in-the-middle",
-        "torch-xla-compiles-for-each-new-length-and-keys-expanded-for-all-heads",
-        "torch-xla-keys-expanded-for-all-heads",
-        "torch-xla-loss-item-in-each-step-and-keys-expanded-for-all-heads",
-        "two-slices-host-3-late-every-5th-step",
-        "two-slices-host-3-late-every-5th-step-and-weights-fetched-from-the-other-slice",
-        "unrolled-histograms-written-each-step-and-sums-on-one-core",
-        "unrolled-sums-on-one-core",
-        "video-frames-between-channels-first-and-last",
-        "video-scheduler-steps-on-the-host-and-frames-between-channels-first-and-last",
-        "vision-healthy-v6e-all-done-well",
-    )
+_FOLDER = Path(__file__).parent / "tables"
+_TABLES = (
+    ("single", ("waiting", "cores", "matrix", "memory", "healthy", "harder", "needless")),
+    ("shapes", ("trains", "others", "rhythms", "fleets")),
+    ("dialects", ("trains", "others", "hosts")),
+    ("jobs", ("trains", "others", "fleets")),
+    ("codebases", ("trains", "serves", "others", "fleets")),
+    ("labs", ("language", "serving", "media", "science", "agents", "fleets")),
+    ("domains", ("fields", "generation", "retrieval", "upkeep")),
+    ("trials", ("steps", "hosts", "work")),
+    ("single", ("kernels",)),
 )
-"""Cases that were held back, and are shown since: those that the findings missed, and as many that they got right."""
+
+SHAPES: tuple[Shape, ...] = tuple(
+    shape
+    for folder, names in _TABLES
+    for name in names
+    for shape in read_table(_FOLDER / folder / f"{name}.txt", folder if folder in LATER else "")
+)
+CASES = tuple(case for shape in SHAPES for case in shape.cases())
+
+SHOWN = frozenset((_FOLDER / "shown.txt").read_text("utf-8").splitlines()[1:])
+"""Cases that were held back, and are shown since."""
 
 SPLIT = halves(CASES)
 """The half that each case was in at first."""

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Literal
 
 from tests.insight.simulator.play import Played
 from tests.insight.simulator.scene import Scene, compiled, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
-Part = Literal[
-    "single",
-    "shapes",
-    "pairs",
-    "jobs",
-    "pairs of jobs",
-    "codebases",
-    "pairs of codebases",
-    "labs",
-    "pairs of labs",
-    "domains",
-    "pairs of domains",
-    "trials",
-    "pairs of trials",
-]
-PARTS: tuple[Part, ...] = get_args(Part)
+LATER = ("jobs", "codebases", "labs", "domains", "trials")
+"""Sets that came one after the other, and are scored by themselves."""
+PARTS = ("single", "shapes", "pairs", *(part for later in LATER for part in (later, f"pairs of {later}")))
 """What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; then
-those of `shapes/jobs`, of `shapes/codebases`, of `shapes/labs`, of `shapes/labs/domains`, and of its `trials`,
-which came last."""
-
-JOBS, CODEBASES, LABS, DOMAINS, TRIALS = "jobs", "codebases", "labs", "domains", "trials"
-
+those of each later set."""
 
 WORTHLESS = ("memory-full", "no-device", "uncounted")
 """Kinds of problems that cost no time of a step."""
@@ -50,8 +33,8 @@ class Case:
         also: kinds that are the same answer.
         place: any of these must be in the finding's title, evidence or place, or the name of an op from there.
         scene, without: with the problem, and the same with the same noise without it.
-        harder, later: it came later, and with which others; each set is split by itself, so that no case changes its
-            half. shape: what sort of program it is, if its set is split by that rather than by kind.
+        later: with which others it came later; each set is split by itself, so that no case changes its half.
+        shape: what sort of program it is, if its set is split by that rather than by kind.
         beside: the same scene's second problem, which is worth less; its `without` is the scene without that one alone.
         when: a pattern that the finding's text matches if it says in which steps the problem is; empty for all steps.
         half: which half it is in, if its set is not split.
@@ -63,7 +46,6 @@ class Case:
     without: Scene
     place: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    harder: bool = False
     later: str = ""
     shape: str = ""
     beside: Case | None = None
@@ -76,19 +58,11 @@ class Case:
         return () if self.is_healthy else (self,) if self.beside is None else (self, self.beside)
 
     @property
-    def part(self) -> Part:
-        """What it is scored with."""
+    def part(self) -> str:
+        """What it is scored with, of `PARTS`."""
         is_pair = len(self.planted) > 1
-        if self.later == JOBS:
-            return "pairs of jobs" if is_pair else "jobs"
-        if self.later == CODEBASES:
-            return "pairs of codebases" if is_pair else "codebases"
-        if self.later == LABS:
-            return "pairs of labs" if is_pair else "labs"
-        if self.later == DOMAINS:
-            return "pairs of domains" if is_pair else "domains"
-        if self.later == TRIALS:
-            return "pairs of trials" if is_pair else "trials"
+        if self.later in LATER:
+            return f"pairs of {self.later}" if is_pair else self.later
         return "pairs" if is_pair else "shapes" if self.shape else "single"
 
     @property
@@ -96,7 +70,7 @@ class Case:
         """What cases it is split with."""
         if self.shape:
             return f"{self.shape} {('healthy', 'problem', 'pair')[len(self.planted)]}"
-        return self.kind + " harder" * self.harder + self.later
+        return f"{self.kind} {self.later}" if self.later else self.kind
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -168,54 +142,6 @@ class Truth:
     def fraction(self) -> float:
         """The problem's share of the step."""
         return self.step_ps / self.whole_step_ps
-
-
-def problem(
-    name: str,
-    kind: str,
-    healthy: Scene,
-    place: Sequence[str],
-    also: Sequence[str] = (),
-    work: Mapping[str, Any] | None = None,
-    loop: Mapping[str, Any] | None = None,
-    chips: Mapping[str, Any] | None = None,
-    scene: Mapping[str, Any] | None = None,
-) -> Case:
-    """A case whose problem are these changes of a healthy scene: of its first program, its hosts' loop, its chips, or
-    anything else."""
-    changes: dict[str, Any] = dict(scene or {})
-    if work:
-        first: Any = healthy.work[0]
-        changes["work"] = (replace(first, **work), *healthy.work[1:])
-    if loop:
-        changes["loop"] = replace(healthy.loop, **loop)
-    if chips:
-        changes["chips"] = replace(healthy.chips, **chips)
-    return Case(name, kind, replace(healthy, **changes), healthy, tuple(place), tuple(also))
-
-
-def part_problem(
-    name: str,
-    kind: str,
-    healthy: Scene,
-    part: Any,
-    place: Sequence[str],
-    also: Sequence[str] = (),
-    field: Literal["first", "each", "once"] = "once",
-) -> Case:
-    """A case whose problem is a bad part of its first program: ahead of all, in `each` layer, or once after them."""
-    first: Any = healthy.work[0]
-
-    def having(bad: bool) -> Scene:
-        parts = (*getattr(first, field), replace(part, bad=bad))
-        return replace(healthy, work=(replace(first, **{field: parts}), *healthy.work[1:]))
-
-    return Case(name, kind, having(True), having(False), tuple(place), tuple(also))
-
-
-def fine(name: str, scene: Scene) -> Case:
-    """A healthy case."""
-    return Case(name, "", scene, scene)
 
 
 def halves(cases: Iterable[Case]) -> dict[str, Half]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.insight.simulator.code import V4, V5E, V5P, V6E
 from tests.insight.simulator.parts import Chain, Kernel, Lookup, Relayouts
-from tests.insight.simulator.play import MS, Chips, Chore, Loop
+from tests.insight.simulator.play import MS, Chips, Loop
 from tests.insight.simulator.scene import Scene
 from tests.insight.simulator.workloads import Decode, Train
 
@@ -79,8 +79,3 @@ SERVING = Scene(
     marks=False,
     turns=((0,), (0,), (1,), (0,)),
 )  # fmt: skip
-
-
-def chore(name: str, ms: float, **more: object) -> tuple[Chore, ...]:
-    """One thing that the host's loop does besides."""
-    return (Chore(name, ms * MS, **more),)  # type: ignore[arg-type]

@@ -16,8 +16,7 @@ import pytest
 from tests.insight.programs.scripts.harness import Planted
 from tests.support.servers.jax_server import has_jax, interpreter
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,7 @@ from tests.support.servers.profiler_server import free_port
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 

@@ -13,12 +13,14 @@ from tests.insight.programs.captures import PROGRAMS, Program
 from tests.insight.programs.scripts.harness import STEPS
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import rows_by
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.on_cpu import LEAST, NOT_TRACED, TRACE_PYTHON
+from tpuprof.parsers.pages.inference import INFERENCE
+from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.input.model import FROM_SOURCE
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import COLLECTIVES, INFERENCE, INPUT, LEDGER, OVERVIEW
+from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS
 
@@ -129,18 +131,20 @@ def test_the_input_page_has_the_same_wait(name: str, program: Callable[[str], Pr
 
 
 @pytest.mark.parametrize("way", ["traced", "untraced"])
-def test_steps_that_only_launch_their_ops_are_none(way: str, program: Callable[[str], Program]) -> None:
+def test_steps_that_only_launch_their_ops_are_periods_of_the_program(
+    way: str, program: Callable[[str], Program]
+) -> None:
     of = program("launched only")
     for page in (of.overview(way), Session(open_logdir(str(of.trace(way))).find_run(None)).page(OVERVIEW)):
-        assert page.account is None and not page.steps and not page.findings
-        assert page.bottleneck.classification == "unknown" and "end before their ops run" in page.bottleneck.statement
-        assert page.unknown["performance.step_time_ms"] == ASYNCHRONOUS
+        time = present(page.performance.step_time)
+        assert time.source == "modules" and time.note.startswith(ASYNCHRONOUS) and "one end of jit_" in time.note
+        assert verdict(page) == "uncounted" and page.steps
 
 
-def test_a_program_without_steps_says_so(program: Callable[[str], Program]) -> None:
+def test_a_program_without_annotations_has_the_periods_of_its_program(program: Callable[[str], Program]) -> None:
     page = program("serving").overview("traced")
-    assert page.account is None and page.bottleneck.classification == "unknown"
-    assert "StepTraceAnnotation" in page.bottleneck.statement and page.top_ops
+    time = present(page.performance.step_time)
+    assert (time.source, time.count) == ("modules", 3 * STEPS - 1) and "StepTraceAnnotation" in time.note
     for way in ("traced", "untraced"):
         offers = program("serving").session(way).page(INFERENCE).offers
         assert [(offer.subject, offer.sessions) for offer in offers] == [("request", 3 * STEPS)]

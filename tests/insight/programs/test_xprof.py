@@ -12,7 +12,7 @@ from tests.insight.programs.captures import Program
 from tests.parity.oracle.live import ask
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 

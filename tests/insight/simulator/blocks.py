@@ -311,3 +311,14 @@ def lookup(
     moved = prod((rows, width)) * (2 if kind == "bf16" else 4)
     traffic = Traffic(moved + rows * 4, moved) if update_of is None else Traffic(2 * moved + rows * 4, moved)
     return code.run(value, rows * ns_a_row * 1000 + OVERHEAD_PS, "custom fusion", 0, traffic)
+
+
+def busy_turns(turns: int, first: tuple[int, ...], several: int, waits: bool) -> tuple[tuple[float, ...], ...]:
+    """Whether each stage works in each turn: on so many microbatches from its first turn on, or in all turns."""
+    return tuple(tuple(float(not waits or 0 <= turn - begin < several) for begin in first) for turn in range(turns))
+
+
+def moved(code: Code, value: Value, reached: float) -> Value:
+    """An op that reads as much of HBM as it writes, and reaches this share of its peak."""
+    traffic = Traffic(size_of(value), size_of(value))
+    return code.run(value, hbm_ps(code, traffic.hbm, reached) + OVERHEAD_PS, traffic=traffic)

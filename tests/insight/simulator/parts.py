@@ -23,6 +23,7 @@ from tests.insight.simulator.blocks import (
     kernel,
     lookup,
     matrix_ps,
+    moved,
     pointwise,
     product,
     relayout,
@@ -47,8 +48,8 @@ from tests.insight.simulator.code import (
 class Part(Protocol):
     """Something that a program does besides the usual."""
 
-    def emit(self, code: Code, x: Value) -> Value:
-        """Writes it down; `x` are the activations, [tokens, width]. Returns what goes on with them."""
+    def emit(self, code: Code, x: Value) -> None:
+        """Writes it down; `x` are the activations, [tokens, width]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Lookup:
     source: str = "embedding.py:31"
     base: str = "gather_custom_fusion"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             table = code.param("bf16", self.table, self.width)
             writes = self.opcode in ("scatter", "dynamic-update-slice")
@@ -75,7 +76,6 @@ class Lookup:
             for _ in range(self.times):
                 ns = self.ns_a_row if self.bad else good
                 lookup(code, self.opcode, table, self.rows, ns, self.base, rows)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Slices:
     scope: str = "cache/dynamic_slice"
     source: str = "kv_cache.py:58"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             cache = code.param("bf16", 4096, self.width)
             at = code.param("s32", 1)
@@ -103,7 +103,6 @@ class Slices:
                     value = code.emit(self.opcode, cache.shape, [cache, rows, at])
                     moved = Traffic(16 * self.width * 2, 16 * self.width * 2)
                 code.run(value, self.us * US if self.bad else hbm_ps(code, moved.hbm, 0.7), traffic=moved)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +116,18 @@ class TinyLoop:
     scope: str = "ssm/while"
     source: str = "scan.py:19"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             state = code.param("f32", 8, self.width)
             if not self.bad:
                 whole = code.param("f32", 8 * self.trips, self.width)
                 pointwise(code, [whole, whole], ("multiply", "add", "multiply"), "multiply_add_fusion")
-                return x
+                return
             with code.loop(self.trips, state, "while") as inside, code.at("body", self.source):
                 for name in ("multiply_add_fusion", "tanh_multiply_fusion", "dynamic-slice_fusion"):
                     with code.fused([inside, inside]) as within:
                         root = code.emit("multiply", inside.shape, within)
                     code.run(code.fusion(root, [inside, inside], "kLoop", name), self.us * US)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +143,16 @@ class Chain:
     scope: str = "augment/mul"
     source: str = "augment.py:23"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             first = code.param(self.kind, self.rows, self.width)
             if not self.bad:
                 pointwise(code, [first], self.ops[: self.count], "multiply_add_fusion")
-                return x
+                return
             value = first
             for opcode in self.ops[: self.count]:
                 made = code.emit(opcode, value.shape, [value, value])
                 value = code.run(made, hbm_ps(code, 2 * size_of(value)) + OVERHEAD_PS, traffic=_through(value))
-        return x
 
 
 def _through(value: Value) -> Traffic:
@@ -177,14 +174,13 @@ class Kernel:
     scope: str = "attention/pallas_call"
     source: str = "kernels.py:140"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             share = self.reached if self.bad else self.good
             roof = max(self.flops / code.device.flops, self.size / code.device.hbm_bytes) * 1e12
             counts = (round(self.flops), self.size) if self.counted else (0, 0)
             for _ in range(self.times):
                 kernel(code, [x], self.base, roof / share, *counts)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +194,10 @@ class Relayouts:
     scope: str = "attention/transpose"
     source: str = "attention.py:77"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             for _ in range(self.count if self.bad else 0):
                 relayout(code, code.param("bf16", self.rows, self.width))
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +217,7 @@ class Products:
     scope: str = "heads/dot_general"
     source: str = "heads.py:52"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             first = (self.batch,) if self.batch > 1 else ()
             for _ in range(self.count):
@@ -231,7 +226,6 @@ class Products:
                 if self.on_chip:
                     left, right = (code.bitcast(value, *dims_of(value), space=VMEM) for value in (left, right))
                 product(code, left, right, self.base, self.precision if self.bad else "default", pad=self.bad)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +241,7 @@ class Prefetch:
     scope: str = "mlp/prefetch"
     source: str = "mlp.py:18"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             for _ in range(self.count):
                 weights = code.param("bf16", self.rows, self.width)
@@ -258,7 +252,6 @@ class Prefetch:
                 else:
                     dense(code, x, self.width, "fusion")
                     arrive(code, started)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +265,13 @@ class Offload:
     scope: str = "offload/device_put"
     source: str = "checkpoint_policy.py:12"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         if not self.bad:
-            return x
+            return
         with code.at(self.scope, self.source):
             for _ in range(self.count):
                 value = code.param("bf16", self.rows, self.width)
                 arrive(code, fetch(code, value, HOST))
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +283,9 @@ class Callback:
     scope: str = "metrics/io_callback"
     source: str = "metrics.py:44"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         if not self.bad:
-            return x
+            return
         with code.at(self.scope, self.source):
             token = code.emit("send", array("f32", 8, 128), [x])
             token.is_host_transfer = True
@@ -303,7 +295,6 @@ class Callback:
             back.is_host_transfer = True
             back.frontend_attributes.map["_xla_host_transfer_handler_name"] = b"tf_rendezvous"
             code.run(back, self.us * US, "host recv-done", 0, Traffic())
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +308,7 @@ class OnSparseCore:
     scope: str = "fsdp/all_gather"
     source: str = "sharding.py:25"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             shard = code.param("bf16", self.rows, dims_of(x)[-1])
             whole = array("bf16", self.rows * code.cores, dims_of(x)[-1])
@@ -327,7 +318,6 @@ class OnSparseCore:
             started = code.start(value, ps, "sparse core", everyone(code))
             dense(code, x, dims_of(x)[-1], "fusion")
             code.done("async-done", started, whole, self.opcode)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,9 +327,8 @@ class Barrier:
     bad: bool = True
     us: float = 500.0
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         code.barrier(self.us * US if self.bad else 0)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +345,7 @@ class Rearranged:
     scope: str = "attention/concatenate"
     source: str = "attention.py:83"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             half = array("bf16", self.rows // 2, self.width)
             for _ in range(self.count if self.bad else 0):
@@ -370,14 +359,9 @@ class Rearranged:
                         root = code.emit("concatenate", value.shape, parts)
                     made = code.fusion(root, [value], "kLoop", "slice_concatenate_fusion")
                 else:
-                    parts = [self._run(code, code.emit("slice", half, [value])) for _ in range(2)]
+                    parts = [moved(code, code.emit("slice", half, [value]), self.reached) for _ in range(2)]
                     made = code.emit("concatenate", value.shape, parts)
-                self._run(code, made)
-        return x
-
-    def _run(self, code: Code, value: Value) -> Value:
-        moved = Traffic(size_of(value), size_of(value))
-        return code.run(value, hbm_ps(code, moved.hbm, self.reached) + OVERHEAD_PS, traffic=moved)
+                moved(code, made, self.reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,12 +375,12 @@ class VectorProduct:
     scope: str = "similarity/reduce_sum"
     source: str = "similarity.py:27"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             left, right = code.param("bf16", self.m, self.k), code.param("bf16", self.k, self.n)
             if not self.bad:
                 product(code, left, right, "fusion")
-                return x
+                return
             cube = array("bf16", self.m, self.k, self.n)
             with code.fused([left, right]) as inside:
                 wide = [code.emit("broadcast", cube, [value]) for value in inside]
@@ -409,7 +393,6 @@ class VectorProduct:
             value = code.fusion(root, [left, right], "kLoop", "multiply_reduce_fusion")
             work = 2.0 * self.m * self.k * self.n
             code.run(value, work / (VECTOR_LANES * code.device.clock_hz * 0.8) * 1e12, flops=round(work))
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,14 +409,13 @@ class Activations:
     scope: str = "final_norm/mul"
     source: str = "norm.py:16"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             for _ in range(self.count):
                 value = code.param(self.kind if self.bad else "bf16", self.rows, self.width)
                 pointwise(
                     code, [value], ("multiply", "add"), self.base, reached=self.reached if self.bad else HBM_REACHED
                 )
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,11 +431,10 @@ class OnSome:
     scope: str = "aux_loss/dot_general"
     source: str = "aux_loss.py:20"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         even = sum(self.load) / len(self.load) if self.shared else min(self.load)
         with code.at(self.scope, self.source), code.only_on(self.load if self.bad else (even,)):
             dense(code, code.param("bf16", self.m, dims_of(x)[-1]), self.n, self.base)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +452,7 @@ class Experts:
     scope: str = "moe"
     source: str = "moe.py:90"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         width = dims_of(x)[-1]
         groups = everyone(code)
         sent = code.param("bf16", self.tokens, width)
@@ -484,7 +465,6 @@ class Experts:
             down = kernel(code, [sent], "gmm", ps)
         with code.at(f"{self.scope}/combine/all_to_all", self.source):
             collective(code, "all-to-all", down, groups)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,11 +476,10 @@ class BetweenSlices:
     scope: str = "gradients/psum"
     source: str = "train.py:95"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             value = code.param("bf16", self.mib << 9, 1024)
             across_slices(code, value, size_of(value) / DCN_BYTES * 1e12 + DCN_LATENCY_PS if self.bad else 2 * US)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,8 +489,7 @@ class Infeed:
     us: float
     bad: bool = True
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at("infeed", "input_fn.py:12"):
             value = code.emit("infeed", array("bf16", 8, 1024))
             code.run(value, self.us * US if self.bad else 30 * US, "infeed", 0, Traffic())
-        return x

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.demo.profile.schedule import Device
 from tests.insight.simulator.blocks import (
     arrive_across_slices,
+    busy_turns,
     collective,
     dense,
     everyone,
@@ -60,8 +61,8 @@ class OneForwardOneBackward:
         last, several = cores - 1, self.microbatches
         turns = several + (2 * last if self.bubbles else 0)
         onward = tuple((stage, stage + 1) for stage in range(last))
-        forward = _busy(turns, tuple(range(cores)), several, self.bubbles)
-        back = _busy(turns, tuple(2 * last - stage for stage in range(cores)), several, self.bubbles)
+        forward = busy_turns(turns, tuple(range(cores)), several, self.bubbles)
+        back = busy_turns(turns, tuple(2 * last - stage for stage in range(cores)), several, self.bubbles)
         x = code.param("bf16", self.tokens, self.width)
         with code.at(f"{self.scope}/while", self.source), code.loop(turns, x) as inside, code.at("body", self.source):
             with code.at("send_gradients/ppermute", self.source):
@@ -81,11 +82,6 @@ class OneForwardOneBackward:
         return code.program()
 
 
-def _busy(turns: int, first: tuple[int, ...], several: int, waits: bool) -> tuple[tuple[float, ...], ...]:
-    """Whether each stage works in each turn: on so many microbatches from its first turn on, or in all turns."""
-    return tuple(tuple(float(not waits or 0 <= turn - begin < several) for begin in first) for turn in range(turns))
-
-
 @dataclass(frozen=True, slots=True)
 class Windowed:
     """Activations that are gathered from all cores for products with each core's columns, or whose sums are scattered.
@@ -101,7 +97,7 @@ class Windowed:
     source: str = "tensor_parallel.py:88"
     base: str = "fusion"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         tokens, width = dims_of(x)
         rows = tokens // code.cores
         opcode = "reduce-scatter" if self.scatters else "all-gather"
@@ -112,14 +108,13 @@ class Windowed:
                 self._products(code, tokens, width)
                 if self.scatters:
                     collective(code, opcode, code.param("bf16", tokens, width))
-                return x
+                return
             route = tuple((core, (core + 1) % code.cores) for core in range(code.cores))
             for _ in range(code.cores - 1):
                 started = permute(code, code.param("bf16", rows, width), route)
                 self._products(code, rows, width)
                 finish(code, started)
             self._products(code, rows, width)
-        return x
 
     def _products(self, code: Code, rows: int, width: int) -> None:
         for columns in self.columns:
@@ -144,7 +139,7 @@ class Dispatched:
     scope: str = "moe"
     source: str = "deepseek_moe.py:212"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         width = dims_of(x)[-1]
         load = self.load if self.bad else (sum(self.load) / len(self.load),)
         sent = code.param("bf16", self.tokens, width)
@@ -158,7 +153,6 @@ class Dispatched:
             if scope == "dispatch":
                 with code.at(f"{self.scope}/experts/pallas_call", self.source), code.only_on(load):
                     kernel(code, [sent], "grouped_matmul", 2 * matrix_ps(code, self.tokens, width, self.hidden))
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +168,7 @@ class AcrossSlices:
     scope: str = "gradients/psum"
     source: str = "multislice.py:57"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         half = max(1, code.cores // 2)
         peers: Groups = tuple((core, core + half) for core in range(half)) if code.cores > 1 else everyone(code)
         with code.at(self.scope, self.source):
@@ -186,30 +180,3 @@ class AcrossSlices:
         if not self.bad:
             with code.at(self.scope, self.source):
                 arrive_across_slices(code, started)
-        return x
-
-
-@dataclass(frozen=True, slots=True)
-class WithinSlices:
-    """A collective of each slice's own cores, the halves of all, beside other parts."""
-
-    opcode: str
-    rows: int
-    parts: tuple[Part, ...] = ()
-    bad: bool = False
-    scope: str = "gradients/psum_scatter"
-    source: str = "multislice.py:49"
-
-    def emit(self, code: Code, x: Value) -> Value:
-        half = max(1, code.cores // 2)
-        slices: Groups = (tuple(range(half)), tuple(range(half, code.cores)))
-        with code.at(self.scope, self.source):
-            value = code.param("bf16", self.rows, dims_of(x)[-1])
-            started = None if self.bad else start_collective(code, self.opcode, value, slices)
-            if self.bad:
-                collective(code, self.opcode, value, slices)
-        emit_all(code, x, self.parts)
-        if started is not None:
-            with code.at(self.scope, self.source):
-                finish(code, started)
-        return x

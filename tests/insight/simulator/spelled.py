@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.demo.profile.hlo_cost import Traffic
 from tests.demo.profile.schedule import Device
 from tests.insight.simulator.blocks import (
+    busy_turns,
     collective,
     dense,
     everyone,
@@ -49,7 +50,7 @@ class Turned:
     scope: str = "transpose"
     source: str = "layers.py:31"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             for _ in range(self.count if self.bad else 0):
                 value = code.param("bf16", self.rows, self.width)
@@ -58,7 +59,6 @@ class Turned:
                     root = code.emit("bitcast", array("bf16", self.width, self.rows), [moved])
                 turned = code.fusion(root, [value], "kLoop", self.base)
                 code.run(turned, hbm_ps(code, 2 * size_of(value), 0.6) + OVERHEAD_PS)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Taken:
     scope: str = "take"
     source: str = "layers.py:12"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             operands = [code.param("bf16", self.table, self.width), code.param("s32", self.rows)]
             if self.adds:
@@ -92,7 +92,6 @@ class Taken:
             traffic = Traffic(2 * moved if self.adds else moved, moved if self.adds else 2 * moved)
             good = hbm_ps(code, traffic.hbm, 0.7)
             code.run(value, self.rows * self.ns_a_row * 1000 if self.bad else good, flops=0, traffic=traffic)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +106,15 @@ class Passes:
     scope: str = "scale_by_moments/mul"
     source: str = "transform.py:402"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             first, other = (code.param(self.kind, self.rows, self.width) for _ in range(2))
             if not self.bad:
                 pointwise(code, [first, other], ("multiply", "add") * len(self.bases), "fusion")
-                return x
+                return
             value = first
             for base in self.bases:
                 value = pointwise(code, [value, other], ("multiply", "add"), base)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +127,12 @@ class Casts:
     scope: str = "promote_dtype/convert_element_type"
     source: str = "dtypes.py:93"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         if self.bad:
             with code.at(self.scope, self.source):
                 weights = code.param("f32", self.rows, self.width)
                 value = code.emit("convert", array("bf16", self.rows, self.width), [weights], "convert_element_type")
                 code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +147,7 @@ class Einsum:
     scope: str = "attend"
     source: str = "attention.py:204"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         flops = 4 * self.heads * self.length * self.length * self.depth
         with code.at(self.scope, self.source):
             queries = part_of(code, x, self.heads, self.length, self.depth)
@@ -159,7 +156,7 @@ class Einsum:
                 ps = max(flops / (code.device.flops * 0.72) * 1e12, hbm_ps(code, size))
                 with code.at("pallas_call", self.source):
                     kernel(code, [queries], self.kernel, ps, flops, size)
-                return x
+                return
             keys = part_of(code, x, self.heads, self.depth, self.length)
             with code.at("bqhd,bkhd->bhqk/dot_general", self.source):
                 scores = product(code, queries, keys, "fusion", out="f32")
@@ -171,7 +168,6 @@ class Einsum:
                 halved = self._converted(code, shares)
             with code.at("bhqk,bkhd->bqhd/dot_general", self.source):
                 product(code, halved, queries, "fusion")
-        return x
 
     def _most(self, code: Code, scores: Value) -> None:
         with code.fused([scores]) as inside:
@@ -202,7 +198,7 @@ class Between:
     scope: str = "shard_map/all_gather"
     source: str = "partitioning.py:140"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             shard = code.param("bf16", self.rows, dims_of(x)[-1])
             started = self._start(code, shard) if self.fused else start_collective(code, self.opcode, shard)
@@ -212,7 +208,6 @@ class Between:
         emit_all(code, x, self.after)
         if not self.bad:
             self._finish(code, started)
-        return x
 
     def _start(self, code: Code, shard: Value) -> Value:
         whole = array("bf16", self.rows * code.cores, dims_of(shard)[-1])
@@ -237,8 +232,8 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class HandedOn:
-    """Blocks that go around a ring of cores, each awaited after some of the work on the one before, or after all of it
-    where it is not bad."""
+    """Blocks that go around a ring of cores, one `way` or the other, each awaited after some of the work on the one
+    before, or after all of it where it is not bad."""
 
     rows: int
     before: tuple[Part, ...]
@@ -246,9 +241,10 @@ class HandedOn:
     bad: bool = False
     scope: str = "context_parallel/ppermute"
     source: str = "context.py:71"
+    way: int = -1
 
-    def emit(self, code: Code, x: Value) -> Value:
-        route = tuple((core, (core - 1) % code.cores) for core in range(code.cores))
+    def emit(self, code: Code, x: Value) -> None:
+        route = tuple((core, (core + self.way) % code.cores) for core in range(code.cores))
         for _ in range(code.cores - 1):
             with code.at(self.scope, self.source):
                 started = permute(code, code.param("bf16", self.rows, dims_of(x)[-1]), route)
@@ -260,7 +256,6 @@ class HandedOn:
             if self.bad:
                 emit_all(code, x, self.after)
         emit_all(code, x, (*self.before, *self.after))
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +269,7 @@ class GatheredExperts:
     scope: str = "sparse_block"
     source: str = "sparse.py:77"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         width = dims_of(x)[-1]
         with code.at(f"{self.scope}/route/all_gather", self.source):
             tokens = collective(code, "all-gather", code.param("bf16", self.tokens // code.cores, width))
@@ -283,7 +278,6 @@ class GatheredExperts:
             made = kernel(code, [tokens], "mblx_gmm", matrix_ps(code, self.tokens, width, self.hidden) * 2)
         with code.at(f"{self.scope}/route/psum_scatter", self.source):
             collective(code, "reduce-scatter", made)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +289,10 @@ class Again:
     scope: str = "checkpoint/rematted_computation"
     source: str = "checkpointing.py:44"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         if self.bad:
             with code.at(self.scope, self.source):
                 emit_all(code, x, self.parts)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,10 +317,7 @@ class Staged:
         code = Code(self.name, device, cores)
         route = tuple((stage, (stage + 1) % cores) for stage in range(cores))
         turns = self.microbatches + (cores - 1 if self.bubbles else 0)
-        busy = tuple(
-            tuple(float(not self.bubbles or 0 <= turn - stage < self.microbatches) for stage in range(cores))
-            for turn in range(turns)
-        )
+        busy = busy_turns(turns, tuple(range(cores)), self.microbatches, self.bubbles)
         x = code.param("bf16", self.tokens, self.width)
         for scope, work in (("jvp(Layerwise)/vmap/while", 1), ("transpose(jvp(Layerwise))/vmap/while", 2)):
             with code.at(scope, "layerwise.py:310"), code.loop(turns, x) as inside:

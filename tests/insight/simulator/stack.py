@@ -12,13 +12,12 @@ from tests.insight.simulator.blocks import (
     hbm_ps,
     kernel,
     part_of,
-    permute,
     pointwise,
     product,
     start_collective,
     update,
 )
-from tests.insight.simulator.code import OVERHEAD_PS, Code, Program, Value, array, dims_of, size_of
+from tests.insight.simulator.code import OVERHEAD_PS, Code, Groups, Program, Value, array, dims_of, size_of
 from tests.insight.simulator.parts import Part
 
 FLASH_REACHED = 0.74
@@ -101,18 +100,21 @@ class Gemms:
     source: str = "layers.py:64"
     base: str = "fusion"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         tokens, width = dims_of(x)
         with code.at(self.scope, self.source):
             for m, k, n in self.sizes:
                 left = code.param("bf16", m or tokens, k or width)
                 product(code, left, code.param("bf16", k or width, n or width), self.base)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A collective over an array of so many rows beside other parts, or ahead of them where it is bad."""
+    """A collective over an array of so many rows beside other parts, or ahead of them where it is bad.
+
+    The cores are a mesh of so many lines: those of a line exchange among themselves if it goes `along` them, else those
+    that have the same place in each.
+    """
 
     opcode: str
     rows: int
@@ -120,47 +122,31 @@ class Beside:
     bad: bool = False
     scope: str = "gradients/psum"
     source: str = "sharding.py:77"
+    lines: int = 1
+    along: bool = True
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         if code.cores < 2:
             emit_all(code, x, self.parts)
-            return x
+            return
+        groups = mesh_groups(code.cores, self.lines, self.along)
         with code.at(self.scope, self.source):
             value = code.param("bf16", self.rows, dims_of(x)[-1])
-            started = None if self.bad else start_collective(code, self.opcode, value)
+            started = None if self.bad else start_collective(code, self.opcode, value, groups)
             if self.bad:
-                collective(code, self.opcode, value)
+                collective(code, self.opcode, value, groups)
         emit_all(code, x, self.parts)
         if started is not None:
             with code.at(self.scope, self.source):
                 finish(code, started)
-        return x
 
 
-@dataclass(frozen=True, slots=True)
-class Ring:
-    """Blocks of so many rows that each core hands on to the next, once around: beside the work on the block at hand, or
-    ahead of it where it is bad."""
-
-    rows: int
-    parts: tuple[Part, ...]
-    bad: bool = False
-    scope: str = "ring_attention/ppermute"
-    source: str = "ring.py:35"
-
-    def emit(self, code: Code, x: Value) -> Value:
-        route = tuple((core, (core + 1) % code.cores) for core in range(code.cores))
-        for _ in range(code.cores - 1):
-            with code.at(self.scope, self.source):
-                started = permute(code, code.param("bf16", self.rows, dims_of(x)[-1]), route)
-                if self.bad:
-                    finish(code, started)
-            emit_all(code, x, self.parts)
-            if not self.bad:
-                with code.at(self.scope, self.source):
-                    finish(code, started)
-        emit_all(code, x, self.parts)
-        return x
+def mesh_groups(cores: int, lines: int, along: bool) -> Groups:
+    """The cores of each line of a mesh, or those of each place in its lines."""
+    places = cores // lines
+    if along:
+        return tuple(tuple(range(line * places, (line + 1) * places)) for line in range(lines))
+    return tuple(tuple(range(place, cores, places)) for place in range(places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +157,9 @@ class Uneven:
     part: Part
     bad: bool = True
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.only_on(self.load if self.bad else (sum(self.load) / len(self.load),)):
-            return self.part.emit(code, x)
+            self.part.emit(code, x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +172,7 @@ class Scores:
     scope: str = "attn/dot_product_attention"
     source: str = "attention.py:112"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         queries = part_of(code, x, self.heads, self.length, 128)
         flops = 4 * self.heads * self.length * self.length * 128
         with code.at(self.scope, self.source):
@@ -195,7 +181,7 @@ class Scores:
                     ps = flops / (code.device.flops * FLASH_REACHED) * 1e12
                     size = 4 * size_of(queries)
                     kernel(code, [queries], "splash_attention", max(ps, hbm_ps(code, size)), flops, size)
-                return x
+                return
             keys = part_of(code, x, self.heads, 128, self.length)
             with code.at("scores/dot_general", self.source):
                 scores = product(code, queries, keys, "fusion")
@@ -203,7 +189,6 @@ class Scores:
                 shares = pointwise(code, [scores], ("subtract", "multiply"), "subtract_exponential_fusion")
             with code.at("values/dot_general", self.source):
                 product(code, shares, queries, "fusion")
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +201,7 @@ class Cast:
     scope: str = "params/convert_element_type"
     source: str = "precision.py:14"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             for _ in range(self.count if self.bad else 0):
                 weights = code.param("f32", self.rows, dims_of(x)[-1])
@@ -224,4 +209,3 @@ class Cast:
                     root = code.emit("convert", array("bf16", *dims_of(weights)), inside)
                 value = code.fusion(root, [weights], "kLoop", "convert_element_type_fusion")
                 code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)
-        return x

@@ -38,7 +38,7 @@ class Sort:
     scope: str = "argsort/sort"
     source: str = "routing.py:131"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             keys, places = code.param(self.kind, self.rows, self.length), code.param("s32", self.rows, self.length)
             for _ in range(self.times):
@@ -50,7 +50,6 @@ class Sort:
                 compared = self.rows * self.length * log2(self.length) ** 2 / 2
                 ps = compared / (VECTOR_LANES * _SORT_REACHED * code.device.clock_hz) * 1e12
                 code.run(value, max(ps, hbm_ps(code, 2 * size_of(keys, places))) + OVERHEAD_PS, "sort", 0)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +63,12 @@ class RunningSum:
     scope: str = "cumsum/reduce_window_sum"
     source: str = "positions.py:27"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             value = code.param("f32", self.rows, self.length)
             if not self.bad:
                 pointwise(code, [value], ("add", "add"), "add_fusion")
-                return x
+                return
             with code.fused([value]) as inside:
                 zero = code.emit("constant", scalar("f32"))
                 root = code.emit("reduce-window", value.shape, [inside[0], zero])
@@ -81,7 +80,6 @@ class RunningSum:
             work = self.rows * self.length * self.length
             ps = work / (VECTOR_LANES * code.device.clock_hz * 0.8) * 1e12
             code.run(summed, ps + OVERHEAD_PS, flops=work)
-        return x
 
 
 _THREEFRY = ("add", "shift-left", "shift-right-logical", "or", "xor") * 20
@@ -98,7 +96,7 @@ class RandomBits:
     scope: str = "Dropout_0/_bernoulli/threefry2x32"
     source: str = "stochastic.py:75"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             for _ in range(self.count):
                 if self.bad:
@@ -109,7 +107,6 @@ class RandomBits:
                     bits = code.emit("rng-bit-generator", array("u32", self.rows, self.width), [state])
                     moved = Traffic(16, size_of(bits))
                     code.run(bits, hbm_ps(code, moved.hbm) + OVERHEAD_PS, "rng-bit-generator", 0, moved)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +120,12 @@ class Kept:
     scope: str = "kv_cache/insert"
     source: str = "cache_manager.py:140"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         with code.at(self.scope, self.source):
             for _ in range(self.count if self.bad else 0):
                 value = code.param("bf16", self.rows, self.width)
                 moved = code.emit("copy", value.shape, [value])
                 code.run(moved, hbm_ps(code, 2 * size_of(value)) + OVERHEAD_PS)
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +137,12 @@ class Summed:
     source: str = "precise.py:30"
     base: str = "convolution_fusion"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         tokens, width = dims_of(x)
         with code.at(self.scope, self.source):
             for depth, columns in self.sizes:
                 left = code.param("bf16", tokens, depth or width)
                 product(code, left, code.param("bf16", depth or width, columns or width), self.base, out="f32")
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +172,7 @@ class Piped:
     scope: str = "mlp/matmul/pallas_call"
     source: str = "matmul_kernel.py:118"
 
-    def emit(self, code: Code, x: Value) -> Value:
+    def emit(self, code: Code, x: Value) -> None:
         size = self.mib << 20
         body = self.body_us * US
         copies = hbm_ps(code, size, self.alone) if self.bad else hbm_ps(code, size)
@@ -188,7 +183,6 @@ class Piped:
                 counts = (round(self.flops), size) if self.counted else (0, 0)
                 value = kernel(code, [x], self.base, waits + body + OVERHEAD_PS, *counts)
                 code.trace(value, self._spans(waits, body, first))
-        return x
 
     def _spans(self, waits: float, body: float, first: float) -> Spans:
         """Grid steps one after the other; the first waits for a whole block, or the last does until it is written."""

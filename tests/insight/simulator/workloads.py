@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tests.demo.profile.schedule import Device
 from tests.insight.simulator.blocks import (
+    busy_turns,
     collective,
     dense,
     everyone,
@@ -20,6 +21,7 @@ from tests.insight.simulator.blocks import (
 )
 from tests.insight.simulator.code import US, Code, Groups, Program, Value, size_of
 from tests.insight.simulator.parts import Part
+from tests.insight.simulator.stack import emit_all
 
 ATTENTION_REACHED = 0.74
 """What a good flash attention reaches of the matrix unit's peak."""
@@ -68,8 +70,7 @@ class Train:
     def build(self, device: Device, cores: int) -> Program:
         code = Code(self.name, device, cores)
         x = code.param("bf16", self.tokens, self.width)
-        for part in self.first:
-            part.emit(code, x)
+        emit_all(code, x, self.first)
         with code.at("jvp(decoder)" if self.trains else "decoder", "model.py:30"):
             if self.scanned:
                 with (
@@ -80,8 +81,7 @@ class Train:
                     self._layer(code, inside)
             for _ in range(0 if self.scanned else self.layers):
                 self._layer(code, x)
-        for part in self.once:
-            part.emit(code, x)
+        emit_all(code, x, self.once)
         with code.at("jvp(logits)/dot_general" if self.trains else "logits/dot_general", "model.py:66"):
             y = dense(code, x, self.vocab, "convolution_convert_fusion")
         if self.trains:
@@ -94,8 +94,7 @@ class Train:
         kept = "checkpoint/" if self.remat in ("mlp", "full", "norms") else ""
         self._attention(code, x, kept)
         self._mlp(code, x, kept)
-        for part in self.each:
-            part.emit(code, x)
+        emit_all(code, x, self.each)
 
     def _trained(self, code: Code, x: Value, y: Value) -> None:
         """The backward pass and the update."""
@@ -249,8 +248,7 @@ class Decode:
                 self._layers(code, x)
         else:
             self._layers(code, x)
-        for part in self.once:
-            part.emit(code, x)
+        emit_all(code, x, self.once)
         with code.at("lm_head/dot_general", "llama.py:301"):
             dense(code, x, self.vocab // share, "convolution_convert_fusion", pad=False, out="bf16")
         return code.program()
@@ -274,8 +272,7 @@ class Decode:
                     down = code.param(self.kind, self.batch, self.hidden // share)
                     dense(code, down, self.width, "convolution_add_fusion", pad=False, out="bf16")
                 self._added(code, x)
-                for part in self.each:
-                    part.emit(code, x)
+                emit_all(code, x, self.each)
 
     def _added(self, code: Code, x: Value) -> None:
         if self.model_parallel and code.cores > 1:
@@ -305,10 +302,7 @@ class Pipeline:
         code = Code(self.name, device, cores)
         route = tuple((stage, (stage + 1) % cores) for stage in range(cores))
         turns = self.microbatches + (cores - 1 if self.bubbles else 0)
-        busy = tuple(
-            tuple(float(not self.bubbles or 0 <= turn - stage < self.microbatches) for stage in range(cores))
-            for turn in range(turns)
-        )
+        busy = busy_turns(turns, tuple(range(cores)), self.microbatches, self.bubbles)
         x = code.param("bf16", self.tokens, self.width)
         for scope in ("jvp(pipeline)/while", "transpose(jvp(pipeline))/while"):
             work = 1 if scope.startswith("jvp") else 2
@@ -323,10 +317,8 @@ class Pipeline:
                 with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
                     for _ in range(work):
                         dense(code, y, self.width, "convolution_add_fusion")
-                    for part in self.each:
-                        part.emit(code, inside)
-        for part in self.once:
-            part.emit(code, x)
+                    emit_all(code, inside, self.each)
+        emit_all(code, x, self.once)
         update(code, self.hidden, self.width)
         return code.program()
 

@@ -14,8 +14,7 @@ from tests.parity.oracle.live import ask
 from tests.parity.oracle.op_fields import rows_of
 from tests.support.build import session_at
 from tests.support.files.counters import with_readings
-from tpuprof.parsers.pages.counters import CountersPage
-from tpuprof.parsers.session.pages import COUNTERS
+from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage
 
 TEXTS = "XProf's package has texts by the register's number, which its source has not; ours are the profile's"
 TWICE = "XProf lists the chip's links once a core"

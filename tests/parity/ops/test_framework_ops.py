@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.parity.oracle.fields import Agrees, Comparison, Difference
-from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.golden import RUNS, files_of, golden_answer
 from tests.parity.oracle.op_fields import (
     NOT_HELD,
+    RULES,
     US,
     Cells,
     absent,
+    as_measured,
     by_key,
     columns,
+    explained,
     flat,
     host_ops_of,
     known,
     outcome,
-    page_of,
     rows_of,
+    rules_of,
+    summaries_of,
     time_cells,
     work_cells,
 )
-from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.ops.roofline import holds_ops, work_of
+from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 
-MEMORY = "XProf takes all bytes for HBM's here; ours takes them by memory where the profile does"
+MEMORY = f"XProf takes all bytes for HBM's here; ours takes them by memory where the profile does; {RULES}"
 HELD = "the work of a loop or call is that of the ops inside it; XProf counts both"
 
 WORK = ("measured_flop_rate", "model_flop_rate", "measured_memory_bw", "operational_intensity")
@@ -43,6 +47,9 @@ SHARES = {
     True: ("host_total_self_time_percent", "Host_cumulative_total_self_time_percent"),
 }
 
+
+MOST_ROWS = 499
+"""XProf shows no more rows a side, with idle time 500."""
 
 ROW = "{host_or_device}/{operation}"
 """Key of a row."""
@@ -106,16 +113,26 @@ def _idle_row(is_host: bool, idle_ps: int, share: float, running: float) -> Cell
     }
 
 
-def compare_framework_ops(answer: Any, page: FrameworkOpsPage, ops: OpsPage) -> Comparison:
+def compare_framework_ops(
+    answer: Any,
+    page: FrameworkOpsPage,
+    ops: OpsPage,
+    rules: OpsPage | None = None,
+    more: Callable[[Cells, Cells], dict[str, Difference]] = absent,
+) -> Comparison:
     """Every cell of both of XProf's tables against our page, and the page's own shares against those compared."""
     total = Comparison()
     for with_idle, table in zip((True, False), answer, strict=False):
         theirs, rows = flat(by_key(rows_of(table), ROW)), our_rows(page, with_idle)
         if not page.host_total_ps and "Host/IDLE: rank" not in theirs:
             rows.pop("Host/IDLE", None)  # no host was watched
-        ours = flat(rows)
-        stated = absent(theirs, ours) | columns(theirs, ("eager",), Difference(None, NOT_HELD))
-        stated |= _by_memory(page, ops, theirs) | _holding(page, ops, theirs)
+        if len(table["rows"]) >= MOST_ROWS:
+            rows = {key: row for key, row in rows.items() if f"{key}: rank" in theirs}
+        not_held = columns(theirs, ("eager", "gpu_tensorcore_utilization"), Difference(None, NOT_HELD))
+        ours = dict.fromkeys(not_held) | flat(rows)
+        stated = absent(theirs, ours) | more(theirs, ours) | not_held
+        rule = framework_ops_page(_all_in_hbm(rules or ops), [])
+        stated |= _holding(page, ops, theirs) | explained(theirs, ours, flat(our_rows(rule, with_idle)), MEMORY)
         total.add(outcome(theirs, ours, stated))
     return total
 
@@ -139,45 +156,19 @@ def _rows_of(ops: OpsPage, name: str) -> list[int]:
     return [row for row, found in enumerate(parsed) if found == name]
 
 
-def _by_memory(page: FrameworkOpsPage, ops: OpsPage, theirs: Cells) -> dict[str, Difference]:
-    """What bounds a framework op whose bytes are not all HBM's, from the sums of its HLO ops."""
-    table = ops.table
-    work = work_of(table)
-    stated: dict[str, Difference] = {}
-    for at in np.flatnonzero(~page.is_host).tolist():
-        rows = _rows_of(ops, page.name[at])
-        key = f"Device/{page.name[at]}: bound_by"
-        sums = np.nansum(work[rows], axis=0)
-        seconds = float(table.total_ps[rows].sum()) / 1e12
-        scale = float(table.total_ps[rows].sum()) / float(table.normalized_ps[rows].sum() or 1)
-        by_memory = _most_used(sums, seconds, scale, ops.peaks)
-        sums[3:] = 0.0
-        sums[3] = sums[2]
-        all_hbm = _most_used(sums, seconds, scale, ops.peaks)
-        if by_memory != all_hbm == theirs.get(key):
-            stated[key] = Difference(by_memory, MEMORY)
-    return stated
-
-
-def _most_used(work: NDArray[np.float64], seconds: float, scale: float, peaks: Peaks) -> str:
-    """The resource of which some work takes the largest part, by its peak."""
-    used = {"Compute": work[0] * scale / peaks.flops_per_second if peaks.flops_per_second else 0.0}
-    for name in ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write"):
-        peak: float | None = getattr(peaks, name)
-        memory, _, way = name.partition("_")
-        used[" ".join(filter(None, (memory.upper(), way.capitalize())))] = (
-            work[3 + TRAFFIC.index(name)] / peak if peak else 0.0
-        )
-    best = max(used, key=lambda name: used[name])
-    return best if used[best] > 0 and seconds else "Unknown"
+def _all_in_hbm(ops: OpsPage) -> OpsPage:
+    """The ops with all their bytes as HBM's, in times as measured."""
+    traffic = np.zeros_like(ops.table.traffic)
+    traffic[:, TRAFFIC.index("hbm")] = ops.table.bytes_accessed
+    return as_measured(replace(ops, table=replace(ops.table, traffic=traffic)))
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", RUNS)
 def test_every_cell_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     answer = golden_answer(shared, name, "framework_op_stats")
-    _, ops = page_of(shared, name)
-    page = framework_ops_page(ops, [host_ops_of(shared / PROFILES[name])])
-    result = compare_framework_ops(answer, page, ops)
+    host_ops = [host_ops_of(path) for path in files_of(shared, name).values()]
+    ops, rules = (ops_page(of(shared, name)) for of in (summaries_of, rules_of))
+    result = compare_framework_ops(answer, framework_ops_page(ops, host_ops), ops, rules)
     assert result.compared == 19 * sum(len(table["rows"]) for table in answer) > 50
     agrees(result, "framework ops")

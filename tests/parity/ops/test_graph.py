@@ -16,7 +16,7 @@ from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.graph.neighbourhood import around
-from tpuprof.parsers.session.pages import GRAPHS
+from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.tui.demo import demo_path
 
 Record = Callable[[str, object], None]

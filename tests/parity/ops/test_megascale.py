@@ -11,8 +11,8 @@ from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, co
 from tests.parity.oracle.live import ask_of_slices
 from tests.support.build import session_at
 from tests.support.composed.slices import HOSTS, host_bytes, write_run
-from tpuprof.parsers.collectives.slices import SliceCollective
-from tpuprof.parsers.session.pages import COLLECTIVES
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES
+from tpuprof.parsers.pages.collectives.slices import SliceCollective
 
 _MS = 1e9
 

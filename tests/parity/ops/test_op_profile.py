@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,26 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.parity.oracle.fields import Agrees, Comparison, Difference
-from tests.parity.oracle.golden import PROFILES, golden_answer
-from tests.parity.oracle.op_fields import ABSENT, NOT_HELD, Cells, flat, keyed, known, modules_of, outcome, page_of
+from tests.parity.oracle.golden import RUNS, files_of, golden_answer
+from tests.parity.oracle.op_fields import (
+    ABSENT,
+    NOT_HELD,
+    RULES,
+    Cells,
+    explained,
+    flat,
+    keyed,
+    known,
+    modules_of,
+    outcome,
+    rules_of,
+    summaries_of,
+)
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.roofline import work_of
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, Grouping, OpTree, op_profile_page
-from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 
 COUNTS = "XProf counts occurrences at categories and below only"
 HELD = "ops that hold others (while, call) have self time of their own; XProf leaves them out of the tree"
@@ -26,6 +39,8 @@ REGION = "XProf leaves ops named region… out of its trees"
 INNER = "the time of ops inside others counts twice in XProf's divisor here, idle time not at all"
 CAPPED = "XProf caps utilizations at 1; more than 1 says that work and time do not belong together"
 MAIN = "XProf calls a program main that no HLO proto names; ours has its name, or its id"
+NO_TIME = "XProf multiplies a bandwidth by the time: what took none moved nothing"
+ROUNDED = "XProf cuts the time at the nominal clock of each event to whole picoseconds"
 WORDS = "our own wording, with the number of duplicates"
 IDLE_CLOCK = "idle time has no clock to scale to: XProf shows 0, our tree its time"
 FUSED = "instructions of a fusion are no nodes of our trees; they are read from the HLO module when asked for"
@@ -36,6 +51,7 @@ PROGRAMS = "XProf takes ops of several programs for duplicates where they merely
 WRAPPED = "XProf shows the insides of fusions alone; ours show those of calls and asynchronous ops too"
 WRAPPERS = ("async-start", "async-done", "async-update", "call")
 
+NO_LAYOUT: Any = {"dimensions": []}
 MARK = " and its duplicate(s)"
 METRICS = ("flops", "uncappedFlops", "rawTime", "rawFlops", "bf16Flops", "occurrences", "avgTimePs", "normalizedTimePs")
 MEMORIES = ("hbm", "on-chip read", "on-chip write")
@@ -132,7 +148,7 @@ def _xprof_fields(node: Any) -> Cells:
     if "xla" in node:
         xla = dict(node["xla"])
         fields |= {f"source.{key}": value for key, value in xla.pop("sourceInfo").items()}
-        fields |= xla
+        fields |= {key: value for key, value in xla.items() if value != NO_LAYOUT}
     return fields
 
 
@@ -342,6 +358,8 @@ def differences(
             stated["normalizedTimePs"] = Difference(fields["rawTime"], IDLE_CLOCK)
         if kind in ("op", "duplicates", "idle"):
             stated |= {name: Difference(None, NOT_HELD) for name in XLA}
+        if not fields["rawTime"]:
+            stated |= {f"{memory} bytes": Difference(true[f"{memory} bytes"], NO_TIME) for memory in MEMORIES}
         for name, value in fields.items():
             if value == 1 and name.endswith("utilization"):
                 stated[name] = Difference(true[name], CAPPED)
@@ -357,8 +375,10 @@ def _group_name(page: OpsPage, rows: list[int]) -> str:
     return f"{page.table.name[longest]} and {others} duplicate{'s' * (others != 1)}"
 
 
-def compare_tree(answer: Any, tree: OpTree, page: OpsPage, modules: HloModules) -> Comparison:
-    """All nodes of one of XProf's trees against ours."""
+def compare_tree(
+    answer: Any, tree: OpTree, page: OpsPage, modules: HloModules, rules: Sequence[tuple[OpTree, OpsPage]] = ()
+) -> Comparison:
+    """All nodes of one of XProf's trees against ours; `rules` are the trees by XProf's rules."""
     theirs = xprof_nodes(answer)
     ours, where = our_nodes(tree, page, modules)
     stated = differences(theirs, ours, where, tree, page)
@@ -371,26 +391,44 @@ def compare_tree(answer: Any, tree: OpTree, page: OpsPage, modules: HloModules) 
         part = ours.kind[key] == "duplicates" and all((path, member) in in_mixed for member in _members(key))
         if key in theirs.rows or not (part or dropped[under[where[key]]].all()):
             kept[key] = row
+    for by_rule in rules:
+        rule = our_nodes(*by_rule, modules)[0].rows
+        _cut(rule, theirs.rows)
+        stated |= explained(flat(theirs.rows), flat(kept), flat(rule), f"{RULES}; {ROUNDED}")
     return outcome(flat(theirs.rows), flat(kept), stated)
 
 
-def compare_op_profile(answers: Mapping[Grouping, Any], page: OpsPage, modules: HloModules) -> Comparison:
+def _cut(rows: Mapping[str, Cells], theirs: Mapping[str, Cells]) -> None:
+    """Cuts times at the nominal clock as XProf did, where that is less than a picosecond an event."""
+    for key in rows.keys() & theirs.keys():
+        exact, cut = (float(row["normalizedTimePs"] or 0) for row in (rows[key], theirs[key]))
+        if 0 < cut < exact < cut + float(rows[key]["occurrences"] or 0):
+            rows[key]["normalizedTimePs"] = cut
+            rows[key] |= {name: float(rows[key][name] or 0) * exact / cut for name in ("flops", "uncappedFlops")}
+
+
+def compare_op_profile(
+    answers: Mapping[Grouping, Any], page: OpsPage, modules: HloModules, rules: Sequence[OpsPage] = ()
+) -> Comparison:
     """All trees, with and without idle time."""
     total = Comparison()
     for with_idle in (True, False):
         profile = op_profile_page(page, with_idle)
         for by, answer in answers.items():
             name = f"by{by.capitalize()}{'' if with_idle else 'ExcludeIdle'}"
-            part = compare_tree(answer[name], profile.tree(by), page, modules)
+            by_rules = [(op_profile_page(rule, with_idle).tree(by), rule) for rule in rules]
+            part = compare_tree(answer[name], profile.tree(by), page, modules, by_rules)
             part.unexplained = [f"{name}{line}" for line in part.unexplained]
             total.add(part)
     return total
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", RUNS)
 def test_every_node_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
-    answers: dict[Grouping, Any] = {by: golden_answer(shared, name, f"op_profile.by_{by}") for by in GROUPINGS}
-    result = compare_op_profile(answers, page_of(shared, name)[1], modules_of(shared / PROFILES[name]))
+    answers: dict[Grouping, Any] = {by: golden_answer(shared, name, f"op_profile.*{by}") for by in GROUPINGS}
+    modules = modules_of(next(iter(files_of(shared, name).values())))
+    rules = [ops_page(rules_of(shared, name, of_sums)) for of_sums in (False, True)]
+    result = compare_op_profile(answers, ops_page(summaries_of(shared, name)), modules, rules)
     assert result.compared > 500
     agrees(result, "op profile")

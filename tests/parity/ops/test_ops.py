@@ -8,28 +8,31 @@ from typing import Any
 import pytest
 
 from tests.parity.oracle.fields import Agrees, Comparison, Difference
-from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.golden import RUNS, golden_answer
 from tests.parity.oracle.op_fields import (
-    EMPTY,
     Cells,
     absent,
+    as_measured,
     bandwidth,
     by_key,
     columns,
+    explained,
     flat,
-    host_traffic,
     known,
     outcome,
-    page_of,
     rows_of,
+    rules_of,
     source_cells,
     stall_cell,
+    summaries_of,
+    tied,
     time_cells,
     times,
+    with_hosts_bytes,
     work_cells,
 )
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page, with_offloaded
 
 HBM, CMEM_READ, CMEM_WRITE = (TRAFFIC.index(name) for name in ("hbm", "cmem_read", "cmem_write"))
 
@@ -77,23 +80,22 @@ def our_rows(page: OpsPage) -> dict[str, Cells]:
     return by_key(rows, ROW)
 
 
-def compare_ops(answer: Any, page: OpsPage) -> Comparison:
-    """Every cell of XProf's table against our page."""
+def compare_ops(answer: Any, page: OpsPage, rules: OpsPage | None = None) -> Comparison:
+    """Every cell of XProf's table against our page; `rules` is the page by XProf's rules."""
     page = with_offloaded(page)
     rows = our_rows(page)
     theirs, ours = flat(by_key(rows_of(answer), ROW)), flat(rows)
     differences = absent(theirs, ours) | columns(theirs, ("autotuned",), Difference(None, NEVER_READ))
-    for at, key in enumerate(rows):
-        if host_traffic(page, at):
-            differences[f"{key}: hbm_bw"] = Difference(0.0, EMPTY)
-            differences[f"{key}: bound_by"] = Difference("Unknown", EMPTY)
+    differences |= tied(rows)
+    differences |= explained(theirs, ours, flat(our_rows(as_measured(with_hosts_bytes(with_offloaded(rules or page))))))
     return outcome(theirs, ours, differences)
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", RUNS)
 def test_every_cell_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     answer = golden_answer(shared, name, "hlo_stats")
-    result = compare_ops(answer, page_of(shared, name)[1])
+    ours, rules = (ops_page(of(shared, name)) for of in (summaries_of, rules_of))
+    result = compare_ops(answer, ours, rules)
     assert result.compared == 29 * len(answer["rows"]) > 50
     agrees(result, "HLO ops")

@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value
-from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.fields import Agrees, Comparison, Difference
+from tests.parity.oracle.golden import RUNS, golden_answer
 from tests.parity.oracle.op_fields import (
-    EMPTY,
     GIB,
     NOT_HELD,
     US,
     Cells,
     absent,
+    as_measured,
     bandwidth,
     by_key,
+    explained,
     flat,
-    host_traffic,
     keyed,
     known,
     outcome,
-    page_of,
     rows_of,
+    rules_of,
     source_cells,
     stall_cell,
+    summaries_of,
+    tied,
     time_cells,
     times,
+    with_hosts_bytes,
     work_cells,
 )
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import Rates
-from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints, roofline_page
 
 WHOLE = "a program or step is no op: our page gives it no occurrences, self time or share"
 STEP_TIME = "our step time is the sum of each core's own; XProf's the slowest core's times their number"
 VMEM = "XProf passes over the VMEM of a device whose VMEM is not merged with its CMEM"
-CLOCK = "FLOPS utilization is at the nominal clock; XProf scales on demand alone"
 NO_STEPS = "steps that are inferred from modules are no steps of XProf's, whose averages are then 0"
+UNBOUND = "an op that took no time is at no roof: XProf gives it the intensity 0, we FLOPs by bytes"
 NO_SCALE = "no op event has a Time Scale Multiplier: XProf calls that 1"
 
 OPS_ONLY = (
@@ -70,6 +73,8 @@ RATES = (
 )
 """Columns that are in inverse proportion to time."""
 
+Rules = Sequence[Sequence[HostSummary]]
+"""A profile's hosts, in each of the ways that XProf reads them."""
 
 ROW = "{include_infeed_outfeed}/{step}/{hlo_module_id}/{operation}"
 """Key of a row; steps are Total, Average, 0, 1, …"""
@@ -149,15 +154,12 @@ def _rate_cells(rates: Rates, at: int) -> Cells:
     used = {name: float(rates.bandwidth_utilization[at, TRAFFIC.index(name)]) for name in MEMORIES}
     most = max(MEMORIES, key=lambda name: float(np.nan_to_num(used[name])))
     intensity = {name: flops / value if value else 0.0 for name, value in by_memory.items()}
-    cells = work_cells(rates, at)
-    by_bound = {name.replace("_", " "): value for name, value in intensity.items()}
-    bottleneck = known(by_bound.get(str(cells["bound_by"]).lower(), float(rates.operational_intensity[at])))
     return {
-        **cells,
+        **work_cells(rates, at),
         **{f"{name}_bw": bandwidth(value) for name, value in by_memory.items()},
         **{f"{name}_operational_intensity": known(value) for name, value in intensity.items()},
         "hbm_operational_intensity": known(rates.hbm_intensity[at]),
-        "bottleneck_operational_intensity": bottleneck,
+        "bottleneck_operational_intensity": known(rates.bounding_intensity[at]),
         "optimal_flop_rate": times(flops / efficiency, 1e-9) if efficiency else 0.0,
         "roofline_efficiency": known(efficiency),
         "compute_efficiency": known(rates.flops_utilization[at]),
@@ -194,21 +196,30 @@ def _digits(value: float | None, factor: float) -> str | None:
     return None if value is None else f"{value * factor:.6g}"
 
 
-def compare_roofline(answer: Any, ops: OpsPage, summary: HostSummary) -> Comparison:
+def compare_roofline(answer: Any, ops: OpsPage, summaries: Sequence[HostSummary], rules: Rules = ()) -> Comparison:
     """Every cell of XProf's table, with and without infeed, and all it says of the device."""
     table = answer[0]
     xprof = by_key(rows_of(table), ROW)
     theirs = {**xprof_device(table), **flat(xprof), "diagnostics": len(answer[1]["rows"])}
     ours = our_device(ops)
-    ours["diagnostics"] = 0 if summary.steps is not None and summary.steps.source == "steps" else 1
+    marked = roofline_page(ops, summaries).step_source == "steps"
+    ours["diagnostics"] = int(not marked)
     stated: dict[str, Difference] = {}
     for with_infeed in (True, False):
-        page = roofline_page(ops, [summary], with_infeed)
+        page = roofline_page(ops, summaries, with_infeed)
         rows = our_rows(page, ops.core_count)
         ours |= flat(rows)
         stated |= _step_times(xprof, rows)
-        stated |= _host_traffic(page)
-        stated |= _nominal_clock(theirs, page)
+        stated |= tied(rows)
+        stated |= {
+            f"{key}: bottleneck_operational_intensity": Difference(row["operational_intensity"], UNBOUND)
+            for key, row in rows.items()
+            if row["total_time"] == 0
+        }
+        for hosts in (summaries, *rules):
+            counted = with_hosts_bytes(ops_page(hosts)) if hosts is summaries else ops_page(hosts)
+            by_rule = roofline_page(as_measured(counted), hosts, with_infeed)
+            stated |= explained(theirs, ours, _ruled(xprof, rows, by_rule))
     zeros = {key: 0 if key.startswith("device: ") and value == "0" else value for key, value in theirs.items()}
     stated |= absent(zeros, ours)
     stated |= {f"device: {name}": Difference(None, NOT_HELD) for name in ("has_merged_vmem", "megacore")}
@@ -221,10 +232,27 @@ def compare_roofline(answer: Any, ops: OpsPage, summary: HostSummary) -> Compari
         row, _, column = key.rpartition(": ")
         if row.endswith("/Program") and column in OPS_ONLY:
             stated[key] = Difference(None, WHOLE)
-    if summary.steps is None or summary.steps.source != "steps":
+    if not marked:
         averages = (f"{with_infeed}/Average/0/Program: " for with_infeed in (True, False))
         stated |= {key: Difference(None, NO_STEPS) for start in averages for key in theirs if key.startswith(start)}
     return outcome(theirs, ours, stated)
+
+
+def _ruled(theirs: dict[str, Cells], ours: dict[str, Cells], page: RooflinePage) -> Cells:
+    """What XProf's rules give, in XProf's time of each step."""
+    rows = our_rows(page, page.ops.core_count)
+    for key, ratio in _ratios(theirs, ours).items():
+        rows[key] |= {name: float(rows[key][name] or 0) / ratio for name in RATES}
+    return flat(rows)
+
+
+def _ratios(theirs: dict[str, Cells], ours: dict[str, Cells]) -> dict[str, float]:
+    """XProf's time of each step over ours."""
+    return {
+        key: float(row["total_time"] or 0) / float(ours[key]["total_time"] or 1)
+        for key, row in theirs.items()
+        if row["operation"] == "Program" and row["step"] != "Total" and ours.get(key, {}).get("total_time")
+    }
 
 
 def _vmem(way: str) -> tuple[str, str]:
@@ -232,62 +260,20 @@ def _vmem(way: str) -> tuple[str, str]:
 
 
 def _step_times(theirs: dict[str, Cells], ours: dict[str, Cells]) -> dict[str, Difference]:
-    """Steps in which our time is another: the work of XProf's step, by our time."""
+    """Steps in which our time is another."""
     stated: dict[str, Difference] = {}
-    for key, row in theirs.items():
-        if row["operation"] != "Program" or row["step"] == "Total" or not ours.get(key, {}).get("total_time"):
-            continue
-        ratio = float(row["total_time"] or 0) / float(ours[key]["total_time"] or 1)
-        for name in RATES:
-            stated[f"{key}: {name}"] = Difference(float(row[name] or 0) * ratio, STEP_TIME)
+    for key, ratio in _ratios(theirs, ours).items():
         for name in ("total_time", "avg_time", "total_time_per_core"):
-            stated[f"{key}: {name}"] = Difference(float(row[name] or 0) / ratio, STEP_TIME)
-    return stated
-
-
-def _nominal_clock(theirs: Cells, page: RooflinePage) -> dict[str, Difference]:
-    """FLOPS utilization at the nominal clock: a program's and step's by the whole capture, idle time as it is."""
-    ops = page.ops
-    if ops.time_scale is None:
-        return {}
-    table = ops.table
-    scale = {
-        f"{page.with_infeed}/Total/{table.program_id[at]}/{table.name[at]}": table.normalized_ps[at]
-        / table.total_ps[at]
-        for at in np.flatnonzero(page.counts).tolist()
-    }
-    start = f"{page.with_infeed}/"
-    whole = 1 - (1 - ops.idle_ps / ops.total_ps) * (1 - ops.time_scale)
-    scale |= {key.partition(": ")[0]: whole for key in theirs if key.startswith(start) and "/Program: " in key}
-    return {
-        f"{key}: compute_efficiency": Difference(float(theirs[f"{key}: compute_efficiency"] or 0) / value, CLOCK)
-        for key, value in scale.items()
-        if theirs[f"{key}: compute_efficiency"]
-    }
-
-
-def _host_traffic(page: RooflinePage) -> dict[str, Difference]:
-    """Ops that move bytes of the host alone are at no roof."""
-    stated: dict[str, Difference] = {}
-    table = page.ops.table
-    for at in np.flatnonzero(page.counts).tolist():
-        if host_traffic(page.ops, at):
-            key = f"{page.with_infeed}/Total/{table.program_id[at]}/{table.name[at]}: "
-            values: dict[str, Value] = {
-                "hbm_bw": 0.0,
-                "bound_by": "Unknown",
-                "roofline_efficiency": None,
-                "max_mem_bw_utilization": 0.0,
-            }
-            stated |= {key + name: Difference(value, EMPTY) for name, value in values.items()}
+            stated[f"{key}: {name}"] = Difference(float(theirs[key][name] or 0) / ratio, STEP_TIME)
     return stated
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", RUNS)
 def test_every_cell_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     answer = golden_answer(shared, name, "roofline_model")
-    summary, ops = page_of(shared, name)
-    result = compare_roofline(answer, ops, summary)
+    summaries = summaries_of(shared, name)
+    rules = [rules_of(shared, name, of_sums) for of_sums in (False, True)]
+    result = compare_roofline(answer, ops_page(summaries), summaries, rules)
     assert result.compared == 17 + 37 * len(answer[0]["rows"]) > 500
     agrees(result, "roofline")

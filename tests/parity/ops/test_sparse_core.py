@@ -19,8 +19,7 @@ from tests.parity.oracle.op_fields import summary_of
 from tests.support.build import session_at
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
 from tpuprof.parsers.pages.ops.ops import ops_page
-from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
-from tpuprof.parsers.session.pages import SPARSE_CORE
+from tpuprof.parsers.pages.sparse_core.page import SPARSE_CORE, SparseCorePage
 
 Record = Callable[[str, object], None]
 

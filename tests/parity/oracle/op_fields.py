@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.parity.oracle.fields import Comparison, Difference, Value, compare
-from tests.parity.oracle.golden import PROFILES
+import numpy as np
+
+from tests.parity.oracle.fields import Comparison, Difference, Value, compare, same
+from tests.parity.oracle.golden import files_of
 from tests.support.host_events import host_ops
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.ops.host.ops import HostOps
-from tpuprof.parsers.ops.roofline import Rates
+from tpuprof.parsers.ops.core.ops import COUNTS
+from tpuprof.parsers.ops.host_events.ops import HostOps
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.roofline import Rates, table_rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
+from tpuprof.parsers.pages.ops.ops import OpsPage
 
 US = 1e6
 GIB = 2.0**30
 
 ABSENT = "the profile has no such count, or the device no such peak: XProf shows 0 for what is not known"
-EMPTY = (
-    "an empty breakdown by memory: bytes of the host's memory, none of the device's; XProf takes them for HBM's here"
-)
 NOT_HELD = "our pages do not hold it"
+TIED = "ops of one self time stand by name; XProf's stand as in its hash map"
+RULES = (
+    "XProf 2.24.2 does not read what an event counts, scales to the nominal clock on its op profile alone, leaves "
+    "bytes that are not by memory out of its sums, and takes bytes of the host's memory alone for HBM's"
+)
 
 _BOUNDS = ("Compute", "HBM", "CMEM Read", "CMEM Write", "VMEM Read", "VMEM Write", "Unknown")
 
@@ -37,8 +46,26 @@ Cells = dict[str, Value]
 
 @cache
 def summary_of(path: Path) -> HostSummary:
-    """The one host of a profile; kept, as several tests look at it."""
-    return summarise(Trace.open(str(path)), "host0")
+    """A host of a profile, called as its file; kept, as several tests look at it."""
+    return summarise(Trace.open(str(path)), path.name.partition(".xplane.")[0])
+
+
+@cache
+def by_xprofs_rules(path: Path, of_sums: bool = False) -> HostSummary:
+    """The same of what XProf reads: counts of metadata alone; with `of_sums`, bytes by memory alone."""
+    space = XSpace.FromString(path.read_bytes())
+    for plane in space.planes:
+        number = {stat.name.decode(): key for key, stat in plane.stat_metadata.items()}
+        unread = {number.get(name) for name in COUNTS}
+        for event in (event for line in plane.lines for event in line.events):
+            for at in reversed(range(len(event.stats))):
+                if event.stats[at].metadata_id in unread:
+                    del event.stats[at]
+        divided = number.get("memory_access_breakdown", 0)
+        for op in plane.event_metadata.values():
+            if of_sums and divided and all(stat.metadata_id != divided for stat in op.stats):
+                op.stats.add(metadata_id=divided, bytes_value=b"")
+    return summarise(Trace.from_bytes(space.SerializeToString()), path.name.partition(".xplane.")[0])
 
 
 def modules_of(path: Path) -> HloModules:
@@ -51,16 +78,27 @@ def host_ops_of(path: Path) -> HostOps:
     return host_ops(Trace.open(str(path)))
 
 
-def page_of(shared: Path, profile: str) -> tuple[HostSummary, OpsPage]:
-    """Our summary and page of ops of a profile beside the golden answers."""
-    summary = summary_of(shared / PROFILES[profile])
-    return summary, ops_page([summary])
+def summaries_of(shared: Path, profile: str) -> list[HostSummary]:
+    """Our summaries of the hosts of a profile beside the golden answers."""
+    return [summary_of(path) for path in files_of(shared, profile).values()]
+
+
+def rules_of(shared: Path, profile: str, of_sums: bool = False) -> list[HostSummary]:
+    """The same by XProf's rules."""
+    return [by_xprofs_rules(path, of_sums) for path in files_of(shared, profile).values()]
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
     """The rows of one of XProf's chart tables, by column."""
     columns = [column["id"] for column in table["cols"]]
     return [dict(zip(columns, (cell.get("v") for cell in row["c"]), strict=True)) for row in table["rows"]]
+
+
+def table_fields(table: Any, prefix: str, left_out: Collection[str] = ()) -> Cells:
+    """The properties of a chart table, and its cells as ``prefix.row.column``, but some."""
+    rows = ((f"{prefix}.{at}", row) for at, row in enumerate(rows_of(table)))
+    cells = {f"{row}.{column}": value for row, of in rows for column, value in of.items() if column not in left_out}
+    return {key: value for key, value in table["p"].items() if key not in left_out} | cells
 
 
 def known(value: float) -> float | None:
@@ -153,9 +191,35 @@ def absent(theirs: Mapping[str, Value], ours: Mapping[str, Value]) -> dict[str, 
     }
 
 
-def host_traffic(page: OpsPage, row: int) -> bool:
-    """Whether an op moves bytes, but none to or from the device's memories."""
-    return bool((page.table.traffic[row] == 0).all() and page.table.bytes_accessed[row] > 0)
+def as_measured(page: OpsPage) -> OpsPage:
+    """The page in times as measured, which XProf scales to the nominal clock on its op profile alone."""
+    table = replace(page.table, normalized_ps=page.table.total_ps.astype(np.float64))
+    return replace(page, table=table, rates=table_rates(table, page.peaks), time_scale=None)
+
+
+def with_hosts_bytes(page: OpsPage) -> OpsPage:
+    """The page with the bytes of ops that move none to or from the device's memories as HBM's."""
+    traffic, moved = page.table.traffic.copy(), page.table.bytes_accessed
+    rows = (traffic == 0).all(axis=1) & (moved > 0)
+    traffic[rows, TRAFFIC.index("hbm")] = moved[rows]
+    return replace(page, table=replace(page.table, traffic=traffic))
+
+
+def explained(theirs: Cells, ours: Cells, rule: Cells, why: str = RULES) -> dict[str, Difference]:
+    """Fields in which XProf says what its rules give, and not what we say."""
+    return {
+        key: Difference(ours[key], why)
+        for key, value in rule.items()
+        if key in theirs and key in ours and same(theirs[key], value) and not same(theirs[key], ours[key])
+    }
+
+
+def tied(rows: Mapping[str, Cells]) -> dict[str, Difference]:
+    """The ranks of rows that another one equals in self time."""
+    count = Counter(row["total_self_time"] for row in rows.values())
+    return {
+        f"{key}: rank": Difference(row["rank"], TIED) for key, row in rows.items() if count[row["total_self_time"]] > 1
+    }
 
 
 def columns(theirs: Iterable[str], names: Sequence[str], difference: Difference) -> dict[str, Difference]:

@@ -23,7 +23,7 @@ from tests.support.made.serving import (
 )
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.pages.inference import InferencePage, Latency, inference
+from tpuprof.parsers.pages.shared.latencies import InferencePage, Latency, latencies
 
 FIVE = (
     (0.079, 0.033, 0.018, 0.13),  # the average
@@ -56,7 +56,7 @@ PROFILES: dict[str, tuple[Callable[[], XSpace], tuple[tuple[float, ...], ...], f
 
 
 def page_of(space: XSpace) -> InferencePage:
-    return inference([read_requests(space)], ["host0"], is_training=False)
+    return latencies([read_requests(space)], ["host0"], is_training=False)
 
 
 def figures(latency: Latency | None) -> tuple[float, ...]:
@@ -97,7 +97,7 @@ def test_of_plain_jax_xprof_shows_nothing_and_we_the_runs(shared: Path) -> None:
     requests = requests_of(trace)
     trace.close()
     assert len(requests) == 0
-    page = inference([requests], ["host0"], is_training=False)
+    page = latencies([requests], ["host0"], is_training=False)
     assert (page.source, page.subject, page.sessions) == ("module runs", "jit_f(12190760917235803885)", 100)
     assert [(row.name.partition("(")[0], row.runs, row.cores) for row in page.rows] == [
         ("jit_f", 100, 4),

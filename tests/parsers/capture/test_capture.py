@@ -19,17 +19,16 @@ from tests.support.servers.profiler_server import (
     listener,
     profile,
     sends_it,
-    sends_tool_data,
     writes_it,
 )
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.parsers.capture.client import Call
+from tpuprof.parsers.capture.client import RpcCall
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.services_pb2 import ProfileRequest, ProfileResponse
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 SHORT = CaptureOptions(duration_ms=30)
@@ -129,13 +128,6 @@ def test_several_servers_are_traced_at_once_and_one_hostname_is_told_apart(tmp_p
     }
 
 
-def test_hosts_of_one_name_on_different_machines(tmp_path: Path) -> None:
-    with FakeProfiler() as one, FakeProfiler(data=profile("WORKER-0")) as two:
-        result = capture([one.address, f"localhost:{two.port}"], SHORT, str(tmp_path))
-    taken = {str(host.host).casefold() for host in result.written}
-    assert len(taken) == 2 and len(files(Path(result.run_path))) == 2 and "worker-0" in taken
-
-
 def test_a_server_that_fails_is_not_in_the_way(tmp_path: Path) -> None:
     with FakeProfiler() as server, listener(b"") as (broken, _):
         result = capture([broken, server.address], SHORT, str(tmp_path))
@@ -156,15 +148,15 @@ def test_an_answer_is_not_copied_once_it_has_arrived(tmp_path: Path, monkeypatch
     event = space.planes.add(name=b"/host:CPU").lines.add(name=b"python").events.add(metadata_id=1)
     event.stats.add(metadata_id=1, bytes_value=b"\x5a" * (16 << 20))
     arrived = []
-    received = Call.response
+    received = RpcCall.response
 
-    def response(call: Call) -> bytes:
+    def response(call: RpcCall) -> bytes:
         answer = received(call)
         tracemalloc.reset_peak()
         arrived.append(tracemalloc.get_traced_memory()[0])
         return answer
 
-    monkeypatch.setattr(Call, "response", response)
+    monkeypatch.setattr(RpcCall, "response", response)
     tracemalloc.start()
     try:
         with FakeProfiler(data=space.SerializeToString()) as server:
@@ -209,8 +201,6 @@ def test_two_runs_of_one_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_notes_on_what_a_profile_lacks(tmp_path: Path) -> None:
-    from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-
     space = XSpace(hostnames=[b"h"], errors=[b"no TPU\x1b driver"], warnings=[b"dropped 5 events"])
     space.planes.add(name=b"/host:CPU")
     with FakeProfiler(data=space.SerializeToString()) as server:
@@ -290,12 +280,6 @@ def test_ctrl_c_in_a_program_that_does_not_ask_to_stop(tmp_path: Path) -> None:
 
 
 # --- servers of the past
-
-
-def test_a_server_that_sends_the_profile_as_a_tools_result(tmp_path: Path) -> None:
-    with FakeProfiler(sends_tool_data) as server:
-        result = capture([server.address], SHORT, str(tmp_path))
-    assert Path(result.files[0].path).read_bytes() == server.profile and len(server.requests) == 1
 
 
 def test_a_server_that_writes_to_this_disk(tmp_path: Path) -> None:

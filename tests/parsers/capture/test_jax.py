@@ -15,11 +15,10 @@ from tests.support.servers.jax_server import has_jax, interpreter, jax_program
 from tests.support.servers.profiler_server import free_port
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.capture.continuous import switch
-from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress, parse_address
-from tpuprof.parsers.capture.reach import reach
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 LONG = CaptureOptions(duration_ms=60_000)
@@ -103,16 +102,6 @@ def test_given_up_and_asked_again(address: str, tmp_path: Path) -> None:
         except ProfileError as error:
             if error.code != "another_session" or time.monotonic() > deadline:
                 raise
-
-
-def test_a_server_is_reached_without_a_trace(address: str) -> None:
-    assert reach(parse_address(address)) > 0
-
-
-def test_all_levels_at_zero(address: str, tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="all tracer levels are 0") as caught:
-        capture([address], CaptureOptions(50, 0, 0, 0), str(tmp_path))
-    assert caught.value.code == "empty_trace"
 
 
 def test_an_advanced_option_is_taken(address: str, tmp_path: Path) -> None:

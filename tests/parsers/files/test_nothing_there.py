@@ -37,6 +37,18 @@ def test_nothing_found_counts_what_it_does_not_name(tmp_path: Path) -> None:
     assert ", 0005.txt and 1,194 more." in refused(tmp_path).sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("h0.xplane.pb_.gstmp", "is a copy that is not finished, or broke off"),
+        ("h0.overview_page.json", "is a page or trace that TensorFlow 2.2 or older computed"),
+    ],
+)
+def test_a_run_folder_without_a_profile_says_what_it_holds(tmp_path: Path, name: str, hint: str) -> None:
+    put(tmp_path / "plugins" / "profile" / "r" / name)
+    assert f"{name} {hint}" in refused(tmp_path).hint
+
+
 @pytest.mark.parametrize(("name", "hint"), [("events.out.tfevents.1", "start_trace()"), ("other", "plugins/profile")])
 def test_hints_go_by_what_is_there(tmp_path: Path, name: str, hint: str) -> None:
     put(tmp_path / "x" / name)

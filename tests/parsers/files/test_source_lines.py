@@ -65,10 +65,6 @@ def test_no_such_line(here: Path, place: str) -> None:
     assert source_excerpt(f"{write(here / 'model.py')}:{place}") is None
 
 
-def test_an_empty_file_has_no_lines(here: Path) -> None:
-    assert source_excerpt(f"{write(here / 'model.py', '')}:1") is None
-
-
 @pytest.mark.parametrize(
     "source",
     [

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.parsers.files.layouts import CONTENT, run_folder
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files import watch
-from tpuprof.parsers.files.logdir import Run, open_logdir
+from tpuprof.parsers.files.logdir import Logdir, open_logdir
 from tpuprof.parsers.files.watch import MOST_LISTED, PATIENCE, Changes, LogdirWatch, follow, run_state, wait_for_run
 
 FIRST = "2026_11_20_18_04_33"
@@ -56,17 +56,7 @@ def test_a_new_run_is_told_once_when_it_has_stayed_as_it_is(tmp_path: Path, leve
     assert polls(watched, 2) == [{}, {}]
     run_folder(tmp_path / "experiment", SECOND, ["host0", "host1"])
     assert polls(watched, 3) == [{}, {"new_runs": [SECOND]}, {}]
-    assert watched.logdir is not None and [run.name for run in watched.logdir.runs] == [SECOND, FIRST]
-
-
-def test_a_growing_file_keeps_its_run_unsaid(tmp_path: Path) -> None:
-    watched = started(tmp_path)
-    path = run_folder(tmp_path, SECOND) / "host0.xplane.pb"
-    for _ in range(4):
-        assert not watched.poll()
-        path.write_bytes(path.read_bytes() + CONTENT)
-    assert watched.logdir is not None and len(watched.logdir.runs) == 1
-    assert polls(watched, 3) == [{}, {"new_runs": [SECOND]}, {}]
+    assert [run.name for run in watched.logdir.runs] == [SECOND, FIRST]
 
 
 def test_a_temporary_name_and_an_empty_file_are_waited_for(tmp_path: Path) -> None:
@@ -89,61 +79,7 @@ def test_an_empty_file_that_stays_so_is_told_in_the_end(tmp_path: Path) -> None:
     watched = started(tmp_path)
     (run_folder(tmp_path, SECOND) / "host1.xplane.pb").write_bytes(b"")
     assert polls(watched, PATIENCE + 1) == [{}] * PATIENCE + [{"new_runs": [SECOND]}]
-    assert watched.logdir is not None and [p.code for p in watched.logdir.runs[0].problems] == ["empty_file"]
-
-
-def test_a_run_without_anything_readable_is_told_when_it_has_a_host(tmp_path: Path) -> None:
-    watched = started(tmp_path)
-    folder = run_folder(tmp_path, SECOND, [])
-    folder.mkdir(parents=True)
-    (folder / "host0.xplane.pb").write_bytes(b"")
-    assert polls(watched, PATIENCE + 3) == [{}] * (PATIENCE + 3)
-    (folder / "host0.xplane.pb").write_bytes(CONTENT)
-    assert polls(watched, 3) == [{}, {"new_runs": [SECOND]}, {}]
-
-
-def test_hosts_that_come_later_change_the_run(tmp_path: Path) -> None:
-    watched = started(tmp_path)
-    run_folder(tmp_path, FIRST, ["host1"])
-    changes = [watched.poll() for _ in range(3)]
-    assert [told(change) for change in changes] == [{}, {"changed_runs": [FIRST]}, {}]
-    assert len(changes[1].changed_runs[0].hosts) == 2
-
-
-def test_a_run_that_was_still_written_when_the_logdir_was_opened(tmp_path: Path) -> None:
-    path = run_folder(tmp_path, FIRST) / "host0.xplane.pb"
-    logdir = open_logdir(str(tmp_path))
-    path.write_bytes(CONTENT * 2)
-    assert polls(LogdirWatch(logdir), 3) == [{}, {"changed_runs": [FIRST]}, {}]
-
-
-def test_a_run_that_came_before_the_first_look(tmp_path: Path) -> None:
-    run_folder(tmp_path, FIRST)
-    logdir = open_logdir(str(tmp_path))
-    run_folder(tmp_path, SECOND)
-    assert polls(LogdirWatch(logdir), 3) == [{}, {"new_runs": [SECOND]}, {}]
-
-
-def test_other_logdirs_below_the_path(tmp_path: Path) -> None:
-    """A folder that was there without runs, and one that is made."""
-    (tmp_path / "waiting").mkdir()
-    watched = started(tmp_path / "first")
-    run_folder(tmp_path / "first", FIRST)
-    watched = LogdirWatch(open_logdir(str(tmp_path)))
-    assert not watched.poll()
-    run_folder(tmp_path / "waiting", SECOND)
-    run_folder(tmp_path / "made", FIRST)
-    seen = polls(watched, 4)
-    assert sorted(seen[1]["new_runs"]) == [SECOND, "made/" + FIRST] and seen[2:] == [{}, {}]
-
-
-def test_nothing_is_there_yet(tmp_path: Path) -> None:
-    watched = LogdirWatch(str(tmp_path / "logs"))
-    assert polls(watched, 2) == [{}, {}] and watched.logdir is None
-    (tmp_path / "something_else").mkdir()
-    run_folder(tmp_path / "logs", FIRST)
-    assert polls(watched, 3) == [{}, {"new_runs": [FIRST]}, {}]
-    assert watched.logdir is not None
+    assert [p.code for p in watched.logdir.runs[0].problems] == ["empty_file"]
 
 
 def test_a_glob_and_a_single_run(tmp_path: Path) -> None:
@@ -160,24 +96,6 @@ def test_a_glob_and_a_single_run(tmp_path: Path) -> None:
 
 
 # --- runs that go, and what is in the way
-
-
-def test_a_run_that_goes_and_comes_back(tmp_path: Path) -> None:
-    watched = started(tmp_path)
-    folder = run_folder(tmp_path, SECOND)
-    polls(watched, 2)
-    shutil.rmtree(folder)
-    assert polls(watched, 3) == [{}, {"gone": [SECOND]}, {}]
-    run_folder(tmp_path, SECOND)
-    assert polls(watched, 3) == [{}, {"new_runs": [SECOND]}, {}]
-
-
-def test_everything_goes_and_comes_back(tmp_path: Path) -> None:
-    watched = started(tmp_path / "logs")
-    shutil.rmtree(tmp_path / "logs")
-    assert polls(watched, 3) == [{}, {"gone": [FIRST]}, {}]
-    run_folder(tmp_path / "logs", SECOND)
-    assert polls(watched, 3) == [{}, {"new_runs": [SECOND]}, {}]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -260,8 +178,7 @@ def test_quiet_folders_are_not_listed(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_urls_are_not_watched() -> None:
-    watched = LogdirWatch("gs://bucket/logs")
-    assert not watched.poll() and watched.logdir is None
+    assert not LogdirWatch(Logdir("gs://bucket/logs", (), (), ())).poll()
 
 
 def test_following_tells_of_each_change_until_it_is_stopped(tmp_path: Path) -> None:
@@ -287,60 +204,52 @@ class Hands:
     def __init__(self, *acts: Callable[[], object]) -> None:
         self.acts = list(acts)
         self.now = 1_700_000_100.0
-        self.waits: list[float] = []
+        self.waits = 0
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
         if self.acts:
             self.acts.pop(0)()
 
-    def wait(self, path: Path | str, after: float = 0.0, timeout: float | None = 60.0) -> Run:
-        return wait_for_run(
-            str(path), after, timeout, self.waits.append, interval=1.0, sleep=self.sleep, clock=lambda: self.now
-        )
+    def wait(self, path: Path | str) -> int:
+        """How many looks found nothing."""
+
+        def count() -> None:
+            self.waits += 1
+
+        wait_for_run(str(path), count, sleep=self.sleep, clock=lambda: self.now)
+        return self.waits
 
 
-def test_the_newest_run_is_there_at_once(tmp_path: Path) -> None:
+def test_a_run_is_there_at_once(tmp_path: Path) -> None:
     run_folder(tmp_path, FIRST)
-    hands = Hands()
-    assert hands.wait(tmp_path).name == FIRST and hands.waits == []
+    assert Hands().wait(tmp_path) == 0
 
 
 def test_the_first_run_is_waited_for(tmp_path: Path) -> None:
-    hands = Hands(lambda: None, lambda: run_folder(tmp_path / "logs", FIRST))
-    assert hands.wait(tmp_path / "logs").name == FIRST
-    assert hands.waits == [0.0, 1.0]
+    assert Hands(lambda: None, lambda: run_folder(tmp_path / "logs", FIRST)).wait(tmp_path / "logs") == 2
 
 
-def test_the_next_run_is_waited_for_until_it_is_finished(tmp_path: Path) -> None:
-    shown = open_logdir(str(run_folder(tmp_path, FIRST))).runs[0]
+def test_a_run_is_waited_for_until_it_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "plugins" / "profile" / SECOND / "host0.xplane.pb"
     hands = Hands()
 
     def write(size: int) -> Callable[[], object]:
         def act() -> None:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(CONTENT * size)
             os.utime(path, (hands.now, hands.now))
 
         return act
 
     hands.acts = [write(0), write(1), write(2), lambda: None]
-    found = hands.wait(tmp_path, shown.modified)
-    assert found.name == SECOND and found.size_bytes == 2 * len(CONTENT)
-    assert len(hands.waits) == 4
+    assert hands.wait(tmp_path) == 4
 
 
-def test_waiting_ends(tmp_path: Path) -> None:
-    run = open_logdir(str(run_folder(tmp_path, FIRST))).runs[0]
-    with pytest.raises(ProfileError) as late:
-        Hands().wait(tmp_path, run.modified, 5.0)
-    assert late.value.code == "not_found" and late.value.exit_code == EXIT_NOT_FOUND
-    with pytest.raises(Cancelled):
-        wait_for_run(str(tmp_path / "never"), is_cancelled=lambda: True)
-    for path in ("", "a\0b", "gopher://host/logs"):
-        with pytest.raises(ProfileError):
-            Hands().wait(path, timeout=None)
+@pytest.mark.parametrize("path", ["", "a\0b", "gopher://host/logs"])
+def test_a_path_that_can_never_lead_to_a_run_is_not_waited_for(path: str) -> None:
+    with pytest.raises(ProfileError):
+        Hands().wait(path)
 
 
 # --- whatever happens
@@ -372,21 +281,32 @@ def act(root: Path, kind: str, run: str, host: str, size: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def sizes(folder: Path) -> dict[str, int]:
+    """The profiles of a run, and their bytes."""
+    return {path.name: path.stat().st_size for path in folder.glob("*.xplane.pb")}
+
+
 @settings(max_examples=2 * EXAMPLES)
-@given(st.lists(acts, max_size=25), st.booleans())
+@given(st.lists(acts, max_size=25))
 def test_in_the_end_the_watch_knows_what_is_there(
-    tmp_path_factory: pytest.TempPathFactory, todo: list[tuple[str, str, str, int]], from_a_path: bool
+    tmp_path_factory: pytest.TempPathFactory, todo: list[tuple[str, str, str, int]]
 ) -> None:
     root = tmp_path_factory.mktemp("logs")
     run_folder(root / "a", FIRST)
-    watched = LogdirWatch(str(root) if from_a_path else open_logdir(str(root)))
-    known = {} if from_a_path else {run.path: run for run in open_logdir(str(root)).runs}
+    watched = LogdirWatch(open_logdir(str(root)))
+    known = {run.path: run for run in watched.logdir.runs}
     looks = [("look", "", "", 0)] * (PATIENCE + 4)
+    before: dict[str, dict[str, int]] = {}
     for kind, run, host, size in [*todo, *looks]:
         if kind != "look":
             act(root, kind, run, host, size)
             continue
         changes = watched.poll()
+        now = {run.parent.as_posix(): sizes(run.parent) for run in root.rglob("*.xplane.pb")}
+        for told_of in (*changes.new_runs, *changes.changed_runs):  # a run that is still written is not told of
+            assert now[told_of.path] == before[told_of.path] and any(now[told_of.path].values())
+            assert told_of.path not in known or known[told_of.path] != told_of
+        before = now
         for gone in changes.gone:
             del known[gone.path]
         for changed in changes.changed_runs:
@@ -397,5 +317,5 @@ def test_in_the_end_the_watch_knows_what_is_there(
             known[new.path] = new
     there = {run.path: run for run in open_logdir(str(root)).runs if run.hosts}
     assert {path: run.hosts for path, run in known.items()} == {path: run.hosts for path, run in there.items()}
-    assert watched.logdir is not None and not watched._pending
+    assert not watched._pending
     assert {run.path for run in watched.logdir.runs if run.hosts} == set(there)

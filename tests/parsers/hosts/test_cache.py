@@ -17,14 +17,16 @@ from tests.support.build import present, write_run
 from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import cache as cache_module
 from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
+from tpuprof.parsers.pages.input.input import INPUT
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.diff.compare import compare
-from tpuprof.parsers.session.pages import HOSTS, INPUT, OPS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.main import main
 
@@ -78,16 +80,6 @@ def test_what_was_read_is_not_read_again(logdir: Path, reads: list[str]) -> None
     assert len(reads) == 3
     assert (pages[0], pages[3]) == (again[0], again[3])
     assert repr((pages[1], pages[2])) == repr((again[1], again[2]))
-
-
-def test_a_kept_page_opens_no_file(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = session(logdir).page(OVERVIEW)
-
-    def never(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(Trace, "open", never)
-    assert session(logdir).page(OVERVIEW) == page
 
 
 def test_a_new_host_is_read_alone(logdir: Path, reads: list[str]) -> None:

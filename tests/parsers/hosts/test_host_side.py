@@ -15,7 +15,7 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.step_summary import read_host_side
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, thread_lines
+from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread, thread_lines
 
 Event = tuple[str, int, int, dict[str, StatInput]]
 """Name, start, end and stats."""
@@ -151,14 +151,6 @@ def test_ops_that_overlap_in_part_have_no_negative_self_time() -> None:
         plane.event(line, plane.event_id(name), start, end - start)
     ops = summarise(trace_of(plane.space), "host0").host_ops
     assert dict(zip(ops.name, ops.self_ps.tolist(), strict=True)) == dict(zip(names, (0, 60, 70, 80), strict=True))
-
-
-def test_a_stage_number_without_its_type_is_no_stage() -> None:
-    plane = PlaneBuilder.alone("/host:CPU")
-    line = plane.line("t")
-    plane.event(line, plane.event_id("a"), 0, 10, _ipl_stage_id=5)
-    plane.event(line, plane.event_id("Iterator::Model"), 20, 10)
-    assert summarise(trace_of(plane.space), "host0").host_ops.name == ("Iterator::Model",)
 
 
 def test_cancelling_ends_the_pass() -> None:

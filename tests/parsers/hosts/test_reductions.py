@@ -18,6 +18,7 @@ from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
 from tests.support.files.kernels import with_kernels
+from tests.support.imports import program
 from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
@@ -28,28 +29,23 @@ from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.reader import HostReader
 from tpuprof.parsers.hosts.reduction import Reduced, Reduction
 from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES
+from tpuprof.parsers.pages.counters.page import COUNTERS
+from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE
+from tpuprof.parsers.pages.ops.framework_ops import FRAMEWORK_OPS
+from tpuprof.parsers.pages.ops.kernels.page import TPU_KERNELS
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.shared.key import SUMMARIES, Later, PageKey, named_in
+from tpuprof.parsers.pages.sparse_core.page import SPARSE_CORE
 from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST
-from tpuprof.parsers.session.pages import (
-    COLLECTIVES,
-    COUNTERS,
-    FRAMEWORK_OPS,
-    MEMORY_PROFILE,
-    OPS,
-    OVERVIEW,
-    SPARSE_CORE,
-    TPU_KERNELS,
-    PageKey,
-)
 
-MAKERS = "tpuprof.parsers.session.makers."
-KEYS = {name: key for name, key in vars(pages).items() if isinstance(key, PageKey)}
+PAGE_MODULES = [import_module(f"tpuprof.{name}") for name in program() if name.startswith("parsers.pages.")]
+KEYS = {name: key for module in PAGE_MODULES for name, key in vars(module).items() if isinstance(key, PageKey)}
 REDUCTIONS = {
-    made.name: made
-    for key in KEYS.values()
-    for made in vars(import_module(MAKERS + key.maker.partition(":")[0])).values()
-    if isinstance(made, Reduction)
+    made.name: made for module in PAGE_MODULES for made in vars(module).values() if isinstance(made, Reduction)
 }
+"""All that a module of a page defines or imports."""
 
 
 def steps(folder: Path) -> Path:
@@ -68,6 +64,7 @@ PAGES: Mapping[str, tuple[PageKey[Any], Callable[[Path], Path]]] = {
     "kernel-calls": (TPU_KERNELS, files(with_kernels(), with_kernels(cores=2))),
     "summary": (OVERVIEW, steps),
     "collectives": (COLLECTIVES, slices.write_run),
+    "call-units": (TPU_KERNELS, files(with_custom_calls(), with_custom_calls())),
     "counters": (COUNTERS, files(with_readings("TPU v6 Lite"), with_custom_calls())),
     "sparse_core": (
         SPARSE_CORE,
@@ -94,7 +91,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Reduced[Any]]]:
 
 
 def test_every_reduction_has_a_run_here() -> None:
-    assert REDUCTIONS.keys() == PAGES.keys()
+    assert REDUCTIONS.keys() - {STEP_SPANS_OF_HOST.name} == PAGES.keys()  # which other reductions include
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -167,17 +164,19 @@ def test_a_reduction_with_other_steps_is_another_entry(tmp_path: Path, monkeypat
     cache = HostCache(later)
     folder = steps(tmp_path / "log")
     (file, _) = open_logdir(str(folder)).find_run(None).hosts
-    grids = [summary.steps for summary in session_at(folder).page(pages.SUMMARIES)]
+    grids = [summary.steps for summary in session_at(folder).page(SUMMARIES)]
     slots = [cache.slot((file,), "collectives", given) for given in (None, *grids)]
     assert len({slot.key for slot in slots if slot is not None}) == 3
     assert slots[1] == cache.slot((file,), "collectives", dataclasses.replace(grids[0]) if grids[0] else None)
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", [name for name, key in KEYS.items() if isinstance(key.make, Later)])
 def test_a_key_has_the_type_of_what_its_maker_makes(name: str) -> None:
-    """Which no type checker sees, as the maker is named in a string."""
-    made = pages.maker(KEYS[name].maker).__annotations__["return"]
-    assert pages.__annotations__[name] == f"PageKey[{made}]"
+    """Which no type checker sees, where the maker is named in a string."""
+    for make in (KEYS[name].make, KEYS[name].make_as_read):
+        if isinstance(make, Later):
+            made = named_in(make.place).__annotations__["return"]
+            assert f"PageKey[{made}]" in {vars(module).get("__annotations__", {}).get(name) for module in PAGE_MODULES}
 
 
 def test_memory_over_time_says_which_hosts_are_left_out(tmp_path: Path) -> None:

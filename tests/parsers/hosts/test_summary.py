@@ -25,9 +25,9 @@ from tpuprof.parsers.ops.device import device_info
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.aligned import InputSource
+from tpuprof.parsers.steps.boundaries.markers import marked_steps
+from tpuprof.parsers.steps.boundaries.runs import module_runs
 from tpuprof.parsers.steps.model import SparseCoreTime
-from tpuprof.parsers.steps.spans.markers import marked_steps
-from tpuprof.parsers.steps.spans.runs import module_runs
 
 US = 1_000_000
 Span = tuple[int, int]
@@ -73,19 +73,6 @@ def core_of(busy: Sequence[Span], steps: Sequence[Span], waits: Sequence[Span] =
 
 def gaps(core: CoreSummary) -> list[Span]:
     return [(int(a) // US, int(b) // US) for a, b in zip(*core.gaps, strict=True)]
-
-
-def test_gaps_are_those_from_the_first_step_to_the_last() -> None:
-    busy = [(0, 800), (900, 950), (1200, 1900), (2100, 2900), (2901, 3000)]
-    core = core_of(busy, [(0, 1000), (1000, 2000), (2200, 3000)])
-    # 950-1200 crosses a border, 1900-2100 is partly between steps, the last one is a thousandth of a step
-    assert gaps(core) == [(800, 900), (950, 1200), (1900, 2100), (2900, 2901)]
-    assert core.gap_ps == (100 + 250 + 200 + 1) * US
-    assert core.total_ps == 3000 * US
-
-
-def test_the_first_step_begins_with_a_gap_where_no_op_runs_yet() -> None:
-    assert gaps(core_of([(600, 1000), (1000, 2000)], [(0, 1000), (1000, 2000)])) == [(0, 600)]
 
 
 def test_short_gaps_are_none() -> None:

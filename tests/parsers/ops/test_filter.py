@@ -22,9 +22,6 @@ from tpuprof.parsers.ops.filtering.filter import (
     LONGEST_SEARCHED,
     FilterError,
     OpColumns,
-    RegexTerm,
-    ShareTerm,
-    TextTerm,
     TimeTerm,
     parse_filter,
 )
@@ -83,42 +80,27 @@ def kept(text: str) -> list[int]:
         ("jit_eval", [3]),  # of the program
         ("hbm", []),  # what bounds an op is not among the texts of a word
         ("μ-net", [3]),  # Greek mu finds the micro sign
-        ("fusion jit_step", [0]),
         ("  fusion \t jit_step  ", [0]),
         ('"loop fusion"', [0]),
         ('"loop  fusion"', []),
         ('"loop fusion""jit_step"', [0]),
         ('" "', [0, 3]),
-        ("!fusion", [1, 2]),
-        ("!!fusion", [0, 3]),
-        ('!"loop fusion"', [1, 2, 3]),
-        ("!fusion !copy", [2]),
         (r"~fusion\.7$", [0]),
         ("~^COPY", [1]),
         ("~dot_general|psum", [0, 2]),
         ("~jit_step", []),  # a regex looks at name and framework op only
         ('~"^$|psum"', [1, 2]),
-        (r"!~fusion\.\d+", [1, 2]),
-        (">1ms", [1]),
-        (">=1ms", [0, 1]),
-        ("<1ms", [2, 3]),
-        ("<=1ms", [0, 2, 3]),
         ("<=5ns", [2, 3]),
-        ("<5ns", [2]),
-        ("!>1ms", [0, 2, 3]),
-        (">1000000.001us", []),
         (">5%", [1]),
         (">=5%", [0, 1]),
         ("<5%", [3]),
         ("<=5%", [0, 3]),
         ("!>5%", [0, 2, 3]),  # what is unknown is not over 5%
         (">=0%", [0, 1, 3]),
-        (">=0% <50%", [0, 3]),
         ("cat:fusion", [0, 3]),
         ("cat:loop", [0]),
         ("CAT:loop", [0]),
         ('cat:"all-reduce"', [2]),
-        ("!cat:fusion", [1, 2]),
         ("name:loop", []),
         ("op:attention", [0]),
         ("op:fusion", []),
@@ -191,40 +173,6 @@ def test_a_regex_sees_the_start_of_a_hostile_text_only() -> None:
     assert parse_filter("yz").mask(columns(name=name)).tolist() == [True, True, False, False]
 
 
-ANYWHERE = ("name", "category", "framework_op", "program")
-MS = 10**9
-
-
-@pytest.mark.parametrize(
-    ("text", "terms"),
-    [
-        ("", []),
-        ("name:fusion >1ms", [(False, ("name",), "fusion"), (False, ">", MS)]),
-        ("fusion !copy", [(False, ANYWHERE, "fusion"), (True, ANYWHERE, "copy")]),
-        ('cat:"loop fusion"', [(False, ("category",), "loop fusion")]),
-        ("!op:dot <=20μs", [(True, ("framework_op",), "dot"), (False, "<=", MS // 50)]),
-        ("!>=3s", [(True, ">=", 3000 * MS)]),
-        ("<0.1%", [(False, "<", 0.001)]),
-        ("~a.b !~c", [(False, ("name", "framework_op"), "a.b"), (True, ("name", "framework_op"), "c")]),
-        ("a\x1bb", [(False, ANYWHERE, "a\x1bb")]),
-        ("hlo:dot !shape:bf16", [(False, ("expression",), "dot"), (True, ("shape",), "bf16")]),
-        ("src:~a.b !op:~c", [(False, ("source",), "a.b"), (True, ("framework_op",), "c")]),
-        ("remat:y !side:sparse", [(False, ("remat",), "yes"), (True, ("side",), "SparseCore")]),
-    ],
-)
-def test_a_text_is_its_terms(text: str, terms: list[tuple[bool, object, object]]) -> None:
-    found: list[tuple[bool, object, object]] = []
-    for term in parse_filter(text).terms:
-        match term.condition:
-            case TextTerm(columns, wanted):
-                found.append((term.negated, columns, wanted))
-            case RegexTerm(pattern, columns):
-                found.append((term.negated, columns, pattern.pattern))
-            case TimeTerm(relation, bound) | ShareTerm(relation, bound):
-                found.append((term.negated, relation, bound))
-    assert found == terms
-
-
 def test_examples_in_the_help_are_filters() -> None:
     assert len({example for example, _ in HELP}) == len(HELP)
     for example, meaning in HELP:
@@ -251,7 +199,6 @@ def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
     ("text", "rows"),
     [
         ("hlo:DOT(", [0]),
-        ("!hlo:dot", [1, 2, 3]),
         (r"hlo:~s\(\d\)", [1]),
         ("shape:bf16[8,", [0, 3]),
         ("shape:~,128]$", [0]),
@@ -259,7 +206,6 @@ def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
         ("op:~dot|psum", [0, 2]),
         ("remat:yes", [1]),
         ("remat:n", [0, 2, 3]),
-        ("!REMAT:YES", [0, 2, 3]),
         ("side:tensor", [0]),
         ("side:SparseCore", [1]),
         ("side:device", [0, 1]),

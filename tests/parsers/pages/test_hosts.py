@@ -11,21 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import bare_host, present, session_at, tpu_plane, write_run
+from tests.support.build import bare_host, present, session_at, summary_of, tpu_plane, write_run
+from tests.support.gpus import cpu_profile, gpu_profile
 from tests.support.made.many_hosts import GAP, REDUCE, US, host_bytes, profiles, steady, straggling_page, summaries
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.hosts.hosts import hosts_page
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.hosts.hosts import HOSTS, hosts_page
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
-from tpuprof.parsers.session.pages import HOSTS
+from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.draw.spans import BLOCK, line_width, plain
 from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
 from tpuprof.tui.pages.hosts.fields import LISTED
 from tpuprof.tui.report.fields import order
 
-GLYPHS = {"ascii": ASCII, "block": BLOCK, "plain": PLAIN}
 EVIL = "\x1b[31m\u202eevil\nhost\udcff"
 
 
@@ -52,27 +53,11 @@ def test_a_straggler_is_named_with_what_it_costs() -> None:
     assert [out.host for out in page.left_out] == ["host4"]
 
 
-def test_parts_add_up_to_the_step() -> None:
-    steps = present(straggling_page().steps)
-    assert steps.parts_ps.shape == (8, 12, len(PARTS))
-    assert (steps.parts_ps >= 0).all()
-    assert (steps.parts_ps.sum(axis=2) == steps.duration_ps.max(axis=0)).all()
-    assert steps.core_names[:3] == ("host0:0", "host0:1", "host1:0")
-    assert steps.slowest.tolist() == [2] * 12
-
-
 def test_a_host_that_waits_for_input_is_a_straggler_because_of_it() -> None:
     page = page_of({"a": steady(1000), "b": steady(1300), "c": steady(1000)}, {"a": 20, "b": 320, "c": 20})
     assert page.straggler == 1
     assert page.statement.endswith("It spends 300 µs a step more on waiting for input than the others.")
     assert page.rows[1].input_percent == pytest.approx(100 * 320 / 1361.5, rel=0.01)
-
-
-def test_even_hosts_are_even() -> None:
-    page = page_of({f"host{at}": steady(1000) for at in range(3)})
-    assert page.verdict == "even" and page.straggler is None
-    assert page.statement == "The 3 hosts are even within <0.1% of a step: none delays the others."
-    assert [row.slowest_in for row in page.rows] == [0, 0, 0]
 
 
 def test_the_slowest_may_change_from_step_to_step() -> None:
@@ -141,13 +126,6 @@ def test_hosts_of_one_name_are_two() -> None:
     made = summaries(profiles({"a": steady(1000), "b": steady(1200)}))
     page = hosts_page([replace(one, host="same") for one in made])
     assert page.straggler == 1 and [row.host for row in page.rows] == ["same", "same"]
-
-
-def test_the_session_compares_hosts_and_names_broken_ones(tmp_path: Path) -> None:
-    made = profiles({"a": steady(1000), "b": steady(1200)})
-    page = session_at(write_run(tmp_path, **{**made, "broken": b"\xff" * 300})).page(HOSTS)
-    assert page.straggler == 1
-    assert [out.host for out in page.left_out] == ["broken"]
 
 
 def with_a_cut_host(whole: int = 2) -> HostsPage:
@@ -267,17 +245,6 @@ def all_pages() -> tuple[HostsPage, ...]:
     )
 
 
-@pytest.mark.parametrize("name", GLYPHS)
-def test_lines_have_their_width_and_nothing_that_a_terminal_obeys(name: str) -> None:
-    glyphs: Glyphs = GLYPHS[name]
-    for page in all_pages():
-        for width in (60, 61, 80, 100, 120, 160, 220):
-            lines = draw_hosts(page, Pen(width, glyphs))
-            assert {line_width(line) for line in lines} == {width}
-            text = "".join(map(plain, lines))
-            assert text.isprintable() and (glyphs.name != "ascii" or text.isascii())
-
-
 def test_a_composed_page_fits_and_says_what_is_where() -> None:
     for page in all_pages():
         for width, height in ((60, 15), (80, 24), (120, 40), (220, 60), (60, 5)):
@@ -285,17 +252,17 @@ def test_a_composed_page_fits_and_says_what_is_where() -> None:
                 made = compose_hosts(page, HostsState(cursor=row), Pen(width, BLOCK), height)
                 assert len(made.lines) == height
                 assert {line_width(line) for line in made.lines} == {width}
-                if made.first_list_line + row - made.top < height:
-                    assert plain(made.lines[made.first_list_line + row - made.top]).startswith(BLOCK.mark)
+                if made.first_row_line + row - made.first < height:
+                    assert plain(made.lines[made.first_row_line + row - made.first]).startswith(BLOCK.mark)
 
 
 def test_the_cursor_stays_in_view_of_many_hosts() -> None:
     page = page_of({f"host{at}": steady(1000, 4) for at in range(60)})
     made = compose_hosts(page, HostsState(cursor=60, with_cores=False), Pen(100, BLOCK), 24)
-    assert made.top + made.list_rows == 61 and made.list_rows < 20
-    assert "host59" in plain(made.lines[made.first_list_line + made.list_rows - 1])
-    back = compose_hosts(page, HostsState(cursor=made.top, first=made.top, with_cores=False), Pen(100, BLOCK), 24)
-    assert back.top == made.top
+    assert made.first + made.room == 61 and made.room < 20
+    assert "host59" in plain(made.lines[made.first_row_line + made.room - 1])
+    back = compose_hosts(page, HostsState(cursor=made.first, first=made.first, with_cores=False), Pen(100, BLOCK), 24)
+    assert back.first == made.first
 
 
 def test_every_note_is_reached_with_the_cursor() -> None:
@@ -338,14 +305,6 @@ def test_idle_is_of_the_step_as_in_the_bars() -> None:
     assert not any("77.0%" in plain(line) for line in draw_hosts(slow, Pen(80, BLOCK)))
 
 
-def test_one_step_can_be_taken_apart() -> None:
-    page = straggling_page()
-    mean = compose_hosts(page, HostsState(cursor=1), Pen(120, BLOCK), 30)
-    step = compose_hosts(page, HostsState(cursor=2, step=3), Pen(120, BLOCK), 30)
-    assert "A mean step of host0" in "".join(map(plain, mean.lines))
-    assert "Step 3 of host0" in "".join(map(plain, step.lines))
-
-
 def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
     return tuple(order(LISTED, page, sort, descending).tolist())
 
@@ -362,13 +321,6 @@ def test_hosts_are_sorted_by_any_figure() -> None:
     for sort in SORTS:
         assert sorted(sorted_hosts(page, sort, True)) == [0, 1, 2, 3]
         compose_hosts(page, HostsState(sort=sort), Pen(80, BLOCK), 24)
-
-
-def test_who_is_late_stands_high() -> None:
-    page = straggling_page()
-    rows = [plain(line) for line in compose_hosts(page, HostsState(with_cores=False), Pen(120, BLOCK), 30).lines]
-    assert next(row.split()[0] for row in rows if "█" * 12 in row and "%" in row and "C" not in row) == "host2"
-    assert sum("▁" * 12 in row for row in rows) == 3
 
 
 # --- cores ---------------------------------------------------------------------------------------------------------
@@ -424,3 +376,36 @@ def test_cores_of_a_host_that_is_left_aside_have_figures_of_their_own() -> None:
     rows = {row.label: row for row in hosts_page(summaries(cut)).cores}
     assert rows["host1:0"].not_compared and rows["host1:0"].step_time is not None
     assert rows["host1:0"].slowest_in is None and rows["host0:1"].slowest_in == 0
+
+
+# --- without TPUs
+
+
+def on_cpu(host: str, ends: int, meets: bool) -> HostSummary:
+    """Three steps of 100 us on a CPU, whose op ends then; up to the end of the step comes a collective, or nothing."""
+    collective = [("all-reduce.3", ends, 100)] if meets else []
+    return summary_of(cpu_profile(3, [], [("fusion.1", 0, ends), *collective], hlo=True), host)
+
+
+@pytest.mark.parametrize("meets", [True, False])
+def test_hosts_that_run_steps_on_their_cpus_are_compared_where_they_meet(meets: bool) -> None:
+    page = hosts_page([on_cpu("a", 20, meets), on_cpu("b", 90, meets)])
+    assert [(row.device_type, row.cores, present(row.step_time).count) for row in page.rows] == [("CPU", 1, 3)] * 2
+    assert [core.label for core in page.cores] == ["a:0", "b:0"]
+    if meets:
+        assert (page.verdict, page.straggler) == ("straggler", 1) and page.slowest_core == 1
+        assert [round(present(row.wait_percent)) for row in page.rows] == [70, 0]
+        return
+    assert page.steps is None and page.statement.startswith("The hosts do not keep step, and none waits for another")
+    assert page.cores_statement == f"Steps can't be compared: {NO_COMMON_STEPS}."
+    assert [present(row.parts_ps)[PARTS.index("compute")] for row in page.rows] == [20 * US, 90 * US]
+    assert all(row.cost_ps is None and row.wait_percent is None for row in page.rows)
+
+
+def test_a_host_with_gpus_has_its_steps() -> None:
+    page = hosts_page([summary_of(gpu_profile())])
+    row = page.rows[0]
+    assert present(row.step_time).count and sum(present(row.parts_ps)) == pytest.approx(
+        present(row.step_time).average_ps
+    )
+    assert not row.problems and len(page.cores) == row.cores

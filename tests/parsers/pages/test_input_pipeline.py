@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, PlaneBuilder, bare_host, present, summary_of, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.ops.host.input_events import TRANSFER, WAIT, InputRows, merge_input_rows
-from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
+from tpuprof.parsers.ops.host_events.input_events import TRANSFER, WAIT, InputRows, merge_input_rows
+from tpuprof.parsers.ops.host_events.ops import HostOps, merge_host_ops
 from tpuprof.parsers.pages.input.advice import NO_EVENTS, NO_HOST_EVENTS
 from tpuprof.parsers.pages.input.input import input_pipeline_page, page_of, stages_of
 from tpuprof.parsers.pages.input.model import InputOp, InputPipelinePage
@@ -70,34 +70,6 @@ def test_each_step_counts_with_the_core_that_waits_most() -> None:
     assert found.next_steps == NO_HOST_EVENTS
 
 
-def test_cores_of_several_hosts_are_named_by_their_host() -> None:
-    found = page(profile([with_infeed([10, 10, 10, 10])]), profile([with_infeed([20, 5, 20, 20])]))
-    assert [step.core for step in found.steps] == ["host1:0", "host0:0", "host1:0", "host1:0"]
-    assert found.hosts == ("host0", "host1")
-
-
-def test_without_infeed_waiting_is_idle_time_while_the_host_waits() -> None:
-    ops: list[OpSpec] = [("fusion.1", "convolution fusion", n * 100 + 40, 60) for n in range(4)]
-    host = [
-        [
-            event
-            for n in range(4)
-            for event in (
-                ("$loader.py:3 __next__", n * 100, n * 100 + 30),
-                ("PjitFunction(f)", n * 100 + 30, n * 100 + 35),
-            )
-        ]
-    ]
-    found = page(profile([ops], host))
-    assert found.source == "host"
-    assert [step.wait_ps for step in found.steps] == [30 * US] * 4
-    assert found.bottleneck.classification == "host"
-    assert [(op.name, op.category, op.group) for op in found.ops] == [("$loader.py:3 __next__", WAIT, "device_feed")]
-    assert "the program waits in $loader.py:3 __next__" in found.next_steps[0]
-    assert len(found.next_steps) == 1, "the Python tracer was on"
-    assert found.breakdown is None
-
-
 def test_a_profile_without_input_events_says_so_and_what_to_turn_on() -> None:
     found = page(bare_host())
     assert not found.has_input_events
@@ -116,7 +88,7 @@ def test_a_profile_without_input_events_says_so_and_what_to_turn_on() -> None:
 def test_a_program_that_computes_all_the_time_has_little_to_gain() -> None:
     found = page(profile([[("fusion.1", "convolution fusion", n * 100, 100) for n in range(4)]]))
     assert found.bottleneck.classification == "device"
-    assert found.next_steps == ("Little to gain here: look at the device's ops first.",)
+    assert found.next_steps[0].startswith(f"Little to gain here. {found.bottleneck.statement}")
     assert found.infeed_percent is None and [step.wait_ps for step in found.steps] == [None] * 4
 
 

@@ -6,34 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.demo.profile.hlo_module import MODULES, Module
+from tests.demo.profile.hlo_module import Module
 from tests.support.build import PlaneBuilder, present, session_at, tpu_plane
 from tests.support.made.compiled import add_modules, compiled_modules, demo_modules, memory_over_time
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
-from tpuprof.parsers.formats.hlo.files import find_hlo_files
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.model import HBM, VMEM, Capacity, ModuleLabel
-from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource, files_in_run, first_space, reported_capacity
-from tpuprof.parsers.session.pages import MEMORY
+from tpuprof.parsers.pages.memory.compiled import (
+    CompiledModules,
+    ModuleSource,
+    files_in_run,
+    first_space,
+    reported_capacity,
+)
+from tpuprof.parsers.pages.memory.key import MEMORY
 
 TRAIN = "jit_train_step(1)"
 
 
 def trace_of(space: XSpace) -> Trace:
     return Trace.from_bytes(space.SerializeToString())
-
-
-def test_the_largest_peak_comes_first() -> None:
-    page = compiled_modules().page()
-    assert [str(module.module) for module in page.modules] == [TRAIN, "jit_eval_step(2)"]
-    assert [module.peaks[HBM] for module in page.modules] == [
-        Module(name).facts["peak_memory_in_bytes"] for name in ("jit_train_step", "jit_eval_step")
-    ]
-    assert page.device_type == "TPU v5e"
-    assert page.why_no_modules is None
-    assert page.warnings == ()
 
 
 def test_a_program_of_several_hosts_counts_once() -> None:
@@ -167,12 +161,3 @@ def test_files_beside_a_profile_join_in_without_repeating_it(tmp_path: Path) -> 
         ("jit_eval_step(1)", "host0"),
     ]
     assert files_in_run(str(tmp_path)) is None
-
-
-def test_files_that_do_not_tell_their_program_have_no_id() -> None:
-    source = ModuleSource("modules", HloModules.from_files(find_hlo_files(str(MODULES))))
-    labels = {source.label(number) for number in source.modules.names}
-    assert ModuleLabel("jit_train_step", None, "jit_train_step.hlo_proto.pb.gz") in labels
-    assert all(label.program_id is None for label in labels)
-    compiled = CompiledModules([source])
-    assert "--device" in compiled.space(compiled.find("jit_train_step"), HBM).unknown["capacity"]

@@ -16,11 +16,13 @@ from tpuprof.parsers.base.intervals import union_length
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import Rates, work_of
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpTree, op_profile_page, op_tree, provenance_parts
 from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
+from tpuprof.parsers.pages.overview.overview import overview
 
 HBM_READ_500 = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"
 
@@ -309,6 +311,13 @@ def test_the_roofline_holds_all_work_once(profile: Profile) -> None:
     assert ("steps" in roofline.unknown) == (not len(roofline.steps))
     if len(roofline.steps):
         assert int(roofline.average_step.total_ps[0]) == int(roofline.steps.total_ps.mean())
+    shown, of = overview([summary]).performance, roofline.program.rates
+    for percent, fraction in (  # one share of a peak, by one count of FLOPs and at one clock
+        (shown.flops_utilization_percent, of.flops_utilization[0]),
+        (shown.memory_bandwidth_utilization_percent, of.bandwidth_utilization[0, TRAFFIC.index("hbm")]),
+        (shown.roofline_efficiency_percent, np.nan_to_num(of.efficiency[0])),
+    ):
+        assert percent is None or percent == pytest.approx(100 * fraction)
     without = roofline_page(page, [summary], with_infeed=False)
     feeds = [at for at, category in enumerate(page.table.category) if category in ("infeed", "outfeed")]
     assert np.flatnonzero(~without.counts).tolist() == feeds
@@ -341,12 +350,14 @@ def test_counts_of_events_matter_for_custom_calls_alone() -> None:
 
 
 def test_the_clock_scales_utilization_but_no_rate() -> None:
-    op = Op("fusion.1", {"hlo_category": "loop fusion", "program_id": 7, "symbol_id": 1, "flops": 10**9})
+    counts: dict[str, StatInput] = {"flops": 10**9, "model_flops": 2 * 10**9}
+    op = Op("fusion.1", {"hlo_category": "loop fusion", "program_id": 7, "symbol_id": 1, **counts})
     slow = [
         Event(0, 0, 10**9, {"Time Scale Multiplier": 0.5}),
         Event(0, 10**9, 3 * 10**9, {"Time Scale Multiplier": 0.75}),
     ]
-    page = page_of(Profile([op], [slow], PEAKS, []))
+    profile = Profile([op], [slow], PEAKS, [])
+    page = page_of(profile)
     seconds, nominal = 3e-3, 2e-3  # 1 ms at half the clock and 2 ms at three quarters
     assert page.table.normalized_ps.tolist() == [nominal * 1e12]
     assert page.time_scale == pytest.approx(nominal / seconds)
@@ -356,6 +367,7 @@ def test_the_clock_scales_utilization_but_no_rate() -> None:
         assert tree.rates.flops_utilization[0] == pytest.approx(2e9 / nominal / 100e12)
     program = roofline_page(page, []).program
     assert program.rates.flops_utilization[0] == pytest.approx(2e9 / nominal / 100e12)
+    assert overview([profile.summary()]).performance.flops_utilization_percent == pytest.approx(2 / nominal / 1e3)
 
 
 def test_the_clock_of_a_loop_does_not_count_its_ops_twice() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from tests.demo.profile.hlo_module import MODULES, Module
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.hlo import NO_ALLOCATORS, HloSession, leads_to_hlo, open_hlo
-from tpuprof.parsers.session.pages import MEMORY, MEMORY_PROFILE, MODULE_RUNS, OVERVIEW
 from tpuprof.tui.demo import demo_path
 
 PROTO = Module("jit_eval_step").proto_bytes

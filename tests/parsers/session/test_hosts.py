@@ -13,13 +13,12 @@ from tests.support.build import present, session_at, tpu_plane, write_run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
+from tpuprof.parsers.pages.shared.steps import common_steps
 
 US = 1_000_000
 STEP = 50_000 * US
-"""More than clocks of hosts are apart (`parsers.steps.spans.matching.CLOCKS_APART_PS`)."""
+"""More than clocks of hosts are apart (`parsers.steps.boundaries.matching.CLOCKS_APART_PS`)."""
 
 
 def host_bytes(first: int, count: int, slower: int = 0, shift: int = 0, name_from: int | None = None) -> bytes:
@@ -42,28 +41,9 @@ def page(folder: Path, **hosts: bytes) -> Overview:
     return session_at(write_run(folder, **hosts)).page(OVERVIEW)
 
 
-def test_a_late_host_shares_the_steps_that_it_has(tmp_path: Path) -> None:
-    found = page(tmp_path, a=host_bytes(0, 5), b=host_bytes(2, 5, slower=20 * US))
-    assert [step.name for step in found.steps] == ["2", "3", "4"]
-    assert [step.duration_ps for step in found.steps] == [920 * US] * 3  # the slower host
-    assert "2 steps were left out: not every core has them" in found.warnings
-
-
-def test_steps_that_every_host_counts_for_itself_are_matched_by_time(tmp_path: Path) -> None:
-    found = page(tmp_path, a=host_bytes(0, 6), b=host_bytes(3, 5, slower=20 * US, name_from=0))
-    assert len(found.steps) == 3  # by name there would be five, of which no two run at the same time
-    assert [step.start_ps for step in found.steps] == [3 * STEP, 4 * STEP, 5 * STEP]
-
-
 def test_clocks_that_have_nothing_in_common_leave_the_names(tmp_path: Path) -> None:
     found = page(tmp_path, a=host_bytes(10, 5), b=host_bytes(10, 5, shift=10**6 * STEP))
     assert [step.name for step in found.steps] == ["10", "11", "12", "13", "14"]
-
-
-def test_hosts_that_share_no_step_say_whose_are_shown(tmp_path: Path) -> None:
-    found = page(tmp_path, a=host_bytes(0, 4), b=host_bytes(100, 4))
-    assert [step.name for step in found.steps] == ["0", "1", "2", "3"]
-    assert "the hosts share no step: the steps shown are those of a" in found.warnings
 
 
 @pytest.mark.parametrize("count", [2, 16])

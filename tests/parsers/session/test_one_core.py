@@ -20,20 +20,17 @@ from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
+from tpuprof.parsers.pages.inference import INFERENCE
+from tpuprof.parsers.pages.input.input import INPUT
+from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.ops.op_profile import OP_PROFILE
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.shared.key import SUMMARIES
 from tpuprof.parsers.session.diff.compare import compare
-from tpuprof.parsers.session.files import narrowed
-from tpuprof.parsers.session.pages import (
-    HOSTS,
-    INFERENCE,
-    INPUT,
-    MEMORY,
-    MEMORY_PROFILE,
-    OP_PROFILE,
-    OPS,
-    OVERVIEW,
-    SUMMARIES,
-)
+from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import PlaneBuilder, bare_host, host_bytes, session_at, tpu_plane, write_run
+from tests.support.build import PlaneBuilder, host_bytes, session_at, tpu_plane, write_run
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
 from tpuprof.parsers.hosts.progress import Progress
-from tpuprof.parsers.session.pages import OP_PROFILE, OPS, OVERVIEW, ROOFLINE
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.ops.op_profile import OP_PROFILE
+from tpuprof.parsers.pages.ops.roofline import ROOFLINE
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
@@ -29,17 +32,6 @@ def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
     assert one.op_event_count * 2 == both.op_event_count
 
 
-def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
-    good = host_bytes(100)
-    logdir = write_run(tmp_path, host0=good, host1=b"\xff" * 300, host2=b"", host3=good[: len(good) * 2 // 3])
-    page = session_at(logdir).page(OVERVIEW)
-    assert page.hosts == ("host0", "host3")
-    text = "\n".join(page.warnings)
-    assert "host1" in text and "left out" in text
-    assert "host2" in text and "0 bytes" in text
-    assert "host3" in text and "cut off" in text
-
-
 def test_a_run_without_any_readable_host_is_one_plain_error(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
         session_at(write_run(tmp_path, host0=b"\xff" * 300)).page(OVERVIEW)
@@ -54,18 +46,10 @@ def test_an_unknown_host_is_an_error_that_lists_the_hosts(tmp_path: Path) -> Non
     assert "host0" in caught.value.hint
 
 
-def test_a_host_without_a_device_is_said_and_does_not_hide_the_others(tmp_path: Path) -> None:
-    logdir = write_run(tmp_path, coordinator=bare_host().SerializeToString(), host0=host_bytes(100))
-    page = session_at(logdir).page(OVERVIEW)
-    assert (page.environment.host_count, page.environment.task_count) == (2, 1)
-    assert len(page.steps) == 4
-    assert any("no device plane on coordinator" in warning for warning in page.warnings)
-
-
 def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_module, "chunk_size", lambda: 200)
+    monkeypatch.setattr(trace_module, "CHUNK", 200)
     logdir = write_run(tmp_path, host0=host_bytes(100, 50), host1=host_bytes(100, 50))
     seen: list[Progress] = []
     opened = Session(open_logdir(str(logdir)).find_run(None), on_progress=seen.append)
@@ -83,7 +67,7 @@ def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
 
 
 def test_cancelling_ends_the_work_between_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_module, "chunk_size", lambda: 200)
+    monkeypatch.setattr(trace_module, "CHUNK", 200)
     logdir = write_run(tmp_path, host0=host_bytes(100, 500))
     calls = 0
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,9 +19,9 @@ from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.host.events import read_threads
+from tpuprof.parsers.ops.host_events.events import read_threads
 from tpuprof.parsers.steps.groups.graph import first_greater
-from tpuprof.parsers.steps.groups.groups import GROUP_STATS, EventGroups, Root, event_groups, grouping_line, is_grouped
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, EventGroups, event_groups, grouping_line, is_grouped
 
 DEMO = Path(__file__).parents[3] / "tui" / "demo" / "demo.xplane.pb.gz"
 
@@ -76,93 +75,6 @@ def uses(kind: int, number: int) -> dict[str, int]:
 
 def modules(*spans: tuple[int, int, dict[str, int]]) -> list[tuple[str, list[Spec]]]:
     return [("XLA Modules", [("jit_step", start, end, stats) for start, end, stats in spans])]
-
-
-def steps_of_two_modules() -> XSpace:
-    python = [
-        ("train", 0, 100, {"_r": 1, "step_num": 7}),
-        ("Execute", 10, 20, makes(5, 1)),
-        ("Execute", 30, 40, makes(5, 2)),
-        ("train", 100, 200, {"_r": 1, "step_num": 8}),
-        ("Execute", 110, 120, makes(5, 3)),
-        ("Execute", 130, 140, makes(5, 4)),
-        ("Execute", 210, 220, makes(5, 5)),
-    ]
-    core = modules(*((at, at + 10, uses(5, number)) for number, at in enumerate((90, 150, 190, 250, 300), 1)))
-    return space_of([python], core, core)
-
-
-def test_a_roots_group_holds_what_it_causes() -> None:
-    groups = grouped(steps_of_two_modules())
-    assert groups.roots == (Root(0, "train", 7, 0, 0, 100 * US), Root(1, "train", 8, 0, 100 * US, 200 * US))
-    assert of_threads(groups) == [[0, 0, 0, 1, 1, 1, -1]]
-    assert of_cores(groups) == [[0, 0, 1, 1, -1]] * 2
-
-
-def test_a_root_in_a_root_of_its_level_begins_no_group() -> None:
-    python = [
-        ("outer", 0, 100, {"_r": 1}),
-        ("inner", 10, 50, {"_r": 1}),
-        ("work", 20, 30, {}),
-        ("high", 60, 90, {"_r": 2}),
-        ("work", 70, 80, {}),
-        ("low", 100, 110, {"_r": 0}),
-        ("outer", 120, 130, {"_r": 1}),
-    ]
-    groups = grouped(space_of([python]))
-    assert [root.name for root in groups.roots] == ["high", "outer", "outer", "low"]
-    assert of_threads(groups) == [[1, 1, 1, 0, 0, 3, 2]]
-
-
-def test_chains_lead_over_threads_and_back() -> None:
-    first = [("a", 0, 100, {"_r": 1}), ("send", 10, 20, makes(5, 1)), ("a", 200, 210, {"_r": 1})]
-    second = [("take", 30, 60, uses(5, 1)), ("send", 40, 50, makes(6, 1)), ("alone", 70, 80, uses(6, 2))]
-    third = [("take", 50, 90, uses(6, 1)), ("inside", 60, 70, {}), ("send", 61, 62, makes(5, 9))]
-    core = modules((100, 110, uses(5, 9)), (120, 130, uses(5, 8)))
-    groups = grouped(space_of([first, second, third], core))
-    assert of_threads(groups) == [[0, 0, 1], [0, 0, -1], [0, 0, 0]]
-    assert of_cores(groups) == [[0, -1]]
-
-
-def test_a_root_may_reach_some_cores_only() -> None:
-    python = [("train", 0, 100, {"_r": 1}), ("Execute", 10, 20, makes(5, 1))]
-    groups = grouped(space_of([python], modules((50, 60, uses(5, 1))), modules((50, 60, {})), [("XLA Ops", [])]))
-    assert of_cores(groups) == [[0], [-1], []]
-
-
-@pytest.mark.parametrize("roots", [0, 1])
-def test_cores_without_groups_have_none(roots: int) -> None:
-    train: Spec = ("train", 0, 100, {"_r": 1})
-    python = [*[train] * roots, ("Execute", 110, 120, makes(5, 1))]
-    groups = grouped(space_of([python], modules((50, 60, uses(5, 1)), (70, 80, {}))))
-    assert groups.cores is None
-    assert of_threads(groups) == [[0] * roots + [-1]]
-    assert len(groups.roots) == roots
-
-
-def test_asynchronous_events_do_not_nest() -> None:
-    python = [
-        ("train", 0, 100, {"_r": 1}),
-        ("async", 10, 90, {"_a": 1}),
-        ("work", 20, 30, {}),
-        ("async", 110, 200, {"_a": 1, "_r": 1}),
-        ("work", 120, 130, {}),
-        ("not", 140, 150, {"_a": 0, "_r": 1}),
-        ("work", 141, 142, {}),
-    ]
-    assert of_threads(grouped(space_of([python]))) == [[0, -1, 0, 1, -1, 2, 2]]
-
-
-def test_an_overlapping_event_ends_nesting() -> None:
-    python = [
-        ("train", 0, 100, {"_r": 1}),
-        ("over", 50, 150, {}),
-        ("inside", 60, 70, {}),
-        ("send", 61, 62, makes(5, 1)),
-    ]
-    groups = grouped(space_of([python], modules((90, 95, uses(5, 1)))))
-    assert of_threads(groups) == [[0, -1, -1, -1]]
-    assert groups.cores is None
 
 
 def test_steps_group_before_modules_and_take_the_links_of_what_they_hold() -> None:
@@ -249,11 +161,6 @@ def test_a_link_of_many_to_many_leads_nowhere() -> None:
     assert of(64, 64)[1] == [-1] * 64
 
 
-def test_a_root_that_links_to_itself_begins_no_group() -> None:
-    python = [("train", 0, 100, {"_r": 1, **makes(5, 1), **uses(5, 1)}), ("train", 200, 300, {"_r": 1})]
-    assert of_threads(grouped(space_of([python]))) == [[-1, 0]]
-
-
 def test_loop_ops_leave_everything_ungrouped() -> None:
     python = [("train", 0, 100, {"_r": 1}), ("ForOp", 10, 20, {})]
     assert of_threads(grouped(space_of([python]))) == [[-1, -1]]
@@ -287,18 +194,6 @@ def test_kernels_belong_to_what_launched_them() -> None:
     assert [line.of_events().tolist() for line in groups.streams] == [[0, -1]]
 
 
-def test_odd_numbers_and_orders_survive() -> None:
-    python: list[Spec] = [
-        ("late", 500, 600, {"_r": 2**62, "step_num": -(2**63)}),
-        ("backwards", 400, 300, {"_r": -5, "_p": 2**63 - 1, "_pt": 2**62}),
-        ("twice", 500, 600, {"_a": 1, "_c": 2**63 - 1, "_ct": -(2**40)}),
-        ("text", 0, 1000, {"_r": "one", "step_num": "two"}),
-    ]
-    groups = grouped(space_of([python, []], [("Steps", []), ("XLA Modules", [("m", 5, 1, {"_c": "x", "_ct": 1.5})])]))
-    assert groups.roots == (Root(0, "text", None, 0, 0, 1000 * US),)  # of level 0, as the others are in 32 bits
-    assert [len(thread.of_events()) for thread in groups.threads] == [4, 0]
-
-
 def test_a_core_without_events_has_no_grouping_line() -> None:
     space = space_of([], [("Steps", []), ("XLA Modules", []), ("XLA Ops", [("op", 0, 1, {})])], [])
     planes = trace_of(space).planes
@@ -315,15 +210,6 @@ def test_the_demos_steps_are_its_roots() -> None:
     sizes = [np.bincount(thread.of_events() + 1).tolist() for thread in groups.threads]
     assert sizes[0] == [5, *[7] * 20]
     assert all(size[1:] == [] for size in sizes[5:])
-
-
-@pytest.mark.shared
-def test_a_profile_without_roots_has_no_groups(shared: Path) -> None:
-    trace = Trace.open(str(shared / "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"))
-    host = present(read_host(trace, GROUP_STATS))
-    groups = event_groups(host, [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")])
-    assert (groups.roots, groups.cores) == ((), None)
-    assert all((thread.of_events() == -1).all() for thread in groups.threads)
 
 
 @given(st.lists(st.integers(0, 6), max_size=40), st.data())

@@ -13,9 +13,9 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.boundaries.runs import module_runs
 from tpuprof.parsers.steps.launches import ClockLead, Launches, clock_lead
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS
-from tpuprof.parsers.steps.spans.runs import module_runs
 
 US = 1_000_000  # picoseconds
 RUNS = 6

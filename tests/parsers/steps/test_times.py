@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.intervals import Intervals, distinct, union
-from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
-from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
     COMPUTE,
@@ -241,22 +241,12 @@ def test_between_ops_the_devices_time_goes_evenly() -> None:
     assert device_durations(int64s(40, 50), int64s(50, 60), ops_of(ops, device)).tolist() == [20, 20]
 
 
-def test_before_the_first_op_time_goes_as_on_the_trace() -> None:
-    ops, device = _drifting()
-    assert device_durations(int64s(-70, -70), int64s(-20, 40), ops_of(ops, device)).tolist() == [50, 70 + 50]
-
-
 def test_the_last_op_and_the_loop_around_ops_tell_the_time_too() -> None:
     core = ops_of([("f", "copy", 0, 40), ("f", "copy", 50, 90)], [(1000, 1050), (1060, 1140)])
     assert device_durations(int64s(0, 50, 0), int64s(90, 90, 70), core).tolist() == [140, 80, 100]
     loop = [("while", "while", 0, 100), ("f", "copy", 0, 40), ("f", "copy", 50, 90)]
     around = ops_of(loop, [(1000, 1200), (1000, 1080), (1100, 1180)])
     assert device_durations(int64s(0, 50), int64s(100, 110), around).tolist() == [200, 110]
-
-
-def test_one_op_tells_nothing_of_a_clock() -> None:
-    ops, device = _drifting()
-    assert device_durations(int64s(0), int64s(100), ops_of(ops[:1], device[:1])).tolist() == [100]
 
 
 def test_steps_whose_markers_know_the_devices_clock_are_left_alone() -> None:
@@ -315,24 +305,6 @@ def _slow(last: int) -> CoreStepTimes:
 def test_the_slowest_step_says_what_it_has_more_of_than_the_middle_one() -> None:
     assert _slow(20).slow_ops == (SlowOp("2", "b", 20), SlowOp("2", "a", 1))
     assert _slow(10).slow_ops == ()  # 66 against 61 is not slow
-
-
-def test_two_steps_have_no_slow_one() -> None:
-    ops = [("a", "copy", 0, 10), ("a", "copy", 10, 99)]
-    assert core_step_times(steps_of((0, 10), (10, 99)), ops_of(ops)).slow_ops == ()
-
-
-def test_classes_of_ops_are_the_pages() -> None:
-    wanted: dict[str, OpClass] = {
-        "convolution": "compute",
-        "copy": "copy",
-        "infeed": "host",
-        "all-reduce": "collective",
-    }
-    ops = [(name, name, at * 10, at * 10 + 5 + at) for at, name in enumerate(wanted)]
-    times = core_step_times(steps_of((0, 40)), ops_of(ops))
-    found = {name: int(times.class_ps[0, OP_CLASSES.index(kind)]) for name, kind in wanted.items()}
-    assert found == {"convolution": 5, "copy": 6, "infeed": 7, "all-reduce": 8}
 
 
 def test_receives_from_other_slices_are_kept_by_step_as_collectives_are() -> None:

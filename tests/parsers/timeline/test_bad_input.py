@@ -30,10 +30,11 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.timeline.draw.event_details import event_lines
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
-from tpuprof.tui.pages.timeline.popup import MeasurementPopup
+from tpuprof.tui.pages.timeline.popup import measured_popup
 from tpuprof.tui.pages.timeline.state import TimelineView
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.popup import ListPopup
 
 HUGE = 2**63 - 1
 LEAST = -(2**63)
@@ -124,14 +125,14 @@ def draw_all(found: Timeline, trace: Trace) -> None:
         popup.press("enter", None)
 
 
-def popups(found: Timeline) -> Iterator[MeasurementPopup]:
+def popups(found: Timeline) -> Iterator[ListPopup]:
     """What ran in the whole trace, with each set of characters."""
     span = found.first_ps, found.last_ps
     measured = measure(found, *span)
     kinds = [found.sections[share.place[0]].tracks[share.place[1]].kind for share in measured.tracks]
     view = TimelineView(found)
     for glyphs in ALL_GLYPHS:
-        yield MeasurementPopup(
+        yield measured_popup(
             ScreenLook(palette("mono", False), glyphs), measured, kinds, mean_use(found, *span), view.select
         )
 
@@ -187,13 +188,6 @@ def test_odd_times_are_drawn(spans: list[tuple[int, int]], line: str) -> None:
     draw_all(found, trace)
 
 
-def test_times_of_a_line_and_of_its_events_do_not_overflow_together() -> None:
-    for timestamp in (HUGE, LEAST, 2**62):
-        found, trace = load(one_line((HUGE, HUGE), (LEAST, 5), (0, 10), timestamp_ns=timestamp))
-        sound(found.sections[0].tracks[0])
-        press_all(found, trace, times=10)
-
-
 def test_2000_calls_in_one_another_are_2000_lanes_and_drawn_at_once() -> None:
     found, trace = load(one_line(*((at, 10_000 - 2 * at) for at in range(2000))))
     (track,) = found.sections[0].tracks
@@ -203,25 +197,6 @@ def test_2000_calls_in_one_another_are_2000_lanes_and_drawn_at_once() -> None:
     page.view.next_event(1)
     assert gaps(track)[0].tolist() == []
     draw_all(found, trace)
-
-
-def test_thousands_of_overlapping_events_are_found_and_gone_through() -> None:
-    found, trace = load(
-        one_line(*((at // 2, 10_000) for at in range(3000)), line="Async XLA Ops", plane="/device:TPU:0")
-    )
-    (track,) = found.sections[0].tracks
-    assert track.depth == 3000
-    view = TimelineView(found)
-    view.first_or_last(-1)
-    seen = [view.event]
-    while not view.next_event(1):
-        seen.append(view.event)
-    assert [event[2] for event in seen if event is not None] == list(range(3000))
-    while not view.next_event(-1):
-        seen.pop()
-    assert len(seen) == 1
-    assert find(found, "a").total == 3000
-    press_all(found, trace, times=20)
 
 
 # --- names
@@ -292,29 +267,6 @@ def test_details_have_an_end() -> None:
 # --- metadata, sizes
 
 
-def test_ids_of_any_number_are_no_trouble() -> None:
-    space = one_line(*((10 * at, 5) for at in range(40)))
-    for at, event in enumerate(space.planes[0].lines[0].events):
-        event.metadata_id = (0, -1, 2**62, LEAST, HUGE)[at % 5]
-    for number in (0, -7, 2**62):
-        space.planes[0].event_metadata[number].name = f"id {number}".encode()
-    found, trace = load(space)
-    names = {found.sections[0].tracks[0].label(at) for at in range(40)}
-    assert names == {"id 0", "event -1", f"id {2**62}", f"event {LEAST}", f"event {HUGE}"}
-    press_all(found, trace)
-    draw_all(found, trace)
-
-
-def test_many_ids_without_metadata() -> None:
-    space = one_line(*((10 * at, 5) for at in range(30_000)))
-    for at, event in enumerate(space.planes[0].lines[0].events):
-        event.metadata_id = 3 * at + 7
-    found, trace = load(space)
-    (track,) = found.sections[0].tracks
-    assert len(set(track.key.tolist())) == 30_000 and track.label(29_999) == f"event {3 * 29_999 + 7}"
-    press_all(found, trace, times=5)
-
-
 def test_2000_tracks() -> None:
     builder = PlaneBuilder.alone("/host:CPU")
     for number in range(2_000):
@@ -337,16 +289,6 @@ def test_2000_tracks() -> None:
     draw_all(found, trace)
 
 
-def test_thousands_of_lines_of_ops() -> None:
-    builder = PlaneBuilder.alone("/device:TPU:0")
-    ops = [builder.event_id(f"%a.{at} = f32[] a()", f"a.{at}", tf_op=f"jit(f)/s/a{at}:") for at in range(20)]
-    for number in range(2000):
-        builder.event(builder.line("XLA Ops" if number % 2 else "Async XLA Ops"), ops[number % 20], number, 10)
-    found, trace = load(builder.space)
-    assert sum(track.kind == "ops" for track in found.sections[0].tracks) == 1000
-    press_all(found, trace, times=5)
-
-
 # --- next to nothing
 
 
@@ -359,36 +301,6 @@ def test_without_any_event_the_timeline_is_empty_and_every_key_does_nothing() ->
         page = press_all(found, trace)
         assert page.view.event is None and page.view.rows.all == []
         draw_all(found, trace)
-
-
-def test_a_profile_of_counters_alone() -> None:
-    builder = PlaneBuilder.alone("/device:TPU:0")
-    line = builder.line("_counters_", timestamp_ns=1)
-    for at in range(20):
-        builder.event(line, builder.event_id("power"), 10 * at, 0, watts=float(at % 3))
-    found, trace = load(builder.space)
-    assert [one.name for one in found.sections[0].counters] == ["power"]
-    assert (found.first_ps, found.last_ps, found.event_count) == (1000, 1190, 0)
-    press_all(found, trace)
-    draw_all(found, trace)
-
-
-def test_one_event_of_no_duration() -> None:
-    found, trace = load(one_line((0, 0), timestamp_ns=5))
-    assert (found.first_ps, found.last_ps) == (5000, 5000)
-    page = press_all(found, trace)
-    page.view.show_all()
-    page.view.first_or_last(-1)
-    assert page.view.selected is not None and page.view.cursor_ps == 5000
-
-
-def test_counter_values_without_a_number() -> None:
-    builder = PlaneBuilder.alone("/device:TPU:0")
-    line = builder.line("_counters_")
-    for at, value in enumerate((float("nan"), float("inf"), -1e308, 1e308, 5.0)):
-        builder.event(line, builder.event_id("power"), 10 * at, 0, watts=value)
-    found, trace = load(builder.space)
-    press_all(found, trace, times=10)
 
 
 # --- cut and broken files

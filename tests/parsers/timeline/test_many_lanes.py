@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, timeline, track
 from tpuprof.parsers.timeline import flatten, gaps, windows
 from tpuprof.parsers.timeline.flatten import deepest, flattened
-from tpuprof.parsers.timeline.model import CLASSES, EventId, EventNames, RateTrack
-from tpuprof.parsers.timeline.windows import cell_edges, rate_window, track_window
+from tpuprof.parsers.timeline.model import CLASSES, EventId, EventNames
+from tpuprof.parsers.timeline.windows import cell_edges, track_window
 from tpuprof.tui.pages.timeline import state as timeline_view
 from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -49,16 +49,6 @@ def test_cells_hold_the_class_of_the_deepest_event(events: list[LaneEvent], firs
             if running:
                 wanted[_CLASSED.classes[running[-1]]] += 1
         assert window.busy_ps[cell].tolist() == wanted
-
-
-@given(_any_events, st.integers(-5, 60), st.integers(1, 70), st.integers(1, 9))
-def test_rates_are_the_same(events: list[LaneEvent], first: int, span: int, cells: int) -> None:
-    rate = RateTrack("FLOPS", track(events), np.array([100.0, 0.0, 3.0, 7.0]), None)
-    edges = cell_edges(first, first + span, cells)
-    usual = rate_window(rate, edges)
-    with patch.object(windows, "MANY_LANES", -1):
-        other = rate_window(rate, edges)
-    assert np.allclose(usual, other, rtol=1e-9, atol=usual.max() * 1e-9)
 
 
 @given(_any_events, st.integers(-5, 55), st.integers(1, 70))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, names, nested_events, timeline, track
-from tpuprof.parsers.timeline.measure import Measurement, SortKey, measure
-from tpuprof.parsers.timeline.model import Track
+from tests.support.build import present
+from tpuprof.parsers.timeline.measure import Measurement, SortKey, mean_use, measure
+from tpuprof.parsers.timeline.model import RateTrack, Track
 
 TIMES = st.integers(-5, 70)
 
@@ -127,13 +130,6 @@ def test_asynchronous_events_take_no_time_from_one_another() -> None:
     assert found.tracks[0].busy_ps == 8
 
 
-def test_tracks_are_those_that_are_asked_for() -> None:
-    ops, copies, derived = small()
-    found = measure(timeline([ops, copies], [derived]), 0, 100, tracks=[(1, 0), (0, 1)])
-    assert [share.place for share in found.tracks] == [(1, 0), (0, 1)]
-    assert [row.section for row in found.rows(sort="track")] == ["Chip 1", "Chip 0"]
-
-
 @pytest.mark.parametrize(("a", "b"), [(5, 5), (100, 200), (-20, -10)])
 def test_where_nothing_runs_there_are_no_rows(a: int, b: int) -> None:
     found = measure(timeline([small()[0], track([])]), a, b)
@@ -159,3 +155,22 @@ def test_times_beyond_thirty_two_bits_and_below_zero_are_exact() -> None:
     assert sums(found, "self_ps") == {(0, 0): 2 * far - 8, (0, 1): 8}
     assert found.tracks[0].busy_ps == 2 * far
     assert np.array_equal(found.occurrences, [1, 1])
+
+
+WORK = np.array([100.0, 0.0, 3.0, 7.0])
+
+
+@given(st.lists(nested_events(), min_size=1, max_size=3), TIMES, st.integers(1, 40), st.integers(0, 3))
+def test_the_mean_use_is_over_all_cores_the_idle_ones_too(
+    cores: list[list[LaneEvent]], start: int, length: int, idle: int
+) -> None:
+    def use(events: Sequence[list[LaneEvent]], peak: float | None = 1e15) -> float | None:
+        made = timeline(*([track(of)] for of in events))
+        rates = ((RateTrack("FLOPS", section.tracks[0], WORK, peak),) for section in made.sections)
+        sections = tuple(replace(section, rates=of) for section, of in zip(made.sections, rates, strict=True))
+        return mean_use(replace(made, sections=sections), start, start + length)["FLOPS"]
+
+    alone = [present(use([of])) for of in cores]
+    far = [(0, 900, 910, 0)]
+    assert use([*cores, *[far] * idle]) == pytest.approx(sum(alone) / (len(cores) + idle))
+    assert use(cores, None) is None

@@ -12,11 +12,10 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
 from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Trace
 from tpuprof.parsers.timeline.details import own_stats
-from tpuprof.parsers.timeline.model import Section, StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.model import Section, Timeline, Track
 from tpuprof.parsers.timeline.read import timeline as read_module
 from tpuprof.parsers.timeline.read.timeline import needed_bytes, read_timeline
 
-HBM_READ = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"
 """A `memory_access_breakdown` of 500 bytes read from HBM."""
 
 
@@ -75,71 +74,7 @@ def test_a_section_is_called_after_its_core(name: str, details: CoreDetails | by
     assert section(builder.space).plane == name
 
 
-def test_cores_come_first_then_sparse_cores_gpus_and_the_host() -> None:
-    space = XSpace()
-    for name in ("/device:CUSTOM:a", "/host:CPU", "/device:GPU:0", "/device:TPU:0 SparseCore 0", "/device:TPU:1"):
-        plane(space, name, "line")
-    plane(space, "/device:TPU:0", "line")
-    plane(space, "/host:metadata")  # without lines it is not shown
-    kinds = [(one.kind, one.plane) for one in read(space).sections]
-    assert kinds == [
-        ("core", "/device:TPU:1"),
-        ("core", "/device:TPU:0"),
-        ("sparse_core", "/device:TPU:0 SparseCore 0"),
-        ("gpu", "/device:GPU:0"),
-        ("host", "/host:CPU"),
-        ("other", "/device:CUSTOM:a"),
-    ]
-
-
 # --- tracks
-
-
-def test_tracks_of_a_core_are_in_the_order_of_the_screen() -> None:
-    space = XSpace()
-    lines = ("Async XLA Ops", "XLA TraceMe", "XLA Ops", "something", "XLA Modules", "Steps")
-    builder = plane(space, "/device:TPU:0", *lines)
-    text = "%fusion.1 = f32[8] fusion()"
-    op = builder.event_id(text, "fusion.1", tf_op="jit(f)/layer/dot_general:", source="model.py:7")
-    builder.plane.lines[2].events[0].metadata_id = op
-    assert [(track.kind, track.name, track.is_derived) for track in section(space).tracks] == [
-        ("steps", "Steps", False),
-        ("modules", "XLA Modules", False),
-        ("scopes", "Framework Name Scope", True),
-        ("framework_ops", "Framework Ops", True),
-        ("source", "Source code", True),
-        ("ops", "XLA Ops", False),
-        ("async", "Async XLA Ops", False),
-        ("traceme", "XLA TraceMe", False),
-        ("other", "something", False),
-    ]
-
-
-def test_sparse_cores_have_steps_modules_and_ops_but_nothing_derived() -> None:
-    space = XSpace()
-    plane(space, "/device:TPU:0 SparseCore 0", "Sparse Core Ops", "Sparse Core Modules", "Sparse Core Steps")
-    assert [track.kind for track in section(space).tracks] == ["steps", "modules", "ops"]
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"), [("/host:CPU", "thread"), ("/device:GPU:0", "ops"), ("/device:CUSTOM:a", "other")]
-)
-def test_lines_of_other_planes_are_threads_and_streams(name: str, kind: str) -> None:
-    space = XSpace()
-    plane(space, name, "XLA Ops")  # the name of a line says what it is only on a device
-    assert [track.kind for track in section(space).tracks] == [kind]
-
-
-def test_threads_are_in_the_order_of_their_display_ids() -> None:
-    builder = plane(XSpace(), "/host:CPU", "c", "a", "b", "a")
-    for line, display_id in zip(builder.plane.lines, (30, 0, 20, 4), strict=True):
-        line.display_id = display_id  # 0 for none: then it is the line's id, which is 2
-    assert [(track.name, track.sort_id) for track in section(builder.space).tracks] == [
-        ("a", 2),
-        ("a", 4),
-        ("b", 20),
-        ("c", 30),
-    ]
 
 
 def test_a_display_name_and_id_behind_the_events_are_found() -> None:
@@ -160,27 +95,6 @@ def _field(number: int, body: bytes) -> bytes:
         out.append(size & 127 | 128)
         size >>= 7
     return bytes([*out, size]) + body
-
-
-def test_lines_without_events_and_counters_are_no_tracks() -> None:
-    builder = plane(XSpace(), "/device:TPU:0", "XLA Ops")
-    builder.line("XLA Modules")
-    builder.event(builder.line("_counters_"), builder.event_id("power"), 5, 0, watts=1.5)
-    found = section(builder.space)
-    assert [track.name for track in found.tracks] == ["XLA Ops"]
-    assert [counter.name for counter in found.counters] == ["power"]
-
-
-def test_each_of_several_lines_of_ops_has_its_own_derived_tracks() -> None:
-    builder = plane(XSpace(), "/device:TPU:0")
-    op = builder.event_id("%a = f32[] add()", "a", hlo_category="loop fusion", tf_op="jit(f)/add:")
-    for at in range(2):
-        builder.event(builder.line("XLA Ops"), op, 100 * at, 10)
-    for _ in range(20):
-        builder.event(builder.line("XLA Ops"), op, 0, 10)
-    kinds = [track.kind for track in section(builder.space).tracks]
-    assert kinds.count("ops") == 22
-    assert kinds.count("framework_ops") == 8  # a damaged profile with thousands of such lines has no end otherwise
 
 
 def test_sections_come_one_after_the_other_cores_first() -> None:
@@ -247,45 +161,6 @@ def test_who_gives_up_gets_no_further_part(monkeypatch: pytest.MonkeyPatch) -> N
 # --- events
 
 
-def test_events_are_in_lanes_by_their_nesting() -> None:
-    builder = plane(XSpace(), "/host:CPU")
-    line = builder.line("python", timestamp_ns=1)
-    spans = [(50, 10), (0, 40), (10, 20), (10, 5), (60, 0), (30, 40), (100, 0)]
-    for number, (offset, duration) in enumerate(spans):
-        builder.event(line, builder.event_id(f"e{number}"), offset, duration)
-    found = section(builder.space)
-    assert events(tracks(found)["python"]) == [
-        (0, 1000, 1040, "e1"),
-        (0, 1050, 1060, "e0"),
-        (0, 1060, 1060, "e4"),
-        (0, 1100, 1100, "e6"),
-        (1, 1010, 1030, "e2"),
-        (1, 1030, 1070, "e5"),  # overlaps the one above in part
-        (2, 1010, 1015, "e3"),
-    ]
-    assert read(builder.space).first_ps == 1000 and read(builder.space).last_ps == 1100
-
-
-def test_lines_are_read_alike_by_one_thread_and_by_several() -> None:
-    builder = plane(XSpace(), "/host:CPU")
-    for number in range(300):
-        builder.spans(f"thread {number}", ((f"e{at}", 10 * at, 10 * at + 12) for at in range(number % 7 + 1)))
-    one, four = section(builder.space), read(builder.space, threads=4).sections[0]
-    assert [events(track) for track in one.tracks] == [events(track) for track in four.tracks]
-    assert [track.name for track in four.tracks] == [f"thread {number}" for number in range(300)]
-
-
-def test_an_event_without_metadata_is_called_by_its_id() -> None:
-    builder = plane(XSpace(), "/host:CPU")
-    line = builder.line("python")
-    for at, number in enumerate((builder.event_id("known"), 0, -5, 2**62, 0, 900)):
-        builder.event(line, number, 10 * at, 5)
-    (track,) = section(builder.space).tracks
-    labels = [track.label(at) for at in range(6)]
-    assert labels == ["known", "event 0", "event -5", f"event {2**62}", "event 0", "event 900"]
-    assert track.counts.tolist() == [1, 1, 2, 1, 1]
-
-
 @pytest.mark.parametrize("far", [3, 10_000, 2**40])
 @pytest.mark.parametrize("n", [5, 3000])
 def test_ids_of_any_size_find_their_metadata(n: int, far: int) -> None:
@@ -318,27 +193,6 @@ def test_aggregated_events_are_left_out_and_that_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stats", "expected"),
-    [
-        ("fusion.1", {"hlo_category": "convolution fusion"}, "compute"),
-        ("fusion.2", {"hlo_category": "loop fusion"}, "vector"),
-        ("copy.3", {"hlo_category": "copy"}, "copy"),
-        ("all-reduce.4", {"hlo_category": "all-reduce"}, "collective"),
-        ("infeed.5", {"hlo_category": "infeed"}, "host"),
-        ("all-gather-start.6", {"hlo_category": "async-start"}, "collective"),
-        ("copy-done.7", {"hlo_category": "copy-done"}, "copy"),
-        ("fusion.8", {"hlo_category": "unknown"}, "unknown"),
-        ("fusion.9", {}, "unknown"),
-        ("barrier-cores", {}, "idle"),
-    ],
-)
-def test_ops_are_of_the_class_of_their_category(name: str, stats: dict[str, str], expected: str) -> None:
-    builder = plane(XSpace(), "/device:TPU:0")
-    builder.event(builder.line("XLA Ops"), builder.event_id(f"%{name} = f32[8] f()", name, **stats), 0, 10)
-    assert tracks(section(builder.space))["XLA Ops"].event_class(0) == expected
-
-
-@pytest.mark.parametrize(
     ("device", "name", "expected"),
     [
         ("/host:CPU", "PjitFunction(f)", "host"),
@@ -359,50 +213,7 @@ def test_calls_and_kernels_are_of_the_class_that_their_name_tells(device: str, n
     assert section(builder.space).tracks[0].event_class(0) == expected
 
 
-def test_ids_without_metadata_are_host_calls_on_the_host_and_else_unknown() -> None:
-    space = XSpace()
-    for name in ("/host:CPU", "/device:TPU:0", "/device:GPU:0"):
-        builder = plane(space, name)
-        builder.event(builder.line("XLA Ops"), 99, 0, 10)
-    found = {one.kind: one.tracks[0].event_class(0) for one in read(space).sections}
-    assert found == {"core": "unknown", "gpu": "unknown", "host": "host"}
-
-
-# --- rates
-
-
-def test_rates_come_from_what_the_ops_ask_for() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [("fusion.1", "loop fusion", 0, 10), ("while.2", "while", 20, 10)])
-    found = section(space)
-    assert [(rate.name, rate.peak) for rate in found.rates] == [("FLOPS", 100e12), ("HBM", 1000e9)]
-    ops = tracks(found)["XLA Ops"]
-    assert all(rate.ops is ops for rate in found.rates)
-    work = {ops.label(at): [float(rate.work[ops.key[at]]) for rate in found.rates] for at in range(2)}
-    assert work == {"fusion.1": [1000.0, 500.0], "while.2": [0.0, 0.0]}  # an op that holds others does nothing itself
-
-
-def test_without_peaks_rates_have_none_and_without_counts_there_are_no_rates() -> None:
-    builder = plane(XSpace(), "/device:TPU:0")
-    op = builder.event_id("%a = f32[] a()", "a", hlo_category="loop fusion", flops=10, memory_access_breakdown=HBM_READ)
-    builder.event(builder.line("XLA Ops"), op, 0, 10)
-    assert [(rate.name, rate.peak) for rate in section(builder.space).rates] == [("FLOPS", None), ("HBM", None)]
-    bare = XSpace()
-    plane(bare, "/device:TPU:0", "XLA Ops")
-    assert section(bare).rates == ()
-
-
 # --- sentences
-
-
-def test_what_the_profiler_lost_comes_apart_from_what_else_it_says() -> None:
-    space = XSpace()
-    plane(space, "/host:CPU", "python")
-    space.errors.append(b"failed to stop \x1b[31mthe tracer")
-    space.warnings.extend((b"no device was traced", b"dropped 5 events"))
-    found = read(space)
-    assert found.lost == ("failed to stop ␛[31mthe tracer", "dropped 5 events")
-    assert found.warnings == ("no device was traced",)
 
 
 def test_sentences_without_end_end() -> None:
@@ -445,13 +256,6 @@ def test_a_cut_file_says_what_it_lacks_and_where_its_tracks_end() -> None:
     assert lost["whole"] == 0 and lost["cut"] > 20
     assert "is cut off" in found.lost[0]
     assert len(tracks(found.sections[0])["cut"]) == 30
-
-
-def test_steps_and_host_are_passed_on() -> None:
-    space = XSpace()
-    plane(space, "/host:CPU", "python")
-    found = read_timeline(trace_of(space), "h", "p", [StepSpan("1", 0, 5)], steps_are_inferred=True)
-    assert (found.host, found.path, found.steps, found.steps_are_inferred) == ("h", "p", (StepSpan("1", 0, 5),), True)
 
 
 def test_progress_covers_all_that_is_needed() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, names, nested_events, timeline, track
+from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, timeline, track
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.ops.op_metadata import OpSource
 from tpuprof.parsers.timeline import search
@@ -97,23 +97,6 @@ def test_marks_are_the_cells_that_hold_a_match(
         assert np.array_equal(find(one, text).marks(edges), expected)
 
 
-def test_searching_from_an_event_that_is_no_match_goes_by_its_place() -> None:
-    first, second = track([(0, 5, 9, 0)]), track([(0, 5, 6, 1), (0, 7, 8, 0)])
-    found = find(timeline([first, second]), "alpha")
-    assert found.next_after(5, 1, (0, 1, 0)) == (0, 1, 1)
-    assert found.next_after(5, -1, (0, 1, 0)) == (0, 0, 0)
-    assert not found.is_match((0, 1, 0))
-    assert found.position((0, 1, 0)) == 2
-    assert found.label((0, 1, 0)) == "2"
-
-
-def test_an_empty_text_matches_nothing() -> None:
-    found = find(timeline([track([(0, 0, 4, 0)])]), "")
-    assert (found.total, found.names, found.tracks) == (0, 0, ())
-    assert found.next_after(0) is None
-    assert not found.marks(cell_edges(0, 10, 5)).any()
-
-
 def of_profile(entries: Sequence[tuple[str, str, str]]) -> EventNames:
     """Names from metadata: name, display name and framework op of each."""
     plane = PlaneBuilder.alone("/device:TPU:0")
@@ -156,29 +139,3 @@ def _walk(found: Matches) -> list[tuple[int, EventId]]:
         out.append((time, place))
         place = found.next_after(time, 1, place)
     return out
-
-
-def test_tracks_with_fewer_events_than_names_are_counted_alike() -> None:
-    many = names([*NAMES, *(f"op.{number}" for number in range(100))])
-    one = timeline([track([(0, 0, 1, 0), (0, 2, 3, 50), (0, 4, 5, 51)], of=many)])
-    found = find(one, "op.4")
-    assert (found.total, found.names) == (2, 2)
-    assert find(one, "zeta").total == 0
-
-
-def test_every_word_has_to_match() -> None:
-    one = timeline(
-        [track([(0, 0, 1, 0), (0, 2, 3, 1), (0, 4, 5, 2)], texts=["copy attention", "copy mlp", "attention"])]
-    )
-    assert [find(one, text).total for text in ("copy", "attention copy", "ATT cop", "copy copy", " ")] == [
-        2,
-        1,
-        1,
-        2,
-        0,
-    ]
-
-
-def test_a_long_name_is_found_by_its_end() -> None:
-    one = timeline([track([(0, 0, 1, 0)], texts=["x" * 1_000_000 + "needle"])])
-    assert find(one, "NEEDLE").total == 1

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from textual.pilot import Pilot
 
@@ -13,6 +14,9 @@ from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_app, o
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.lists.popup import ListPopup, PanelList
+
+ShownList = TypeVar("ShownList", bound=PanelList[Any])
 
 Scene = AbstractAsyncContextManager[tuple[TpuprofApp, Pilot[None]]]
 """What `async with` opens: the app and who presses its keys."""
@@ -23,6 +27,13 @@ def app_over(path: Path | str, options: AppOptions | None = None) -> TpuprofApp:
     options = options or AppOptions()
     terminal = detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, custom=options.custom)
     return TpuprofApp(str(path), options, terminal, environ=ENVIRONMENT)
+
+
+def list_above(app: TpuprofApp, kind: type[ShownList]) -> ShownList:
+    """The list in the popup that is open."""
+    popup = app.main.popups.popup
+    assert isinstance(popup, ListPopup) and isinstance(popup.listed, kind)
+    return popup.listed
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:

@@ -27,19 +27,24 @@ from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.parsers.pages.collectives.page import collectives_page
-from tpuprof.parsers.pages.counters import counters_page
-from tpuprof.parsers.pages.graph.programs import Programs
-from tpuprof.parsers.pages.hosts.hosts import hosts_page
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES, HAS_COLLECTIVES, collectives_page
+from tpuprof.parsers.pages.counters.page import COUNTERS, counters_page
+from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
+from tpuprof.parsers.pages.hosts.hosts import HOSTS, hosts_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
-from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
-from tpuprof.parsers.pages.ops.op_profile import op_profile_page
-from tpuprof.parsers.pages.ops.roofline import roofline_page
-from tpuprof.parsers.pages.ops.sparse_core.page import no_sparse_cores
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.pages.overview.use.page import ModelPage
-from tpuprof.parsers.session import pages as keys
-from tpuprof.parsers.session.pages import MODEL, OP_PROFILE, OVERVIEW, Page, PageKey, Pages
+from tpuprof.parsers.pages.input.input import INPUT
+from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
+from tpuprof.parsers.pages.ops.framework_ops import FRAMEWORK_OPS, framework_ops_page
+from tpuprof.parsers.pages.ops.kernels.call_units import HAS_COUNTERS
+from tpuprof.parsers.pages.ops.kernels.page import HAS_TPU_KERNELS
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.ops.op_profile import OP_PROFILE, OP_PROFILE_WITHOUT_IDLE, op_profile_page
+from tpuprof.parsers.pages.ops.roofline import ROOFLINE, ROOFLINE_WITHOUT_INFEED, roofline_page
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
+from tpuprof.parsers.pages.overview.model_use.page import MODEL, ModelPage
+from tpuprof.parsers.pages.shared.key import MODULES, Page, PageKey
+from tpuprof.parsers.pages.sparse_core.page import HAS_SPARSE_CORES, SPARSE_CORE, no_sparse_cores
+from tpuprof.parsers.session.pages import Pages
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
@@ -55,6 +60,8 @@ from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.pages.timeline.view import TimelineTab
 from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.chrome import act_of
+from tpuprof.tui.widgets.tab import Tab
 
 T = TypeVar("T")
 
@@ -87,26 +94,26 @@ def _two_hosts(host: str | None) -> HostsPage:
 
 
 MADE: Mapping[PageKey[Any], Callable[[str | None], object]] = {
-    keys.INPUT: lambda host: input_bound_page(),
-    keys.OPS: lambda host: big_page(40),
-    keys.OP_PROFILE: lambda host: op_profile_page(big_page(40)),
-    keys.OP_PROFILE_WITHOUT_IDLE: lambda host: op_profile_page(big_page(40), with_idle=False),
-    keys.FRAMEWORK_OPS: lambda host: framework_ops_page(big_page(40), []),
-    keys.ROOFLINE: lambda host: roofline_page(big_page(40), []),
-    keys.ROOFLINE_WITHOUT_INFEED: lambda host: roofline_page(big_page(40), [], with_infeed=False),
-    keys.COLLECTIVES: lambda host: collectives_page([], (), (), "", has_steps=False),
-    keys.COUNTERS: lambda host: counters_page([]),
-    keys.HAS_COLLECTIVES: lambda host: True,
-    keys.HAS_COUNTERS: lambda host: False,
-    keys.HAS_SPARSE_CORES: lambda host: False,
-    keys.HAS_TPU_KERNELS: lambda host: False,
-    keys.SPARSE_CORE: lambda host: no_sparse_cores(("host0",)),
-    keys.MODULES: lambda host: (),
-    keys.MEMORY: lambda host: compiled_modules(),
-    keys.GRAPHS: lambda host: Programs(compiled_modules(), None),
-    keys.MEMORY_PROFILE: lambda host: memory_over_time(),
-    keys.MODULE_RUNS: lambda host: (),
-    keys.HOSTS: _two_hosts,
+    INPUT: lambda host: input_bound_page(),
+    OPS: lambda host: big_page(40),
+    OP_PROFILE: lambda host: op_profile_page(big_page(40)),
+    OP_PROFILE_WITHOUT_IDLE: lambda host: op_profile_page(big_page(40), with_idle=False),
+    FRAMEWORK_OPS: lambda host: framework_ops_page(big_page(40), []),
+    ROOFLINE: lambda host: roofline_page(big_page(40), []),
+    ROOFLINE_WITHOUT_INFEED: lambda host: roofline_page(big_page(40), [], with_infeed=False),
+    COLLECTIVES: lambda host: collectives_page([], (), (), "", has_steps=False),
+    COUNTERS: lambda host: counters_page([]),
+    HAS_COLLECTIVES: lambda host: True,
+    HAS_COUNTERS: lambda host: False,
+    HAS_SPARSE_CORES: lambda host: False,
+    HAS_TPU_KERNELS: lambda host: False,
+    SPARSE_CORE: lambda host: no_sparse_cores(("host0",)),
+    MODULES: lambda host: (),
+    MEMORY: lambda host: compiled_modules(),
+    GRAPHS: lambda host: Programs(compiled_modules(), None),
+    MEMORY_PROFILE: lambda host: memory_over_time(),
+    MODULE_RUNS: lambda host: (),
+    HOSTS: _two_hosts,
 }
 """Pages of forty made-up ops, of an input pipeline that is waited for, of the demo's compiled modules, and of two
 hosts, the second of which holds up the first."""
@@ -252,7 +259,7 @@ memory_tab = _tab("memory", MemoryTab)
 
 def op_pages(app: TpuprofApp) -> OpPages:
     """The pages that the ops tab shows."""
-    pages = ops_tab(app).views.pages
+    pages = ops_tab(app).pages
     assert pages is not None
     return pages
 
@@ -304,6 +311,12 @@ def strips(app: App[Any]) -> list[Strip]:
 def frame(app: App[Any]) -> str:
     """The screen's text; a line's blanks at its end are left out."""
     return "\n".join(strip.text.rstrip() for strip in strips(app)) + "\n"
+
+
+def answer(tab: Tab, key: str) -> object:
+    """What a key of a tab alone does and answers; None where it is none of its keys now."""
+    act = act_of(tab.keys, key)
+    return None if act is None else tab.do(act)
 
 
 def check_golden(name: str, text: str) -> None:

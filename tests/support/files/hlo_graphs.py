@@ -11,7 +11,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.model import ModuleLabel
 from tpuprof.parsers.pages.graph.programs import OpTimes, Program, Programs
-from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 
 SMALL = """\
 HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[8,128]{1,0})->f32[8,128]{1,0}}

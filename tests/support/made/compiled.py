@@ -12,7 +12,7 @@ from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage
-from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 
 
 def add_modules(space: XSpace, **modules: bytes) -> None:

@@ -13,13 +13,22 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.inference import inference
-from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
-from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
+from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step
+from tpuprof.parsers.pages.overview.model import (
+    PERFORMANCE_KEYS,
+    Bottleneck,
+    Environment,
+    Overview,
+    Performance,
+    Share,
+    Step,
+    TopOp,
+)
 from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.pages.shared.latencies import latencies
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
-from tpuprof.parsers.steps.ledger import Ledger
 from tpuprof.parsers.steps.model import StepTime
+from tpuprof.parsers.steps.step_account import Account
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 MS = 1_000_000_000  # picoseconds
@@ -30,7 +39,7 @@ def _performance(**known: Any) -> Performance:
     return Performance(**{**dict.fromkeys(Performance.__dataclass_fields__), **known})
 
 
-def training_ledger() -> Ledger:
+def training_steps() -> Account:
     """The steps of `training_overview`: 212 ms, of which 32.5 wait for input, nearly all in one step."""
     names = tuple(map(str, range(100, 106)))
     step_ps = np.array([181, 182, 183, 361, 182, 183], np.int64) * MS
@@ -42,13 +51,13 @@ def training_ledger() -> Ledger:
     owner_ps[:, :, owner_index("ideal")] = 83 * MS
     owner_ps[:, :, owner_index("host")] = step_ps - owner_ps.sum(axis=2)
     cores = tuple(f"demo-vm:{core}" for core in range(4))
-    return Ledger(names, cores, np.zeros(4, np.int64), step_ps, owner_ps, np.zeros_like(owner_ps))
+    return Account(names, cores, step_ps, owner_ps, np.zeros_like(owner_ps))
 
 
-def training_account() -> StepAccount:
+def training_account() -> MeanStep:
     """The account of these steps."""
-    of = training_ledger()
-    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), op_owners(EMPTY_TABLE, Peaks()), None)
+    of = training_steps()
+    return mean_step(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), op_owners(EMPTY_TABLE, Peaks()), None)
 
 
 def training_overview() -> Overview:
@@ -110,6 +119,7 @@ def training_overview() -> Overview:
                 gflops_per_second=57142.857142857145 if op_class == "compute" else None,
             )
         )
+    account = training_account()
     return Overview(
         hosts=("demo-vm",),
         environment=Environment(
@@ -133,6 +143,8 @@ def training_overview() -> Overview:
             ),
             device_duty_cycle_percent=73.25,
             device_idle_percent=21.5,
+            xprof_duty_cycle_percent=74.5,
+            xprof_idle_percent=20.5,
             flops_utilization_percent=31.4,
             roofline_efficiency_percent=44.1,
             memory_bandwidth_utilization_percent=44.1,
@@ -154,8 +166,8 @@ def training_overview() -> Overview:
             input_percent=16.4,
             output_percent=0.2,
             idle_percent=10.9,
-            statement="The program is moderately input-bound: 16.4% of step time is spent waiting for input.",
-            next_steps=("Look at the slow step 103 first.", "Open the input pipeline tab."),
+            statement=account.verdict.statement if account.verdict else "",
+            next_steps=(account.verdict.next_step,) if account.verdict else (),
         ),
         inference=None,
         op_count=1656,
@@ -165,7 +177,7 @@ def training_overview() -> Overview:
             "performance.hbm_utilization_percent": "the host recorded no HBM counters",
             "performance.host_idle_percent": "the host recorded no framework op events",
         },
-        account=training_account(),
+        account=account,
         warnings=("times are simulated: composed from compiler output, not measured",),
     )
 
@@ -221,6 +233,8 @@ def inference_overview() -> Overview:
             ),
             device_duty_cycle_percent=86.5,
             device_idle_percent=13.4,
+            xprof_duty_cycle_percent=86.5,
+            xprof_idle_percent=13.4,
             flops_utilization_percent=0.02,
             roofline_efficiency_percent=1.6,
             memory_bandwidth_utilization_percent=1.6,
@@ -251,7 +265,7 @@ def serving_overview() -> Overview:
     ]
     runs += [("jit_prefill(9)", 50_000 + 2000 * at, 50_000 + 2000 * at + 1500 + at) for at in range(6)]
     inputs = {small: ("tokens s32[8,1]",), large: ("tokens s32[16,1]",), "jit_prefill(9)": ("tokens s32[1,512]",)}
-    page = inference([read_requests(modules_profile([runs, runs]))], ["host0"], is_training=False)
+    page = latencies([read_requests(modules_profile([runs, runs]))], ["host0"], is_training=False)
     modules = tuple(replace(row, inputs=inputs[row.name]) for row in page.modules)
     return replace(inference_overview(), inference=replace(page, modules=modules, rows=modules))
 
@@ -272,19 +286,8 @@ def annotated_overview() -> Overview:
 
 def requests_overview() -> Overview:
     """A server with five request events of two models."""
-    page = inference([read_requests(serving_profile(five_requests()))], ["host0"], is_training=False)
+    page = latencies([read_requests(serving_profile(five_requests()))], ["host0"], is_training=False)
     return replace(inference_overview(), inference=page)
-
-
-JSON_KEY = {
-    "step_time": "step_time_ms",
-    "host_op_percent": "op_placement.host_percent",
-    "device_op_percent": "op_placement.device_percent",
-    "eager_host_percent": "eager_percent.host",
-    "eager_device_percent": "eager_percent.device",
-    "bits16_percent": "compute_precision.bits16_percent",
-    "bits32_percent": "compute_precision.bits32_percent",
-}
 
 
 def device_less_overview() -> Overview:
@@ -302,7 +305,7 @@ def device_less_overview() -> Overview:
         inference=None,
         op_count=0,
         op_event_count=0,
-        unknown={f"performance.{JSON_KEY.get(name, name)}": reason for name in Performance.__dataclass_fields__}
+        unknown={f"performance.{PERFORMANCE_KEYS.get(name, name)}": reason for name in Performance.__dataclass_fields__}
         | {f"bottleneck.{name}_percent": reason for name in ("input", "output", "idle")}
         | {"environment.device_type": reason, "environment.is_training": reason},
         warnings=("no device plane: the profile was taken on a CPU, or the device tracer was off",),

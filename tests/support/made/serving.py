@@ -14,10 +14,10 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import is_tensor_core
+from tpuprof.parsers.steps.boundaries.runs import module_runs
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, event_groups
 from tpuprof.parsers.steps.launches import Launches
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
-from tpuprof.parsers.steps.spans.runs import module_runs
 
 US = 1_000_000  # picoseconds
 LAUNCH = 12

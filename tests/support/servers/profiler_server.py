@@ -19,7 +19,6 @@ from tpuprof.parsers.formats.proto.services_pb2 import (
     GetSnapshotRequest,
     ProfileRequest,
     ProfileResponse,
-    ProfileToolData,
     TerminateRequest,
     TerminateResponse,
 )
@@ -54,14 +53,6 @@ def is_empty(server: FakeProfiler, request: ProfileRequest, context: Any) -> Pro
     """Traces nothing: a profile without events, and a word about it."""
     server.trace(request, context)
     return ProfileResponse(xspace=XSpace(hostnames=[b"worker-0"]).SerializeToString(), empty_trace=True)
-
-
-def sends_tool_data(server: FakeProfiler, request: ProfileRequest, context: Any) -> ProfileResponse:
-    """As TensorFlow 2.3: the profile is one tool's result among others."""
-    server.trace(request, context)
-    data = [ProfileToolData(name=b"overview_page.pb", data=b"x" * 100_000)]
-    data += [ProfileToolData(name=name.encode(), data=server.profile) for name in request.tools]
-    return ProfileResponse(tool_data=data)
 
 
 def writes_it(root: Path | None = None) -> Respond:

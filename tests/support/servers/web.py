@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import threading
 from collections.abc import Iterator
@@ -21,8 +20,6 @@ class Web:
 
     Attributes:
         files: bytes by path, such as ``/logs/h.xplane.pb``.
-        indexes: whether folders answer with a page of links.
-        links: more links, raw, for every index page.
         etag, modified: headers of every file; empty for none.
         ranges: whether part of a file may be asked for.
         cuts: connections that are closed after so many bytes of the body, one after the other; the client says by
@@ -37,8 +34,6 @@ class Web:
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
-    indexes: bool = True
-    links: list[str] = field(default_factory=list)
     etag: str = ""
     modified: str = "Tue, 14 Nov 2023 22:13:20 GMT"
     ranges: bool = True
@@ -88,8 +83,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.reply(web.status)
         elif path in web.files:
             self.send(path, web.files[path], wanted, with_body)
-        elif web.indexes and any(name.startswith(path.rstrip("/") + "/") for name in web.files):
-            self.index(path, with_body)
         else:
             self.reply(404)
 
@@ -99,18 +92,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def index(self, path: str, with_body: bool) -> None:
-        if not path.endswith("/"):
-            self.reply(301, {"Location": f"{path}/"})
-            return
-        rest = [name[len(path) :] for name in self.web.files if name.startswith(path)]
-        links = sorted({name.partition("/")[0] + "/" * ("/" in name) for name in rest}) + self.web.links
-        page = "".join(f'<li><a href="{html.escape(link)}">x</a>' for link in ["../", "?C=N;O=D", *links]).encode()
-        if self.web.drips:
-            self.send(path, page, "", with_body)
-        else:
-            self.reply(200, {"Content-Type": "text/html"}, page if with_body else b"")
 
     def send(self, path: str, data: bytes, wanted: str, with_body: bool) -> None:
         web = self.web

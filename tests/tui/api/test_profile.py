@@ -66,7 +66,7 @@ def test_tables_have_the_rows_of_json(name: str, logdirs: dict[str, str], call: 
                 continue
             assert bare(profile.table(page, key).to_dicts()) == bare(rows), (page, key)
             compared += len(rows)
-    assert compared > 20
+    assert compared > 10
 
 
 @pytest.mark.parametrize("page", ["overview", "ops", "hosts", "timeline", "memory-profile"])

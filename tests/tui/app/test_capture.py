@@ -212,15 +212,6 @@ async def test_the_question_says_where_the_run_will_lie(
         assert written.name in frame(app).splitlines()[-1]
 
 
-async def test_leaving_ends_a_capture(logdir: Path) -> None:
-    with FakeProfiler() as server:
-        async with scene(app_over(logdir)) as (app, pilot):
-            await ask(app, pilot, f"{server.address} 600000")
-            await until(pilot, lambda: "s left" in frame(app))
-        await threads_end()
-    assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
-
-
 async def test_the_words_of_each_stage(logdir: Path) -> None:
     async with scene(app_over(logdir)) as (app, _):
 
@@ -247,9 +238,3 @@ def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
     lines = ["".join(text for text, _ in line) for line in popup.draw(place.width, place.height)]
     assert len(lines) == place.height <= 15 and {len(line) for line in lines} == {place.width}
     assert any("> typed_" in line for line in lines) and "Not that." in lines[-2]
-
-
-@pytest.mark.parametrize(("inside", "where"), [(True, "logdir"), (False, ".")])
-async def test_where_a_run_is_written(logdir: Path, inside: bool, where: str) -> None:
-    async with scene(app_over(logdir, AppOptions(demo=not inside))) as (app, _):
-        assert app.main.captures.where_to_write[0] == (str(logdir) if where == "logdir" else where)

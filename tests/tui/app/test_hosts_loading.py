@@ -9,8 +9,9 @@ from dataclasses import replace
 from tests.support.app.stage import LOGDIR, MadePages, make_app, overview_tab, until
 from tests.support.made.many_hosts import straggling_page
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import HOSTS, OVERVIEW, PartialPages
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
+from tpuprof.parsers.session.pages import PartialPages
 from tpuprof.tui.app.loader import LoadDone, Loader, LoadNews, PageReady, Request
 
 
@@ -21,8 +22,8 @@ class Arriving(MadePages):
         super().__init__({OVERVIEW: lambda host: training_overview(), HOSTS: lambda host: straggling_page()})
         self.let_go = threading.Event()
 
-    def overview_as_read(self, host: str | None, on_partial: Callable[[Overview, int, int], None]) -> Overview:
-        """As `Session.overview_as_read`."""
+    def page_as_read(self, key: object, host: str | None, on_partial: Callable[[Overview, int, int], None]) -> Overview:
+        """As `Session.page_as_read`."""
         page = training_overview()
         on_partial(replace(page, warnings=("1 of 3 hosts so far: the others are still being read",)), 1, 3)
         assert self.let_go.wait(60)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.events import Key
 
-from tests.support.app.scene import after, press, scene
+from tests.support.app.scene import after, list_above, press, scene
 from tests.support.app.stage import (
     LOGDIR,
     NEWEST,
@@ -20,9 +20,9 @@ from tests.support.app.stage import (
     settled,
     until,
 )
-from tests.support.made.pages import device_less_overview, training_overview
+from tests.support.made.pages import training_overview
 from tpuprof.tui.pages import TAB_NAMES
-from tpuprof.tui.pages.hosts.popup import HostsPopup
+from tpuprof.tui.pages.hosts.popup import HostsList
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
@@ -55,15 +55,6 @@ async def test_escape_goes_back_one_level_and_never_leaves() -> None:
         assert "Nothing is open; q quits." in frame(app)
         assert app.is_running
         assert not app._exit
-
-
-async def test_tabs() -> None:
-    async with scene() as (app, pilot):
-        seen = []
-        for key in ("1", "4", "tab", "tab", "shift+tab", "2"):
-            await pilot.press(key)
-            seen.append(TAB_NAMES.index(app.main.tab_name))
-        assert seen == [0, 3, 4, 0, 4, 1]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +144,6 @@ async def test_detail_line_names_the_op_in_full() -> None:
         assert "step 103  starts at 546 ms  input wait 49.9%" in frame(app).splitlines()[-2]
 
 
-async def test_notes_lie_below_the_page() -> None:
-    async with scene() as (app, pilot):
-        assert "host idle: the host recorded" not in frame(app)
-        assert "host idle: the host recorded" in await after(pilot, "pagedown")
-        assert "STEP TIME" in await after(pilot, "pageup")
-
-
 async def test_resize_keeps_cursor_and_popup() -> None:
     async with scene() as (app, pilot):
         await pilot.press("G", "W")
@@ -238,9 +222,8 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
     pages = ReadyPages(training_overview())
     async with scene(make_app(pages)) as (app, pilot):
         await press(pilot, "H")
-        assert isinstance(app.main.popups.popup, HostsPopup)
         assert "STRAGGLER" in frame(app)
-        assert app.main.popups.popup.state.cursor == 4, "the cursor is on the host that delays the others"
+        assert list_above(app, HostsList).cursor == 4, "the cursor is on the host that delays the others"
         await press(pilot, "s", "S", "l", "escape", "k", "b", "G", "enter")
         assert app.main.current_run.host == "host1"
         assert "host host1" in frame(app)
@@ -250,28 +233,6 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
         await press(pilot, "H", "0")
         assert app.main.current_run.host is None
     assert pages.asked == [None, "host1", None]
-
-
-async def test_filter_of_a_list_ends_before_the_list_closes() -> None:
-    async with scene() as (app, pilot):
-        assert "no row" in await after(pilot, "R", "/", "x", "x")
-        await pilot.press("enter")
-        assert app.main.popups.popup is not None
-        assert "2 runs, by age" in await after(pilot, "escape")
-        await pilot.press("escape")
-        assert app.main.popups.popup is None
-
-
-async def test_palette_lists_only_what_is_possible() -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("ctrl+p")
-        shown = frame(app)
-        assert "Copy the selected name" in shown
-        assert "Show Overview" not in shown, "it is shown already"
-        assert "Next match" not in shown
-        assert "Cancel loading" not in shown
-        assert "Copy the selected name" not in await after(pilot, "escape", "4", "ctrl+p")
-        assert "Show Overview" in frame(app)
 
 
 async def test_palette_does_what_is_chosen() -> None:
@@ -284,37 +245,12 @@ async def test_palette_does_what_is_chosen() -> None:
         assert app._exit
 
 
-async def test_help_names_only_keys_that_do_something() -> None:
-    async with scene() as (app, pilot):
-        assert "Search; in a table, filter" in await after(pilot, "?")
-        assert "unknown: the notes" in await after(pilot, "G")
-        await press(pilot, "escape", "5")
-        assert "Next, previous buffer" in await after(pilot, "?"), "a popup as large as the last one shows its own text"
-        assert "Choose a module, or an allocator" in frame(app)
-        assert "The op's longest run on the timeline" in await after(pilot, "j", "j", "j", "j")
-
-
 async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
     async with scene() as (app, pilot):
         await pilot.press("W", "2", "j", "/", "y", "R")
         assert app.main.tab_name == "overview"
         assert overview_tab(app).place == PanelItem("findings", 0)
         assert "Verdict and notes" in frame(app)
-
-
-async def test_footer_follows_what_there_is() -> None:
-    async with scene(make_app(ReadyPages(device_less_overview()))) as (app, _):
-        assert "j k op" not in frame(app)
-        assert "search" in frame(app)
-
-
-async def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
-    async with scene(make_app()) as (app, pilot):
-        before = frame(app).splitlines()[-1]
-        await pilot.press("?")
-        assert "Esc close" in frame(app).splitlines()[-1]
-        await press(pilot, "escape")
-        assert frame(app).splitlines()[-1] == before
 
 
 # --- copying

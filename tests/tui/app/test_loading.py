@@ -32,13 +32,11 @@ from tests.support.made.pages import inference_overview, training_overview
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.hosts.progress import Progress
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import (
     LoadDone,
     Loader,
-    LoadFailed,
     LoadNews,
     LoadProgress,
     PageReady,
@@ -305,15 +303,6 @@ def test_session_is_kept_for_another_host_of_the_same_run() -> None:
     generations = [message.generation for message in posted]
     assert generations == sorted(generations)
     assert [loader.is_current(message) for message in posted] == [generation == 4 for generation in generations]
-
-
-def test_errors_of_the_profile_are_posted() -> None:
-    posted: list[LoadNews] = []
-    error = ProfileError("corrupt", "It is broken.")
-    loader = Loader(lambda _: LOGDIR, lambda *_: FailingPages(error), posted.append)
-    loader.work(loader.begin(Request("x")))
-    assert isinstance(posted[-1], LoadFailed)
-    assert posted[-1].error is error
 
 
 def test_the_session_of_another_run_goes_with_it() -> None:

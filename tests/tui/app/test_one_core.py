@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.app.scene import after, press, scene
+from tests.support.app.scene import after, list_above, press, scene
 from tests.support.app.stage import (
     check_cells,
     check_golden,
@@ -13,7 +13,7 @@ from tests.support.app.stage import (
     ops_tab,
 )
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.pages.hosts.popup import HostsPopup
+from tpuprof.tui.pages.hosts.popup import HostsList
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,7 @@ async def test_one_core_and_back(width: int, height: int) -> None:
         assert app.main.current_run.core == "demo:3" and "ONLY CORE demo:3, H: all" in frame(app)
         check_golden(f"one-core-{width}x{height}", frame(app))
         await press(pilot, "H")
-        popup = app.main.popups.popup
-        assert isinstance(popup, HostsPopup)
-        assert popup.state.cursor == 4, "the cursor is on the core that is shown"
+        assert list_above(app, HostsList).cursor == 4, "the cursor is on the core that is shown"
         await press(pilot, "g", "enter")
         assert app.main.current_run.core is None and frame(app) == whole
 
@@ -63,16 +61,3 @@ async def test_every_tab_is_of_the_core() -> None:
 async def test_a_core_that_is_not_there_says_which_are() -> None:
     async with scene(make_demo_app(AppOptions(demo=True, core="7"))) as (app, _):
         assert "Host demo has no core 7: its cores are 0, 1, 2, 3" in " ".join(frame(app).replace("│", " ").split())
-
-
-async def test_cores_fold_and_sort() -> None:
-    async with scene(make_demo_app(AppOptions(demo=True))) as (app, pilot):
-        await press(pilot, "H", "b")
-        assert "all cores" in frame(app) and "core 2, slowest" not in frame(app)
-        await press(pilot, "b", "s")  # by the next column, the busiest first
-        listed = [
-            line.split(" core ")[1] for line in frame(app).splitlines() if " core " in line and line.count("%") > 2
-        ]
-        assert [words.split()[0] for words in listed[:4]] == ["2,", "1", "0", "3"]
-        await press(pilot, "j", "enter")
-        assert app.main.current_run.core == "demo:2"

@@ -27,12 +27,11 @@ LOOK = ScreenLook.of(detect(ENVIRONMENT))
 class PlainTab(Tab):
     """A tab that keeps what it is shown."""
 
-    def __init__(self, jump: Jump | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(LOOK)
         self.parts: list[str] = []
         self.state: State | None = None
         self.gone_to = ""
-        self.leads_to = jump
 
     @property
     def has_page(self) -> bool:
@@ -45,9 +44,6 @@ class PlainTab(Tab):
     def show_state(self, state: State) -> None:
         self.parts, self.state = [], state
 
-    def jump(self, command: str) -> Jump | None:
-        return self.leads_to
-
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         self.gone_to = f"{what} {name}"
         return self.gone_to
@@ -56,10 +52,10 @@ class PlainTab(Tab):
 class PlainContext:
     """Does jobs when a test asks for it, and hands on news at once."""
 
-    def __init__(self, jump: Jump | None = None) -> None:
+    def __init__(self) -> None:
         self.look = LOOK
         self.flash = ""
-        self.tabs = {tab.name: PlainTab(jump) for tab in TABS}
+        self.tabs = {tab.name: PlainTab() for tab in TABS}
         self.tab_name = "overview"
         self.popup: Popup | None = None
         self.screens: list[str] = []
@@ -110,26 +106,17 @@ def test_the_first_page_is_loaded_and_then_that_of_the_shown_tab() -> None:
     assert context.flash == "shows flows"
 
 
-def test_a_load_that_is_cancelled_shows_nothing() -> None:
-    context = PlainContext()
-    shown = shown_on(context)
-    shown.begin()
-    shown.cancel()
-    context.work_off()
-    assert not any(tab.parts for tab in context.tabs.values()) and not shown.is_loading
-
-
 @pytest.mark.parametrize(("what", "gone_to"), [("op", "op fusion.1"), ("", "")])
 def test_a_jump_leads_to_a_tab_and_back(what: str, gone_to: str) -> None:
-    context = PlainContext(Jump("memory", what, "fusion.1"))
+    context, jump = PlainContext(), Jump("memory", what, "fusion.1")
     context.tab_name = "timeline"
     jumps = Jumps(context, shown_on(context))
-    jumps.command("buffers")
+    jumps.follow(jump)
     assert (context.tab_name, context.flash, context.tabs["memory"].gone_to) == ("memory", gone_to, gone_to)
     jumps.back()
     assert context.tab_name == "timeline"
     assert not jumps.back() and context.tab_name == "timeline"
-    jumps.command("buffers")
+    jumps.follow(jump)
     jumps.forget()
     assert not jumps.back() and context.tab_name == "memory"
 

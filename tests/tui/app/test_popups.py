@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +26,10 @@ from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.pages.commands.live.app import LiveApp
 from tpuprof.tui.pages.commands.live_arrays.screen import APP as LIVE_ARRAYS_APP
-from tpuprof.tui.pages.commands.oom.app import OomApp
+from tpuprof.tui.pages.commands.oom.screen import APP as OOM_APP
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
+from tpuprof.tui.widgets.lists.popup import PanelList
 from tpuprof.tui.widgets.popup import Popup
 from tpuprof.tui.widgets.screen import AppScreen
 
@@ -77,7 +77,7 @@ def main_app() -> App[Any]:
 
 
 def oom_app() -> App[Any]:
-    return OomApp("train.log", detect(ENVIRONMENT), log=OomLog((REPORT,), (), 50_000, 4_000_000), environ=ENVIRONMENT)
+    return OOM_APP(OomLog((REPORT,), (), 50_000, 4_000_000), "train.log", detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
 def arrays_app() -> App[Any]:
@@ -164,40 +164,17 @@ def test_popups_of_a_comparison(name: str, diff_app: Callable[[], App[Any]]) -> 
     walk(diff_app(), DIFF[name])
 
 
-@pytest.mark.parametrize("name", ["finding", "hosts", "runs", "measured"])
-def test_popups_on_the_smallest_screen(name: str) -> None:
-    """Not all keys fit there, but those of help and Escape do."""
-
-    async def run() -> str:
-        app = main_app()
-        async with app.run_test(size=(60, 15)) as pilot:
-            await quiet(pilot)
-            for key in MAIN[name]:
-                await pilot.press(key)
-                await quiet(pilot)
-            return frame(pilot).splitlines()[-1]
-
-    foot = asyncio.run(run())
-    assert "? help" in foot and "Esc" in foot
-
-
 def test_every_kind_of_popup_is_walked_through() -> None:
     for name in ("runs", "hosts"):
         load_above(name)
 
-    def kinds(of: type[Popup]) -> set[type[Popup]]:
+    def kinds(of: type[Any]) -> set[type[Any]]:
         below = of.__subclasses__()
         return {kind for one in below for kind in kinds(one)} | {one for one in below if not one.__subclasses__()}
 
-    names = {kind.__name__ for kind in kinds(Popup) if kind.__module__.startswith("tpuprof")}
-    assert names == {"TextPopup", "ChoicePopup", "RunsPopup", "HostsPopup", "MeasurementPopup", "PromptPopup"}
-
-
-def test_no_popup_is_opened_without_its_help() -> None:
-    """`Reader` alone may be without one, where it is a help itself: in one place."""
-    sources = Path(__file__).parents[3] / "tui"
-    without = [path.name for path in sources.rglob("*.py") if "help_lines, None)" in path.read_text(encoding="utf-8")]
-    assert without == ["popup.py"]
+    names = {kind.__name__ for of in (Popup, PanelList) for kind in kinds(of) if kind.__module__.startswith("tpuprof")}
+    lists = {"ChoiceList", "RunsList", "HostsList", "MeasuredList"}
+    assert names == {"TextPopup", "ChoicePopup", "PromptPopup", *lists}
 
 
 @pytest.mark.parametrize("width", [20])

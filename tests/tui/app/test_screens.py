@@ -125,12 +125,6 @@ def test_too_small_a_terminal_gets_a_sentence() -> None:
         assert f"needs 60x15 cells; this terminal has {width}x{height}. q quits." in text
 
 
-def test_smallest_size_shows_the_page() -> None:
-    text = shown(width=60, height=15)
-    assert "1 Overview" in text
-    assert "STEP TIME" in text
-
-
 def test_simulated_times_are_marked_on_every_tab() -> None:
     for text in all_shown("12345"):
         assert "SIMULATED TIMES" in text

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.scene import app_over
+from tests.support.app.scene import app_over, list_above
 from tests.support.app.stage import check_cells, frame, ops_tab, overview_tab, settled, until
 from tests.support.servers.profiler_server import profile
 from tpuprof.parsers.base.errors import Cancelled
@@ -20,7 +20,7 @@ from tpuprof.tui.app import watch
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
-from tpuprof.tui.pages.runs.popup import RunsPopup
+from tpuprof.tui.pages.runs.popup import RunsList
 
 OLD, NEW, NEWER = "2020_01_01_00_00_00", "2020_01_02_00_00_00", "2020_01_03_00_00_00"
 
@@ -57,7 +57,6 @@ async def test_the_list_fills_in_and_opens_a_run(logdir: Path) -> None:
     async with watched(logdir) as (app, pilot):
         assert shown_run(app) == NEW
         await pilot.press("R")
-        assert isinstance(app.main.popups.popup, RunsPopup)
         await until(pilot, lambda: "jit_step" in frame(app) and "TPU test" in frame(app))
         check_cells(app)
         await pilot.press("j", "enter")
@@ -142,8 +141,7 @@ async def test_an_open_list_shows_runs_that_come(logdir: Path) -> None:
         await pilot.press("R")
         add_run(logdir, NEWER)
         await until(pilot, lambda: NEWER in frame(app) and "3 runs" in frame(app))
-        popup = app.main.popups.popup
-        assert isinstance(popup, RunsPopup) and [row.run.name for row in popup.list_rows()] == [NEWER, NEW, OLD]
+        assert [row.run.name for row in list_above(app, RunsList).rows] == [NEWER, NEW, OLD]
         await pilot.press("escape", "j")
         assert "one of 3 runs" in frame(app) and "r opens the new run" in frame(app)
 

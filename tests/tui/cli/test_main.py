@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.build import host_bytes
+from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import PROGRAM, RUN, Call, Done, Terminal, modules_of, run, write_logdir
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
@@ -303,33 +303,7 @@ def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
-def test_reports_take_the_demo_by_its_name(call: Call) -> None:
-    assert call.json("report", "overview", "demo", "--format", "json")["environment"]["simulated"] is True
-
-
-def test_the_demo_lies_beside_its_package() -> None:
-    path = Path(demo_path())
-    assert path.name == "demo.xplane.pb.gz" and (path.parent / "__init__.py").is_file()
-
-
 # --- doctor, version, help
-
-
-def test_doctor_is_fit_for_pasting(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm\x1b[31m")
-    monkeypatch.setenv("TMUX", "/tmp/tmux-1000/secret")
-    monkeypatch.setenv("SSH_CONNECTION", "203.0.113.9 1 2 3")
-    out, err = call("doctor")
-    assert err == ""
-    for word in ("python ", "textual==", "numpy==", "protobuf==", "grpcio==", "decoding core ", "TERM=", "over SSH"):
-        assert f" {word}" in out
-    assert "secret" not in out and "203.0.113.9" not in out and "\x1b" not in out
-
-
-def test_doctor_survives_a_core_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    result = run("doctor", TPUPROF_CORE="fortran")
-    assert result.returncode == EXIT_OK
-    assert b"! decoding core none: TPUPROF_CORE=fortran" in result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -338,7 +312,15 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     logdir = str(write_logdir(folder / "logs"))
     bare = {"--help": ["--help"], "--version": ["--version"], "runs": ["report", "runs", logdir]}
     perfetto = ["report", "timeline", logdir, "--format", "perfetto", "--from", "0"]
-    special = {"doctor": ["doctor"], "no terminal": [logdir], "perfetto": perfetto}
+    (folder / "train.log").write_text(MESSAGE)
+    special = {
+        "doctor": ["doctor"],
+        "no terminal": [logdir],
+        "perfetto": perfetto,
+        "memory": ["report", "memory", "demo"],
+        "diff": ["diff", "demo", logdir, "--format", "text"],
+        "oom": ["oom", str(folder / "train.log"), "--json"],
+    }
     pages = {page: ["report", page, logdir] for page in ("overview", "input", "inference", "timeline")}
     return modules_of(bare, {**special, **pages}, folder)
 
@@ -346,7 +328,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
 def test_the_version_as_json(call: Call) -> None:
     told = call.json("--version", "--json")
     assert told["schema"] == "tpuprof.version/1"
-    assert told["decoding_core"] in ("c", "numpy")
+    assert told["decoding_core"] in ("c", "python")
     assert told["packages"]["numpy"] == np.__version__
     assert call("--version").out == f"tpuprof-tui {told['version']}\n"
 
@@ -368,7 +350,19 @@ def test_help_and_version_import_next_to_nothing(flag: str, modules: dict[str, D
 
 @pytest.mark.parametrize(
     "command",
-    ["overview", "input", "inference", "timeline", "perfetto", "runs", "doctor", "no terminal"],
+    [
+        "overview",
+        "input",
+        "inference",
+        "timeline",
+        "perfetto",
+        "runs",
+        "doctor",
+        "no terminal",
+        "memory",
+        "diff",
+        "oom",
+    ],
 )
 def test_headless_commands_import_no_screen_and_no_network(command: str, modules: dict[str, Done]) -> None:
     done = modules[command]
@@ -413,18 +407,6 @@ def test_any_locale_can_print_any_name(logdir: Path) -> None:
     assert result.returncode == EXIT_OK and result.stdout.isascii()
     result = run("report", "overview", str(logdir / "wüst"), **ascii_only)
     assert result.returncode == EXIT_NOT_FOUND and b"Traceback" not in result.stderr
-
-
-def test_exit_codes_of_processes(logdir: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.xplane.pb"
-    bad.write_bytes(gzip.compress(b"\xff" * 300))
-    codes = [
-        run("report", "overview", str(logdir)).returncode,
-        run("report", "nothing", str(logdir)).returncode,
-        run("report", "overview", str(tmp_path / "nowhere")).returncode,
-        run("report", "overview", str(bad)).returncode,
-    ]
-    assert codes == [EXIT_OK, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREADABLE]
 
 
 # --- progress

@@ -6,7 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wcwidth import wcwidth
@@ -77,16 +76,6 @@ def test_labels_stand_apart(start: int, span: int, cells: int, glyphs: Glyphs, w
         assert other - one >= 11
 
 
-def test_ticks_keep_one_unit() -> None:
-    made = ticks(0, 450 * MS, 0, 60)
-    assert made.labels == ("0", "100 ms", "200 ms", "300 ms", "400 ms")
-    assert ticks(0, 1_300 * MS, 0, 80).labels == ("0", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s", "1.2 s")
-
-
-def test_ticks_before_the_base_are_negative() -> None:
-    assert ticks(0, 400 * MS, 200 * MS, 60).labels == ("-200 ms", "-100 ms", "0", "100 ms")
-
-
 def test_far_from_the_base_small_ticks_count_from_an_offset() -> None:
     start = 12_345_678_901_234
     made = ticks(start, start + 900_000, 0, 100)
@@ -139,8 +128,7 @@ def test_more_steps_than_can_be_told_apart_are_not_drawn() -> None:
     assert plain(mark_line(cell_edges(0, 50_000, 50), BLOCK, steps=steps)) == "─" * 50
 
 
-@pytest.mark.parametrize("glyphs", [BLOCK, ASCII], ids=["block", "ascii"])
-def test_axes_of_many_windows(glyphs: Glyphs, request: pytest.FixtureRequest) -> None:
+def test_axes_of_many_windows() -> None:
     lines = []
     steps = tuple(StepSpan(str(100 + at), at * 250 * MS, (at + 1) * 250 * MS) for at in range(20))
     for start, span, base in (
@@ -154,8 +142,8 @@ def test_axes_of_many_windows(glyphs: Glyphs, request: pytest.FixtureRequest) ->
         (0, 7_000 * 10**12, 0),
     ):
         edges = cell_edges(start, start + span, 100)
-        made = ticks(start, start + span, base, 100, glyphs is ASCII)
-        lines.append(plain(tick_line(made, edges, glyphs)) + "|")
+        made = ticks(start, start + span, base, 100)
+        lines.append(plain(tick_line(made, edges, BLOCK)) + "|")
         marks = (start + span // 3, start + span // 2)
-        lines.append(plain(mark_line(edges, glyphs, cursor_ps=start + span * 3 // 4, marks=marks, steps=steps)) + "|")
-    check_golden(GOLDEN / f"timeline-axis-{request.node.callspec.id}-100.txt", "\n".join(lines) + "\n")
+        lines.append(plain(mark_line(edges, BLOCK, cursor_ps=start + span * 3 // 4, marks=marks, steps=steps)) + "|")
+    check_golden(GOLDEN / "timeline-axis-block-100.txt", "\n".join(lines) + "\n")

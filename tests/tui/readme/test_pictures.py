@@ -37,10 +37,10 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.pages.commands.live.app import LiveScreen
 from tpuprof.tui.pages.commands.live_arrays.screen import APP as LIVE_ARRAYS_APP
-from tpuprof.tui.pages.commands.oom.app import OomApp
+from tpuprof.tui.pages.commands.oom.screen import APP as OOM_APP
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.page_screen import PageApp
+from tpuprof.tui.widgets.lists.screen import PageApp
 
 SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
 LARGEST_BYTES = 400_000
@@ -151,10 +151,9 @@ def runs_app(folder: Path) -> TpuprofApp:
     )
 
 
-def oom_app(_: Path) -> OomApp:
+def oom_app(_: Path) -> PageApp:
     """A log with an error."""
-    log = OomLog((REPORT,), (), 50_000, 4_000_000)
-    return OomApp("train.log", detect(COLOURS), log=log, environ=COLOURS)
+    return OOM_APP(OomLog((REPORT,), (), 50_000, 4_000_000), "train.log", detect(COLOURS), environ=COLOURS)
 
 
 def arrays_app(_: Path) -> PageApp:
@@ -169,7 +168,7 @@ def live_app(_: Path) -> Stand:
         Reading(1_795_000_000.0 + second, tuple(chip(number, second) for number in range(4)), None, {}, {})
         for second in range(30)
     )
-    return Stand(LiveScreen(("localhost:8431",), 1.0, readings, (), ScreenLook.of(detect(COLOURS)), COLOURS))
+    return Stand(LiveScreen(("localhost:8431",), 1.0, readings, ScreenLook.of(detect(COLOURS)), COLOURS))
 
 
 def chip(number: int, second: int) -> Device:

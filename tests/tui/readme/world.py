@@ -105,12 +105,11 @@ def serve() -> None:
     def sends_at_once(server: FakeProfiler, _request: object, _context: object) -> ProfileResponse:
         return ProfileResponse(xspace=server.profile)
 
-    path = f"/bucket/logs/plugins/profile/{RUNS[0]}/host0.xplane.pb.gz"
     with ExitStack() as stack:
         profiler, keeping = (stack.enter_context(FakeProfiler(sends_at_once)) for _ in range(2))
         keeping.kept = True
         runtime = stack.enter_context(FakeRuntime({name: list(values) for name, values in FOUR_CHIPS.items()}))
-        web = stack.enter_context(serving(Web({path: Path(demo_path()).read_bytes()})))
+        web = stack.enter_context(serving(Web({"/host0.xplane.pb.gz": Path(demo_path()).read_bytes()})))
         told = {"profiler": profiler.port, "keeping": keeping.port, "runtime": runtime.address, "web": web.url}
         print(json.dumps(told), flush=True)
         sys.stdin.read()

@@ -18,7 +18,6 @@ import pytest
 from tests.support.files.pprof import written
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGE_NAMES
-from tpuprof.tui.terminal.grammar import VERBS
 
 EXTRA: dict[str, tuple[str, ...]] = {
     "runs": ("--facts",),
@@ -144,17 +143,3 @@ def test_the_text_fits_its_width_and_names_every_key(page: str) -> None:
     assert text.isascii() and all(len(line) <= 80 for line in text.splitlines())
     for key in described(page):
         assert key[:70] in text
-
-
-def test_the_keys_of_the_screen_are_those_of_the_grammar() -> None:
-    keys = {
-        page: json.loads(printed("report", page, "demo", "--describe", "--format", "json"))["screen_keys"]
-        for page in ("memory", "timeline", "kernels")
-    }
-    named = {page: {key["verb"] for key in of} for page, of in keys.items()}
-    everywhere = {verb.name for verb in VERBS if not verb.page}
-    own = {page: {verb.name for verb in VERBS if verb.page == page} for page in ("memory", "timeline")}
-    assert named["memory"] == everywhere | own["memory"] and named["timeline"] == everywhere | own["timeline"]
-    assert named["kernels"] == everywhere, "a view of the tab of ops has none of its own"
-    assert {"verb": "export", "keys": ["E"], "meaning": "Write what is shown to a file"} in keys["memory"]
-    assert "Write what is shown to a file" in printed("report", "memory", "demo", "--describe")

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -20,8 +20,8 @@ from tpuprof.tui import pages
 from tpuprof.tui.pages import PAGES
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS
 from tpuprof.tui.pages.ops.tree_view import _GROUPS
-from tpuprof.tui.pages.overview.ledger.fields import DIVIDED_BY
-from tpuprof.tui.pages.overview.ledger.use.report import TABLES
+from tpuprof.tui.pages.overview.ledger.fields import By
+from tpuprof.tui.pages.overview.ledger.model_use.report import TABLES
 
 IN_THE_APP = {
     "collectives": BYS,
@@ -36,6 +36,9 @@ IN_THE_APP = {
 
 ELSEWHERE = {
     "hosts/popup.py": "report cores",
+    "hosts/drawing.py": "a column of that name: the group of a core",
+    "hosts/fields.py": "the same",
+    "overview/fields.py": "a group of cores",
     "commands/live_arrays/screen.py": "report live-arrays --by",
     "commands/diff/screen.py": "diff, whose JSON has every op apart",
     "commands/oom/screen.py": "oom, whose report has both",
@@ -50,7 +53,7 @@ ELSEWHERE = {
 HAVING = (
     "collectives/view.py",
     "ops/tree_view.py",
-    "ops/switcher.py",
+    "ops/panes.py",
     "memory/",
     "ops/table_views.py",
     "ops/kernels_view.py",
@@ -61,7 +64,7 @@ GROUPED = [(page.name, by) for page in PAGES for by in page.groups]
 def test_every_table_with_groups_has_them_in_reports() -> None:
     assert {page.name: page.groups for page in PAGES if page.groups} == IN_THE_APP
     assert {page.name: page.other_groups for page in PAGES if page.other_groups} == {
-        "ledger": DIVIDED_BY,
+        "ledger": get_args(By),
         "model": tuple(TABLES),
         "kernels": ("blocks",),
         "live-arrays": BY,

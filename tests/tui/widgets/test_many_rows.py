@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.app.scene import after
-from tests.support.app.stage import until
+from tests.support.app.stage import answer, until
 from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of
 from tests.tui.pages.ops.test_view import play, table
@@ -18,13 +18,12 @@ from tpuprof.tui.pages.ops.details.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
 from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.report.fields import Table, order
-from tpuprof.tui.widgets import rows
-from tpuprof.tui.widgets.rows import Sorting
+from tpuprof.tui.widgets.lists.table import Sorting
 
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "MANY_ROWS", 3)
+    monkeypatch.setattr("tpuprof.tui.widgets.lists.table.MANY_ROWS", 3)
 
 
 def tab(app: TpuprofApp) -> OpsTab:
@@ -45,7 +44,7 @@ async def test_sorting_many_rows_leaves_the_screens_thread_and_the_old_rows(monk
         view = table(app)
         before, sort = view.rows, view.listing.sort
         monkeypatch.setattr(Sorting, "rows", held)
-        assert "sorting by" in tab(app).command("sort")
+        assert "sorting by" in str(answer(tab(app), "s"))
         wanted = view.sorting
         assert wanted is not None and view.rows is before and view.listing.sort == sort
         go.set()
@@ -59,9 +58,9 @@ async def test_an_order_that_comes_after_another_was_asked_for_is_dropped() -> N
     async with play() as (app, pilot):
         await pilot.press("v")
         view = table(app)
-        view.command("sort")
+        view.sort()
         first = view.sorting
-        view.command("sort")  # from the one that is being made on, not from the one that is shown
+        view.sort()  # from the one that is being made on, not from the one that is shown
         second = view.sorting
         assert first is not None and second is not None and first.listing.sort != second.listing.sort
         before = view.rows
@@ -95,7 +94,7 @@ def test_an_order_is_made_once_for_a_filter_and_the_next(monkeypatch: pytest.Mon
         made.append(name)
         return order(table, source, name, descending)
 
-    monkeypatch.setattr(rows, "order", counted)
+    monkeypatch.setattr("tpuprof.tui.widgets.lists.table.order", counted)
     view = TableView(CardCache(pages_of(big_page(20)), lambda _, __: None))
     for number in range(3):
         view.keep(f"{number}", np.arange(20) % 3 == number)

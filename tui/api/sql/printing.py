@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
@@ -28,7 +27,7 @@ _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class QueryResult:
     """A query, its answer, and of which run and hosts that is; None where it read none."""
 
     sql: str
@@ -38,7 +37,6 @@ class Answered:
 
     @property
     def extent(self) -> str:
-        """How many rows there are."""
         rows = counted(len(self.answer.rows), "row")
         return f"the first {rows}, and there are more: {MORE}" if self.answer.has_more else rows
 
@@ -54,7 +52,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - what JSON has
     return [plain(item) for item in value] if isinstance(value, list | tuple) else str(value)
 
 
-def _json(made: Answered, _: TextLook) -> str:
+def _json(made: QueryResult, _: TextLook) -> str:
     answer = made.answer
     head: dict[str, object] = {"schema": json.schema("query"), "warnings": list(answer.warnings)}
     if made.run is not None:
@@ -71,11 +69,7 @@ def _json(made: Answered, _: TextLook) -> str:
     return json.document(head, body, {f"rows[].{name}": NO_VALUE for name in answer.names})
 
 
-def _csv(made: Answered, _: TextLook) -> str:
-    return csv.table(made.answer.names, [list(map(plain, row)) for row in made.answer.rows])
-
-
-def _markdown(made: Answered, _: TextLook) -> str:
+def _markdown(made: QueryResult, _: TextLook) -> str:
     answer = made.answer
     sides = "".join("r" if _is_number(kind) else "l" for kind in answer.types)
     head = [markdown.escaped(name) for name in answer.names]
@@ -83,7 +77,7 @@ def _markdown(made: Answered, _: TextLook) -> str:
     return markdown.joined([*lines, "", *markdown.table(head, sides, [list(map(words, row)) for row in answer.rows])])
 
 
-def _text(made: Answered, look: TextLook) -> str:
+def _text(made: QueryResult, look: TextLook) -> str:
     answer = made.answer
 
     def lines(pen: Pen) -> list[Line]:
@@ -101,7 +95,7 @@ def _text(made: Answered, look: TextLook) -> str:
     return page_text(lines, look)
 
 
-def _column(made: Answered, number: int, pen: Pen) -> Column:
+def _column(made: QueryResult, number: int, pen: Pen) -> Column:
     answer = made.answer
     texts = [pen.text(words(row[number])) for row in answer.rows]
     title = pen.text(answer.names[number])
@@ -128,13 +122,12 @@ def words(value: object) -> str:
     return "; ".join(map(words, made)) if isinstance(made, list) else str(made)
 
 
-ANSWERS: Mapping[str, Callable[[Answered, TextLook], str]] = {
+ANSWERS: Mapping[str, Callable[[QueryResult, TextLook], str]] = {
     "text": _text,
     "json": _json,
-    "csv": _csv,
+    "csv": lambda made, _: csv.table(made.answer.names, [list(map(plain, row)) for row in made.answer.rows]),
     "md": _markdown,
 }
-"""A writer a format."""
 
 
 # --- the schema
@@ -143,7 +136,6 @@ _HEAD = ("table", "column", "type", "unit", "meaning", "null_when")
 
 
 def _described() -> list[tuple[str, ...]]:
-    """Every column of every table."""
     return [
         (table.name, column.name, column.type, column.unit, column.meaning, column.unknown_when)
         for table in TABLES
@@ -165,10 +157,6 @@ def _schema_json(_: TextLook) -> str:
     return json.document({"schema": json.schema("query-schema")}, {"tables": tables}, {})
 
 
-def _schema_csv(_: TextLook) -> str:
-    return csv.table(_HEAD, _described())
-
-
 def _schema_markdown(_: TextLook) -> str:
     lines: list[str] = []
     for table in TABLES:
@@ -176,10 +164,6 @@ def _schema_markdown(_: TextLook) -> str:
         lines += ["", f"## {table.name}", "", markdown.escaped(f"{table.meaning}."), ""]
         lines += markdown.table(("column", "type", "unit", "meaning"), "llll", rows)
     return markdown.joined(lines)
-
-
-def _schema_text(look: TextLook) -> str:
-    return page_text(partial(_schema_lines), look)
 
 
 def _schema_lines(pen: Pen) -> list[Line]:
@@ -196,9 +180,8 @@ def _schema_lines(pen: Pen) -> list[Line]:
 
 
 SCHEMAS: Mapping[str, Callable[[TextLook], str]] = {
-    "text": _schema_text,
+    "text": lambda look: page_text(_schema_lines, look),
     "json": _schema_json,
-    "csv": _schema_csv,
+    "csv": lambda _: csv.table(_HEAD, _described()),
     "md": _schema_markdown,
 }
-"""A writer a format."""

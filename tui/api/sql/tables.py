@@ -43,7 +43,6 @@ class SqlTable:
     """A table that SQL can name.
 
     Attributes:
-        name: in SQL.
         meaning: what a row is.
         parts: the pages and tables that its columns are of; those of further ones are put beside rows of the same name.
         read: its columns of a profile, a value a row.
@@ -60,7 +59,6 @@ class SqlTable:
 
     @property
     def fields(self) -> list[list[Field[Any]]]:
-        """The quantities of each part."""
         made: list[list[Field[Any]]] = []
         for page, key in self.parts:
             record = page_named(page)
@@ -73,7 +71,6 @@ class SqlTable:
 
     @property
     def columns(self) -> list[SqlColumn]:
-        """All columns in their order."""
         return [*self.first, *(sql_column(field) for part in self.fields for field in part)]
 
 

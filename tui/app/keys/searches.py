@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
+from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.terminal.pressed import Opened
 from tpuprof.tui.widgets.tab import Tab
-
-
-class HasTab(Protocol):
-    """What shows one of some tabs."""
-
-    tab_name: str
-
-    @property
-    def tab(self) -> Tab:
-        """The tab that is shown."""
 
 
 class Searches:
@@ -26,7 +16,7 @@ class Searches:
         is_filter: what is typed filters the tab instead of searching it.
     """
 
-    def __init__(self, screen: HasTab) -> None:
+    def __init__(self, screen: AppContext) -> None:
         self.is_filter = False
         self._screen = screen
         self._texts: dict[tuple[str, str], str] = {}
@@ -34,41 +24,41 @@ class Searches:
         self._opened: dict[str, Opened] = {}
 
     @property
+    def _tab(self) -> Tab:
+        return self._screen.tabs[self._screen.tab_name]
+
+    @property
     def _place(self) -> tuple[str, str]:
-        return self._screen.tab_name, self._screen.tab.view_name
+        return self._screen.tab_name, self._tab.view_name
 
     @property
     def is_searched(self) -> bool:
-        """Whether something is searched for in the view that is shown."""
         return self._place in self._texts
 
     def begin(self, ask: Callable[[], object], *, is_filter: bool) -> None:
-        """Asks for a text."""
         self.is_filter, self._before = is_filter, self._texts.get(self._place, "")
         ask()
 
     @property
     def syntax(self) -> str:
-        """What may be typed, in a few examples."""
-        return "" if self.is_filter else self._screen.tab.syntax
+        return "" if self.is_filter else self._tab.syntax
 
     def words_for(self, begun: str) -> Sequence[str]:
-        """What a word that is begun may become."""
-        return () if self.is_filter else self._screen.tab.words_for(begun)
+        return () if self.is_filter else self._tab.words_for(begun)
 
     def search(self, text: str) -> str:
         """Searches or filters the tab; says what that finds."""
         if self.is_filter:
-            return self._screen.tab.filter(text)
+            return self._tab.filter(text)
         if text:
             self._texts[self._place] = text
         else:
             self._texts.pop(self._place, None)
-        return self._screen.tab.search(text)
+        return self._tab.search(text)
 
     def keep(self, text: str) -> bool:
         """Keeps what was found, unless there is something wrong with the text, which stands beside it."""
-        if text and self._screen.tab.search_failed:
+        if text and self._tab.search_failed:
             return False
         if not text and not self.is_filter:
             self.forget()
@@ -78,26 +68,26 @@ class Searches:
     def give_up(self) -> None:
         """Gives up what is typed: what was searched for before it is searched for again."""
         if self.is_filter:
-            self._screen.tab.filter("")
+            self._tab.filter("")
         elif self._before:
             self.search(self._before)
         else:
             self.forget()
 
     def forget(self) -> None:
-        """Ends the search of the view that is shown."""
         self._texts.pop(self._place, None)
-        self._screen.tab.end_search()
+        self._tab.end_search()
 
     # --- what Escape closes
 
     def note(self) -> None:
-        """Takes note of what is open on the shown tab by now."""
         self._order.note(self._things)
 
     def close_last(self) -> bool:
         """Closes what was opened last on the shown tab; False where nothing is open."""
-        return self._order.close(self._things)
+        is_closed = self._order.close(self._things)
+        self._tab.redraw()
+        return is_closed
 
     @property
     def _order(self) -> Opened:
@@ -105,6 +95,5 @@ class Searches:
 
     @property
     def _things(self) -> dict[str, Callable[[], object]]:
-        """What is open on the shown tab, and how to close it."""
         searched: dict[str, Callable[[], object]] = {"search": self.forget} if self.is_searched else {}
-        return {**searched, **self._screen.tab.opened}
+        return {**searched, **self._tab.opened}

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
-from tpuprof.tui.app.keys.actions import ACTIONS_BY_KEY, ScreenState, is_of_tab
+from tpuprof.tui.app.context import AppContext
+from tpuprof.tui.app.current_run import CurrentRun
+from tpuprof.tui.terminal.grammar import READING, verbs_of
 from tpuprof.tui.terminal.pressed import KeysAhead
+from tpuprof.tui.widgets.chrome import act_of
 from tpuprof.tui.widgets.tab import Tab
 
 _ABOVE = "above"  # what is typed ahead of what opens above the tabs is kept under
+_AT_ONCE = frozenset(
+    (
+        *("pick", "next_tab", "previous_tab", "runs", "hosts", "compare", "capture", "notes", "reload"),
+        *("back", "background", "help", "palette", "quit", "leave"),
+    )
+)
+"""Verbs that wait for no page."""
 
 
-class Loads(Protocol):
-    """What reads pages."""
+class KeysStage(AppContext, Protocol):
+    """The main screen, as far as keys wait for it."""
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether a load is running."""
-
-    @property
-    def is_loading_above(self) -> bool:
-        """Whether it is of what opens above the tabs."""
-
-
-class HasTabs(Protocol):
-    """A screen with tabs, as far as keys wait for it."""
-
-    tab_name: str
     ahead: KeysAhead
 
     @property
-    def tab(self) -> Tab:
-        """The tab that is shown."""
+    def tab(self) -> Tab: ...
 
-    @property
-    def situation(self) -> ScreenState:
-        """What the screen is at."""
-
-    def type_kept(self, page: str) -> None:
-        """Does what was typed ahead of a page."""
+    def type_kept(self, page: str) -> None: ...
 
     def press_above(self, key: str, character: str | None) -> None:
         """Presses a key on what has opened above the tabs, once it stands."""
@@ -53,7 +42,7 @@ class Waiting:
         has_begun: whether the first load has begun.
     """
 
-    def __init__(self, screen: HasTabs, loads: Callable[[], Loads]) -> None:
+    def __init__(self, screen: KeysStage, loads: CurrentRun) -> None:
         self.has_begun = False
         self._screen = screen
         self._loads = loads
@@ -61,7 +50,7 @@ class Waiting:
     @property
     def awaited(self) -> str:
         """What is still being read before keys can mean anything on it: what opens above the tabs, or the shown tab."""
-        screen, loads = self._screen, self._loads()
+        screen, loads = self._screen, self._loads
         if loads.is_loading_above:
             return _ABOVE
         is_coming = loads.is_loading or not self.has_begun
@@ -69,11 +58,10 @@ class Waiting:
 
     def waits(self, key: str) -> bool:
         """Whether a key is of what is awaited: any key of what opens above, else what the tab itself does."""
+        verbs = {verb.name for verb in verbs_of(key) if verb not in READING}
         if self.awaited == _ABOVE:
-            return key in ACTIONS_BY_KEY
-        tab = self._screen.tab
-        commands = tab.commands if tab.has_page else ()
-        return is_of_tab(key, replace(self._screen.situation, commands=commands))
+            return bool(verbs)
+        return bool(verbs) and not verbs & _AT_ONCE and act_of(self._screen.tab.keys, key) is None
 
     def tab_turned(self) -> None:
         """Does what was typed ahead of the shown tab, where that is read; forgets it where nothing is read any more."""
@@ -84,6 +72,5 @@ class Waiting:
             screen.ahead.forget()
 
     def opened_above(self) -> None:
-        """Does what was typed ahead of what has opened above the tabs."""
         for key, character in self._screen.ahead.take(_ABOVE):
             self._screen.press_above(key, character)

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
 from functools import partial
-from statistics import median
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, whole_number
 
-_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-_CONDITION = re.compile(r"step\s*>\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(x|ms|s)")
-_PS = {"ms": 10**9, "s": 10**12}
 _EPILOG = f"""the program starts the server, once, before its training loop:
   JAX          jax.profiler.start_server(9012)
   PyTorch/XLA  import torch_xla.debug.profiler as xp; server = xp.start_server(9012)
@@ -28,7 +21,7 @@ examples:
   {PROGRAM} capture host0:9012 host1:9012 --ms 5000 --logdir gs-mount/run1
   {PROGRAM} capture @workers:9012           every worker in TPU_WORKER_HOSTNAMES, as set on a slice
   {PROGRAM} capture --continuous on localhost:9012
-  {PROGRAM} capture --snapshot --every 1m --when 'step>1.2x' localhost:9012
+  {PROGRAM} capture --snapshot localhost:9012
 
 It contacts only the addresses given, without encryption; use ssh -L to reach a server on another machine.
 """
@@ -79,47 +72,8 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
     watching.add_argument("--snapshot", action="store_true", help=kept)
     switch = "make the servers keep their last seconds, or stop doing so; no other capture works while this is on"
     watching.add_argument("--continuous", choices=("on", "off"), help=switch)
-    again = "capture again after this time, such as 30s, 10m or 2h, until ctrl+C"
-    watching.add_argument("--every", type=seconds_of, metavar="TIME", help=again)
-    most = "keep the newest N of the runs that --every writes (default: all)"
-    watching.add_argument("--keep", type=partial(whole_number, least=1), default=0, metavar="N", help=most)
-    when = "with --every: keep only a run with a longer step ('step>1.2x' the usual, or 'step>250ms'), and open it"
-    watching.add_argument("--when", type=condition_of, metavar="CONDITION", help=when)
     retries = "number of retries if no server answers yet, or another capture is on (default: 0)"
     watching.add_argument("--retries", type=partial(whole_number, most=1000), default=0, metavar="N", help=retries)
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """When a run is worth keeping: its step is longer than `limit`.
-
-    The limit is in picoseconds or, where it `is_ratio`, times the median step of the runs before.
-    """
-
-    limit: float
-    is_ratio: bool
-
-    def holds(self, step_ps: float, before: list[float]) -> bool:
-        """Whether a step time is beyond the limit; a ratio needs a run before."""
-        if not self.is_ratio:
-            return step_ps > self.limit
-        return bool(before) and step_ps > self.limit * median(before)
-
-
-def seconds_of(text: str) -> int:
-    """Seconds of ``30s``, ``10m`` or ``2h``."""
-    match = _DURATION.fullmatch(text)
-    if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30s, 10m or 2h")
-    return int(match[1]) * _SECONDS[match[2]]
-
-
-def condition_of(text: str) -> Condition:
-    """The condition in ``step>1.2x``, ``step>250ms`` or ``step>2s``."""
-    match = _CONDITION.fullmatch(text.strip())
-    if not match or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a condition such as 'step>1.2x' or 'step>250ms'")
-    return Condition(float(match[1]) * _PS.get(match[2], 1), match[2] == "x")
 
 
 def _option(text: str) -> tuple[str, model.OptionValue]:

@@ -29,7 +29,6 @@ exit codes:
 
 
 def _add_runs(parser: UsageParser) -> None:
-    """Which two runs."""
     parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
     parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
     parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")

@@ -78,12 +78,10 @@ def doctor_parser() -> UsageParser:
         "The text is for pasting: it shows no passwords and tokens, no user, no machine's name or address, and the "
         "home folder as ~. Check it before you paste it: it names files, runs and modules. Lines with ! say what "
         "is wrong. "
-        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH has no profile, 7 no server answers, or the "
-        "profile lacks what --require names."
+        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH has no profile, 7 the profile lacks what --require "
+        "names."
     )
     parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
-    server = "check for a profiler server there; HOST:PORT, several with commas"
-    parser.add_argument("--server", metavar="ADDRESS", action="append", default=[], help=server)
     needs = "what the newest run of PATH must have, separated by commas; exit code 7 if it lacks any, with what to "
     needs += f"do about it: {', '.join(REQUIRED)}"
     parser.add_argument("--require", metavar="WHAT", action="append", help=needs)

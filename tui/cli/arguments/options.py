@@ -14,8 +14,8 @@ from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import nearest
-from tpuprof.parsers.base.tpus import generation_of
+from tpuprof.parsers.base.text import PATHS, nearest
+from tpuprof.parsers.base.tpus import generation_named
 from tpuprof.tui.terminal.custom import THEMES
 from tpuprof.tui.terminal.detect import COLOR_CHOICES
 
@@ -38,7 +38,6 @@ class UsageParser(argparse.ArgumentParser):
     """Raises usage errors like all other errors, with the nearest known option or value as their hint."""
 
     def error(self, message: str) -> NoReturn:
-        """A usage error."""
         hint = self._nearest(message) or f"{self.prog} --help"
         raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", hint, EXIT_USAGE)
 
@@ -143,13 +142,13 @@ FIT_HELP = "how large the batch may be, instead of the buffers: the memory that 
 
 def add_device(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """For which TPU compiled modules are."""
-    device = "the TPU that HLO files are for, such as v5e or v6e; a profile says it itself"
+    device = "the TPU that HLO files are for, such as v5e, v6e-8 or trillium; a profile says it itself"
     parser.add_argument("--device", metavar="TPU", type=_device, help=device)
 
 
 def _device(text: str) -> str:
-    """A type of TPU as profiles write it, of ``v5e`` or ``TPU v5e``."""
-    generation = generation_of(text) or generation_of(f"TPU {text}")
+    """A type of TPU as profiles write it, of what people call it."""
+    generation = generation_named(text)
     if generation is None:
         raise argparse.ArgumentTypeError(f"the memory of {text!r} is unknown; one of: v2 v3 v4 v5e v5p v6e 7x")
     return generation
@@ -169,14 +168,20 @@ class _Path(argparse.Action):
             return
         if namespace.path != HERE:
             parser.error(f"two paths were given: {namespace.path} and {values}")
-        namespace.path = values
+        paths = [values] if isinstance(values, str) else list(map(str, values or ()))
+        if len(paths) > 1 and not all(os.path.lexists(os.path.expanduser(path)) for path in paths):
+            parser.error(f"unrecognized arguments: {' '.join(paths[1:])}")
+        namespace.path = PATHS.join(paths)
 
 
 def add_choice_of_profile(
-    parser: argparse.ArgumentParser, where: str = "logdir, any folder above it, run, file or glob (default: .)"
+    parser: argparse.ArgumentParser,
+    where: str = "logdir, any folder above it, run, file or glob (default: .)",
+    several: bool = True,
 ) -> None:
-    """Which profile, and of which run and host."""
-    parser.add_argument("path", nargs="?", default=HERE, metavar="PATH", action=_Path, help=where)
+    """Which profile, and of which run and host; `several` paths may lead to the hosts of one capture."""
+    where += "; several are one run if they are hosts of one capture" if several else ""
+    parser.add_argument("path", nargs="*" if several else "?", default=HERE, metavar="PATH", action=_Path, help=where)
     parser.add_argument("--logdir", dest="path", metavar="DIR", default=HERE, action=_Path, help="the same as PATH")
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
     parser.add_argument(
@@ -192,12 +197,16 @@ def add_core(parser: argparse.ArgumentParser) -> None:
     )
     core += "/device:TPU:2, 'Chip 2: TPU core 0' (default: all)"
     parser.add_argument("--core", metavar="CORE", help=core)
+    group = "only this group of cores that depend on each other, by its number in report cores (default: all)"
+    parser.add_argument("--group", dest="core", type=_group, metavar="N", help=group)
+
+
+def _group(text: str) -> str:
+    return f"group {whole_number(text, least=1)}"
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Who reads the hosts, and whether what was read is kept."""
-    workers = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths"
-    parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
     cores = "read with at most N cores (default: TPUPROF_JOBS, else all that this process may use)"
     parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)
     again = "read the files again, and do not write to the user's cache folder"
@@ -205,11 +214,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_interval(group: argparse._ArgumentGroup, which: str = "") -> None:
-    """From when to when on the timeline.
-
-    Args:
-        which: pages have it.
-    """
+    """From when to when on the timeline."""
     begin = f"only events from this instant on, in milliseconds on the trace's clock{f': {which}' if which else ''}"
     group.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
     group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="only events up to this instant")

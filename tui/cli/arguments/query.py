@@ -23,7 +23,7 @@ def query_parser() -> UsageParser:
     what = "Answers a SQL query over a profile: its events, ops, steps, cores, hosts, modules, buffers, collectives, "
     what += "findings."
     parser = options.new_parser("query", what, _EPILOG)
-    options.add_choice_of_profile(parser)
+    options.add_choice_of_profile(parser, several=False)
     parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; a single argument is the query")
     parser.add_argument("--schema", action="store_true", help="print tables and columns: type, unit, meaning")
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")

@@ -35,7 +35,6 @@ _AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
 
 def _add_of_pages(parser: UsageParser) -> None:
-    """Options of one page each."""
     flops = "page model: the model's FLOPs in a step, over all cores, such as 6 x parameters x "
     flops += "tokens, or 4.2e15 (default: the compiler's count without recomputed ops)"
     parser.add_argument("--model-flops", type=_amount, metavar="N", help=flops)
@@ -49,7 +48,6 @@ def _add_of_pages(parser: UsageParser) -> None:
 
 
 def _add_part(parser: UsageParser) -> None:
-    """Which part of the capture."""
     group = parser.add_argument_group("part of the capture", "Pages that can be shown for a part of it:")
     step = f"only this step, by its name, or a range of steps, such as 104-108: pages {_taking('step')}"
     group.add_argument("--step", metavar="STEP", help=step)
@@ -61,7 +59,6 @@ def _taking(option: str) -> str:
 
 
 def _add_by(parser: UsageParser) -> None:
-    """What rows are grouped by."""
     groups = [f"{page.name}: {', '.join(page.groups)}" for page in PAGES if page.groups]
     by = (
         f"page ledger: a row for each {', '.join(_OTHER_GROUPS['ledger'])} (scope: of framework ops, such as a layer); "
@@ -117,7 +114,6 @@ def _add_format(parser: UsageParser) -> None:
 
 
 def _with_options(parser: UsageParser) -> UsageParser:
-    """A parser with all that a page can be asked for."""
     options.add_choice_of_profile(parser)
     options.add_reading(parser)
     _add_format(parser)
@@ -136,7 +132,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     options.add_width(parser)
     options.add_look(parser)
     options.add_debug(parser)
-    describe = "print what the page's keys mean instead: those of JSON and CSV, and of the screen (text or json)"
+    describe = "print what the page's keys mean instead: those of JSON and CSV (text or json)"
     parser.add_argument("--describe", action="store_true", help=describe)
     facts = "page runs: also step time, device and modules of each run; takes some 10 ms a run"
     parser.add_argument("--facts", action="store_true", help=facts)
@@ -166,7 +162,6 @@ def _with_options(parser: UsageParser) -> UsageParser:
 
 
 def _amount(text: str) -> float:
-    """A number above 0."""
     if not _AMOUNT.fullmatch(text) or not 0 < float(text) < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, such as 4.2e15")
     return float(text)

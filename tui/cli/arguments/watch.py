@@ -9,9 +9,10 @@ from functools import partial
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.capture import seconds_of
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, whole_number
 
+_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(kB|MB|GB)", re.IGNORECASE)
 _BYTES = {"kb": 10**3, "mb": 10**6, "gb": 10**9}
 _RATIO = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,6})?")
@@ -57,6 +58,14 @@ def watch_parser() -> UsageParser:
     parser.add_argument("--wait", type=in_a_day, default=int(defaults.grace_seconds), metavar="SECONDS", help=patience)
     options.add_debug(parser)
     return parser
+
+
+def seconds_of(text: str) -> int:
+    """Seconds of ``30s``, ``10m`` or ``2h``."""
+    match = _DURATION.fullmatch(text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30s, 10m or 2h")
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def ratio_of(text: str) -> float:

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NO_TERMINAL, EXIT_USAGE, ProfileError
+from tpuprof.parsers.files.file_kinds import may_be_hlo, recognised
 from tpuprof.parsers.files.logdir import local_path
-from tpuprof.parsers.files.recognise import may_be_hlo, recognised
 from tpuprof.parsers.files.watch import wait_for_run
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.app import start
@@ -42,10 +42,10 @@ def run_app(args: argparse.Namespace) -> int:
         raise ProfileError("no_terminal", sentence, f"{PROGRAM} report overview PATH", EXIT_NO_TERMINAL)
     if args.latest:
         say_so = cache(lambda: note(f"waiting for a run at {args.path}; ctrl+C ends it"))  # once
-        wait_for_run(args.path, on_wait=lambda _: say_so())
+        wait_for_run(args.path, say_so)
     if not args.latest and (ended := _no_profile(args)) is not None:
         return ended
-    how = {"demo": demo, "latest": args.latest, "scheduler": args.scheduler, "jobs": args.jobs}
+    how = {"demo": demo, "latest": args.latest, "jobs": args.jobs}
     return _screen(args, "overview", "the overview", **how)
 
 
@@ -75,7 +75,6 @@ def _no_profile(args: argparse.Namespace) -> int | None:
 
 
 def _leads_to_hlo(path: str) -> bool:
-    """Whether a path leads to compiled modules, and to no profile."""
     from tpuprof.parsers.session.hlo import leads_to_hlo  # noqa: PLC0415 - numpy and protobuf
 
     return leads_to_hlo(path)
@@ -90,7 +89,6 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
 
 
 def _report(args: argparse.Namespace, page: str) -> int:
-    """Prints a page, with the options that were given."""
     report = COMMANDS["report"]
     return report.run(argparse.Namespace(**{**vars(report.parser().parse_args([page])), **vars(args)}))
 

@@ -10,15 +10,10 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.pages import op_columns
 from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import THEMES, VARIABLE, config_path
-from tpuprof.tui.terminal.grammar import KEY_NAMES
 
 
 def run_config(_: argparse.Namespace) -> int:
-    """Runs the command.
-
-    Returns:
-        0.
-    """
+    """Runs the command; the exit code is 0."""
     write_stdout(example(config_path(os.environ)))
     return EXIT_OK
 
@@ -26,7 +21,6 @@ def run_config(_: argparse.Namespace) -> int:
 def example(path: str) -> str:
     """A file that sets nothing: each line stands behind a sign of comment, with what holds without it."""
     columns = "".join(f'#   "{name}",\n' for name in op_columns())
-    keys = ((name, key) for key, names in KEY_NAMES.items() for name in names.split())
     return f"""# {PROGRAM}: {path or "there is no home folder; name a file in " + VARIABLE}
 # Uncomment what you change; {PROGRAM} doctor shows the settings in effect.
 
@@ -42,8 +36,4 @@ def example(path: str) -> str:
 # size = "1 GB"
 # Copies of remote profiles; TPUPROF_CACHE_BYTES overrides it.
 # remote = "20 GB"
-
-[keys]
-# A key is a character, or a name such as "ctrl+e", "f5", "space". If another action has the key, move that one too.
-# Names with the same key move together. Enter, Esc, arrows, digits from 1 on, Q and ctrl+c can't be changed.
-{"".join(f'# {name} = "{key}"' + chr(10) for name, key in keys)}"""
+"""

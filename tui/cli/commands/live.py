@@ -35,7 +35,6 @@ def run_live(args: argparse.Namespace) -> int:
 
 
 def _lines(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
-    """Prints a reading after the other."""
     report, look = command_named("live").load_report(), report_look(args)
     write = report.writers[args.format or "text"]
     before: Reading | None = None
@@ -56,16 +55,14 @@ def _screen(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
     first = metrics.read()  # where nobody answers, that is a sentence and no screen
     addresses = args.addresses or sorted({device.address for device in first.devices}) or ["the runtime"]
     readings: Iterable[Reading] = [first]
-    captures: list[float] = []
     app_class = command_named("live").load_app()
     while True:
         terminal = settle_terminal(args.color, args.ascii, args.mouse, custom)
-        app = app_class(addresses, metrics.read, args.every, terminal, readings=readings, captures=captures)
+        app = app_class(addresses, metrics.read, args.every, terminal, readings=readings)
         exit_code: int = app.show(terminal.mouse)
         if app.return_value != "capture":
             return exit_code
         readings = app.readings
-        captures.append(time.time())
         _capture(args)
 
 

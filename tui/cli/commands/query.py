@@ -9,11 +9,11 @@ import sys
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.hosts.plan import decoding_threads
-from tpuprof.parsers.session.files import narrowed
+from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.engine import Limits, query
-from tpuprof.tui.api.sql.printing import ANSWERS, SCHEMAS, Answered
+from tpuprof.tui.api.sql.printing import ANSWERS, SCHEMAS, QueryResult
 from tpuprof.tui.api.sql.tables import EventsAsked
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE
@@ -54,7 +54,7 @@ def made_query(args: argparse.Namespace) -> str:
     return ANSWERS["json"](_answered(args), printing.report_look(args))
 
 
-def _answered(args: argparse.Namespace) -> Answered:
+def _answered(args: argparse.Namespace) -> QueryResult:
     config, found = common.configured(args), list[Profile]()
     limits = Limits(args.time_limit, args.memory_limit * _MIB, args.limit, decoding_threads(args.jobs))
     if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
@@ -75,7 +75,7 @@ def _answered(args: argparse.Namespace) -> Answered:
 
         answer = query(args.sql, opened, limits, EventsAsked(args.from_ps, args.to_ps, args.track or ""), _give_up)
     profile = found[0] if found else None
-    return Answered(args.sql, answer, *((None, ()) if profile is None else (profile.run, profile.hosts)))
+    return QueryResult(args.sql, answer, *((None, ()) if profile is None else (profile.run, profile.hosts)))
 
 
 def _give_up() -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import nearest_hint
+from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
-from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session import live_arrays
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
-from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named, tab_of
+from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import (
@@ -25,10 +25,10 @@ from tpuprof.tui.report.page import (
     FORMATS,
     HTML,
     WITHOUT_WARNINGS,
-    Choice,
     Content,
     Report,
     ReportRequest,
+    TableOptions,
     check_keys,
     check_part,
     chosen_of,
@@ -102,7 +102,7 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
 
 
 def _fitted(
-    report: Report[Content], content: Content, asked: ReportRequest, choice: Choice | None
+    report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None
 ) -> tuple[str | Iterable[str] | Produce, bool]:
     """The page as a pipe is given it unasked, and whether that is less than all of it."""
 
@@ -130,19 +130,17 @@ def _page(args: argparse.Namespace) -> Page:
 
 
 def _describe(args: argparse.Namespace, page: Page) -> int:
-    """Prints what the page's keys mean."""
     if args.format not in ("text", "json"):
         raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
     report = page.load_report()
     if args.format == "text":
-        printing.write_report(args, _describe_text(page.name, report, tab_of(page.name), printing.report_look(args)))
+        printing.write_report(args, _describe_text(page.name, report, printing.report_look(args)))
     else:
-        printing.write_report(args, _describe_json(page.name, report, tab_of(page.name)))
+        printing.write_report(args, _describe_json(page.name, report))
     return EXIT_OK
 
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
-    """Sees, before any work, that the options go with the page."""
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
@@ -189,27 +187,26 @@ _WHY_NO_STEPS: Mapping[str, str] = {
     "memory-profile": "Its memory is not measured by step.",
     "live-arrays": "Its file has one moment.",
 }
-"""Why a page has no steps."""
 
 
 def _no_such_option(name: str, option: str, page: str) -> ProfileError:
-    """The error of an option that is for other pages."""
     owners = [each.name for each in PAGES if name in each.options]
     sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
     if name == "step":
-        sentence = f"The page {page} can't be shown for one step. {_WHY_NO_STEPS[page]}"
+        sentence = (
+            f"The page {page} can't be shown for one step. {_WHY_NO_STEPS.get(page, 'It covers the whole capture.')}"
+        )
     instead = _INSTEAD.get(name, {})
     return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
 
 
-def _choice(args: argparse.Namespace, page: Page) -> Choice | None:
+def _choice(args: argparse.Namespace, page: Page) -> TableOptions | None:
     """The rows and columns that are asked for; all of the table where groups make it another one, or steps do."""
     is_another = args.by in page.groups or (args.step is not None and page.name in ("collectives", "ledger"))
-    return chosen_of(vars(args)) or (Choice() if is_another and args.format in (*FORMATS, PARQUET) else None)
+    return chosen_of(vars(args)) or (TableOptions() if is_another and args.format in (*FORMATS, PARQUET) else None)
 
 
 def _check_choice(args: argparse.Namespace, page: Page, report: Report[Any]) -> None:
-    """Sees that a choice of rows and columns goes with the page and the format."""
     if _choice(args, page) is None:
         return
     if report.choose is None:
@@ -257,9 +254,8 @@ def _asked(
 
 
 def _made(
-    report: Report[Content], content: Content, asked: ReportRequest, choice: Choice | None
+    report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None
 ) -> str | Iterable[str] | Produce:
-    """What the writer of the format makes of a page."""
     if asked.form == PARQUET:
         made: Produce = _parquet(report, content, asked, choice)
         return made
@@ -269,7 +265,6 @@ def _made(
 
 
 def _check_html(args: argparse.Namespace) -> None:
-    """Sees that what is for HTML goes with it."""
     if args.mask and args.format != HTML:
         raise ProfileError("usage", "--mask works only with --format html.", HELP, EXIT_USAGE)
     if args.format == HTML and printing.output_file(args) is None and sys.stdout.isatty():

@@ -22,7 +22,7 @@ from tpuprof.tui.html.picture import Picture
 from tpuprof.tui.pages import page_named
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import Choice, Content, Report, ReportRequest, TextLook
+from tpuprof.tui.report.page import Content, Report, ReportRequest, TableOptions, TextLook
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,7 @@ def run_share(args: argparse.Namespace) -> int:
 def one_page(
     markdown: str | Iterable[str] | Produce, pictures: Sequence[Picture], asked: ReportRequest, is_masked: bool
 ) -> str:
-    """A report as a page of its own.
-
-    Args:
-        markdown: of the report.
-    """
+    """A report as a page of its own."""
     assert not callable(markdown), "a function makes traces alone"
     text, mask = "".join(markdown), _mask(asked, is_masked)
     title = text.partition("\n")[0].lstrip("# ").replace("\\", "")
@@ -112,7 +108,7 @@ def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking
 
 def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
     if columns and report.choose is not None:
-        return report.choose(content, asked, Choice(columns=columns))
+        return report.choose(content, asked, TableOptions(columns=columns))
     made = report.writers["md"](content, asked)
     assert not callable(made)
     return "".join(made)

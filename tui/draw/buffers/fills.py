@@ -8,12 +8,16 @@ from numpy.typing import NDArray
 from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.spans import Fill, Glyphs, Span
 
-FREE, BAND, OWN, HELD, USED, PADDING, HELD_IN_BAND, USED_IN_BAND = range(8)
-"""Nothing; nothing within the band; the cursor's buffer; there throughout; temporary; what padding takes."""
+FREE, BAND, OWN, HELD, USED, PADDING, HELD_IN_BAND, USED_IN_BAND, STACK, HEAP, UNUSED = range(11)
+"""Nothing; nothing within the band; the cursor's buffer; there throughout; temporary; what padding takes; and those of
+an allocator: its stack, its heap, what is free."""
 
-FILL: tuple[Fill, ...] = ("page", "view", "copy", "vector", "compute", "host", "vector", "compute")
+FILL: tuple[Fill, ...] = (
+    *("page", "view", "copy", "vector", "compute", "host", "vector", "compute"),
+    *("compute", "vector", "step"),
+)
 LIMIT: Fill = "collective"  # the line of the capacity
-LETTER = "  @:=p%#"
+LETTER = "  @:=p%#SH."
 
 
 def sign_of(area: int, glyphs: Glyphs) -> Span:

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.collectives.model import DCN
-from tpuprof.parsers.collectives.slices import SliceCollective
+from tpuprof.parsers.pages.collectives.host_sums import DCN
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
-from tpuprof.parsers.pages.collectives.rows import why_unknown
+from tpuprof.parsers.pages.collectives.rows import above_peak, why_unknown
+from tpuprof.parsers.pages.collectives.slices import SliceCollective
 from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.pen import Pen
@@ -140,4 +140,4 @@ def report_lines(page: CollectivesPage, groups: Section[CollectiveRows], pen: Pe
     if strips:
         out += [pen.rule(f"What core {page.cores[0]} did"), *strips]
     unknown = why_unknown(page, groups.source.rows).items()
-    return [*out, *pen.notes((*page.warnings, *page.notes), unknown)]
+    return [*out, *pen.notes((*page.warnings, *page.notes, *above_peak(groups.source.rows)), unknown)]

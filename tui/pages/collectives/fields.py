@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
-from tpuprof.parsers.collectives.model import DCN
 from tpuprof.parsers.files.core_names import host_of
+from tpuprof.parsers.pages.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
+from tpuprof.parsers.pages.collectives.host_sums import DCN
 from tpuprof.parsers.pages.collectives.model import NO_LATE, NO_PARTNERS, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
@@ -54,12 +54,7 @@ def _rate(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveRows:
-    """Rows of a table, and how their names read.
-
-    Attributes:
-        rows: the collectives, or groups of them.
-        are_groups: whether a row sums several.
-    """
+    """Rows of a table, and how their names read."""
 
     rows: Rows
     are_groups: bool
@@ -77,7 +72,6 @@ def _field(
     width: int = 0,
     **more: Any,  # noqa: ANN401 - of `named`
 ) -> Field[CollectiveRows]:
-    """A field of a column of the rows."""
     return named(key, unit, column(f"rows.{at}"), meaning, heading, width, **more)
 
 
@@ -244,8 +238,6 @@ _SCREEN = in_order(
 GROUPS: Table[CollectiveRows] = Table(
     "groups", _FIELDS, len, (*_JSON, *_LATE), ("rank", *_JSON, *_LATE), (*_MARKDOWN, *_LATE), _SCREEN
 )
-"""Groups of collectives."""
 
 _NOT_LATE = tuple(key for key in _SCREEN if key != "late_core")
 SINGLE: Table[CollectiveRows] = Table("collectives", _FIELDS, len, _JSON, ("rank", *_JSON), _MARKDOWN, _NOT_LATE)
-"""Collectives one by one."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.collectives.bandwidth import NO_PEAK
-from tpuprof.parsers.collectives.slices import SliceCollective
+from tpuprof.parsers.pages.collectives.bandwidth import NO_PEAK
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
+from tpuprof.parsers.pages.collectives.slices import SliceCollective
 from tpuprof.tui.pages.collectives.fields import RATE
 from tpuprof.tui.report.fields import Metric, Table, attribute, in_order, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM, Unit
@@ -53,7 +53,6 @@ _NO_SLACK = "there is no slack, or the bytes are unknown"
 
 
 def _mean(key: str, name: str, meaning: str, heading: str = "") -> Metric[SliceCollective]:
-    """A time of one occurrence."""
     return Metric(key, TIME_MS, lambda row: getattr(row, name) / row.occurrences, meaning, heading=heading)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, ONE_STEP, CollectivesPage, Rows
-from tpuprof.parsers.pages.collectives.rows import By, rows_by, single, why_unknown
-from tpuprof.parsers.pages.steps import chosen_steps
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES
+from tpuprof.parsers.pages.collectives.rows import By, above_peak, rows_by, single, why_unknown
+from tpuprof.parsers.pages.shared.steps import chosen_steps
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, slice_table, steps_of
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
@@ -23,7 +23,6 @@ def groups_of(page: CollectivesPage, by: By = "all", steps: slice | None = None)
 
 
 def _asked_groups(page: CollectivesPage, request: ReportRequest) -> CollectiveRows:
-    """The groups by what is asked for, of the steps that are asked for."""
     by: By = request.options.get("by") or "all"
     steps = request.options.get("step")
     if steps is None:
@@ -34,11 +33,6 @@ def _asked_groups(page: CollectivesPage, request: ReportRequest) -> CollectiveRo
             "no_steps", "The collectives of a step are unknown: the profile has none.", hint, EXIT_NOT_FOUND
         )
     return groups_of(page, by, chosen_steps(steps, page.step_names))
-
-
-def single_of(page: CollectivesPage) -> CollectiveRows:
-    """Single collectives, those with most exposed time first."""
-    return _sorted(SINGLE, CollectiveRows(single(page), are_groups=False))
 
 
 def _sorted(table: Table[CollectiveRows], shown: CollectiveRows) -> CollectiveRows:
@@ -56,7 +50,7 @@ _lines = drawn_by("tpuprof.tui.pages.collectives.drawing:report_lines")
 
 def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     """The answer, groups, single collectives, those between slices, and steps."""
-    groups, each = _asked_groups(page, request), single_of(page)
+    groups, each = _asked_groups(page, request), _sorted(SINGLE, CollectiveRows(single(page), are_groups=False))
     shown = Section(GROUPS, groups, "Collectives", request.most_rows)
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     if not page.has_steps and not page.why_none:
@@ -80,10 +74,10 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
         ),
         csv=shown,
         text=lambda pen: _lines(page, shown, pen),
-        notes=page.notes,
+        notes=(*page.notes, *above_peak(groups.rows)),
         unknown=why_unknown(page, groups.rows),
         reasons={key: reason for key, reason in why.items() if reason},
     )
 
 
-REPORT = declared("collectives", page_of(pages.COLLECTIVES), declare, (GROUPS, SINGLE, SLICES, STEPS), METRICS)
+REPORT = declared("collectives", page_of(COLLECTIVES), declare, (GROUPS, SINGLE, SLICES, STEPS), METRICS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from tpuprof.parsers.collectives.model import DCN
+from tpuprof.parsers.pages.collectives.host_sums import DCN
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, By, longest, rows_by, single
 from tpuprof.tui.draw.pen import Pen
@@ -13,30 +13,27 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.report.fields import Table
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.rows import RowsView
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.lists.table import PageView
 
 _WORDS: dict[str, str] = {"all": "kind, groups and pass", "kind": "kind", "axis": "axis of the groups", "pass": "pass"}
 
 
-class CollectivesView(RowsView):
+class CollectivesView(PageView):
     """Groups of collectives of the page, of a step or the mean of all; Enter shows those of a group one by one."""
 
-    commands = ("group", "sort", "reverse")
     FIRST_SORT: ClassVar[str] = "exposed"
     page_name: ClassVar[str] = "collectives"
     NO_ROWS: ClassVar[str] = "no collectives in the steps"
     TIMES: ClassVar[tuple[str, str]] = ("exposed_time_ms", "exposed_percent")
-    KEYS = (
-        KeyRow("group", "group by"),
+    timeline_words = "timeline"
+    MOTIONS = (
         KeyRow("open", "each one"),
         *motion_keys(
             across="The next, previous step; before the first one the mean of all",
             short=("", "step", ""),
             enter="The collectives of a group one by one, till rows are grouped again; of one, its whole card",
         ),
-        KeyRow("sort", "sort"),
-        KeyRow("timeline", "timeline"),
     )
     MEANINGS: ClassVar[dict[str, str]] = {
         "hidden": "transfers are in flight while the core computes or copies.",
@@ -48,27 +45,29 @@ class CollectivesView(RowsView):
         ">= GB/s": "a lower bound: an asynchronous transfer may end long before its done op.",
     }
 
+    _page: CollectivesPage
+
     def __init__(self, page: CollectivesPage) -> None:
-        self._page = page
         self._by: By = "all"
         self._opened: tuple[int, ...] | None = None
         self._step: int | None = None
         self._ops: dict[int, str | None] = {}
         self._shown = CollectiveRows(rows_by(page, "all"), are_groups=True)
-        super().__init__()
+        super().__init__(page)
         self._arrange()
 
     def table(self) -> tuple[Table[Any], Any]:
-        """Groups, or the collectives of one."""
         return (GROUPS if self._opened is None else SINGLE), self._shown
 
     @property
-    def headline(self) -> str:
-        """How much is exposed, how much hidden, and who comes late."""
-        return self._page.statement
+    def names(self) -> Sequence[str]:
+        return self._shown.rows.name
+
+    @property
+    def note(self) -> str:
+        return self.headline
 
     def card(self, pen: Pen) -> list[Line]:
-        """The strip of the step, and all about the row under the cursor."""
         strip = strip_lines(self._page, self._step, pen)
         if self.row is None:
             return strip
@@ -76,16 +75,14 @@ class CollectivesView(RowsView):
         return [*strip, *row_card(self._page, self._shown.rows, self.row, steps, pen)]
 
     def status(self) -> str:
-        """By what rows are grouped, and of which step they are."""
         by = f"by {self._by}" if self._by != "all" else ""
         step = "" if self._step is None else f"step {self._page.step_names[self._step]}"
         one = "one group" if self._opened is not None else by
         return ", ".join(filter(None, (super().status(), one, step)))
 
     def move(self, across: int, down: int) -> None:
-        """Down moves over rows, across over steps."""
         if not across:
-            self.jump(down)
+            self.step(down)
             return
         if not self._page.has_steps or self._opened is not None:
             return
@@ -95,21 +92,21 @@ class CollectivesView(RowsView):
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
-        """The group whose collectives are shown one by one."""
-        return {} if self._opened is None else {"group": lambda: self.command("group")}
+        return {} if self._opened is None else {"group": self.group}
 
     def enter(self) -> bool:
-        """Shows the collectives of a group one by one."""
         if self.row is None or self._opened is not None:
             return False
         self._opened, self._step = self._shown.rows.members[self.row], None
         self._show()
         return True
 
-    def command(self, name: str) -> str:
-        """Does one of `commands`; says what came of it."""
-        if name != "group":
-            return super().command(name)
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        return (verb_row("group", self.group, short="group by"), *self.MOTIONS, *self.order_keys)
+
+    def group(self) -> str:
+        """From the collectives of a group back to the groups; else groups another way. Says which."""
         if self._opened is not None:
             self._opened = None
         else:
@@ -130,13 +127,7 @@ class CollectivesView(RowsView):
             self._go_to(before[1])
 
     @property
-    def selection(self) -> str | None:
-        """Its name."""
-        return None if self.row is None else self._shown.rows.name[self.row]
-
-    @property
     def op_name(self) -> str | None:
-        """The op that starts it, of a group that with most exposed time; None between slices."""
         if self.row is None:
             return None
         if self.row not in self._ops:
@@ -156,13 +147,10 @@ class CollectivesView(RowsView):
         return next((each.send_op for each in self._page.slices if each.rendezvous == name), None)
 
     def show_named(self, name: str) -> str:
-        """Goes to a collective by its op."""
         found = next((at for at, each in enumerate(self._page.collectives) if each.name == name), None)
         if found is None:
             return f"no collective {name} in the steps"
         self._by, self._opened = "all", (int(self._page.group[found]),)
         self.listing = self.listing.anew(words="")
         self._show()
-        names = self._shown.rows.name
-        self._go_to(names.index(name))
-        return ""
+        return super().show_named(name)

@@ -7,7 +7,8 @@ from itertools import groupby
 from typing import Any
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow, core_of
+from tpuprof.parsers.pages.counters.page import CounterRow, CountersPage, UnitRow, core_of
+from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line

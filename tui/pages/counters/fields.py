@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.base.words import NO_START
-from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow
+from tpuprof.parsers.pages.counters.page import CounterRow, CountersPage, UnitRow
+from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
@@ -62,10 +63,6 @@ SOURCES = {
 _SHORT = {"ps": "time", "instructions": "instr."}  # what is counted, in few cells
 
 
-def _rounded(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g}"
-
-
 def amount_words(value: float | None, measure: str, ascii_only: bool = False) -> str:
     """What was achieved, or could be, in few cells: ``1.20 s``, ``3.41G``."""
     if value is None:
@@ -75,7 +72,7 @@ def amount_words(value: float | None, measure: str, ascii_only: bool = False) ->
     for factor, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor:
             return f"{value / factor:.3g}{letter}"
-    return _rounded(value)
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g}"
 
 
 def value_words(value: float | None, unit: str = "") -> str:
@@ -101,7 +98,6 @@ def _field(
     at: str = "",
     **more: Any,  # noqa: ANN401 - of `named`
 ) -> Field[Any]:
-    """A field of what a row has in `of` under the same name, or of what it has at a dotted name."""
     return named(key, unit, of_each(at or f"{of}.{key}"), meaning, heading, width, **more)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.counters import CountersPage
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.counters.page import COUNTERS as PAGE
+from tpuprof.parsers.pages.counters.page import CountersPage
 from tpuprof.tui.pages.counters.fields import COUNTERS, KERNELS, METRICS, UNITS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows, table_records
@@ -44,4 +44,4 @@ def _or_null(section: Section[Any]) -> Block:
     return Block(json, section.markdown)
 
 
-REPORT = declared("counters", page_of(pages.COUNTERS), declare, (UNITS, COUNTERS, KERNELS), METRICS)
+REPORT = declared("counters", page_of(PAGE), declare, (UNITS, COUNTERS, KERNELS), METRICS)

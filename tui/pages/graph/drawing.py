@@ -57,7 +57,6 @@ class GraphView:
 
     @property
     def listing(self) -> Listing:
-        """The list that the cursor is in."""
         return self.text if self.is_text else self.operands if self.side == "operands" else self.users
 
     def scrolled(self, top: tuple[int, int]) -> GraphView:
@@ -220,7 +219,6 @@ def _figure(node: Node) -> str:
 
 
 def _second(one: Neighbour, side: Side, pen: Pen) -> str:
-    """What stands below a neighbour's name."""
     node = one.node
     if one.behind:
         arrow = "<" if side == "operands" else ">"

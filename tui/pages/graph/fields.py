@@ -61,12 +61,10 @@ class GraphReport:
 
     @cached_property
     def operands(self) -> list[Neighbour]:
-        """What the op takes."""
         return self._side("operands")
 
     @cached_property
     def users(self) -> list[Neighbour]:
-        """What uses its result."""
         return self._side("users")
 
     def _side(self, side: Side) -> list[Neighbour]:
@@ -74,23 +72,19 @@ class GraphReport:
 
     @property
     def sources(self) -> list[str]:
-        """Names of what makes its operands."""
         return list(map(self.here.program.graph.name, self.here.sources))
 
     @property
     def sinks(self) -> list[str]:
-        """Names of what uses its result."""
         return list(map(self.here.program.graph.name, self.here.sinks))
 
     @cached_property
     def nodes(self) -> list[DistantNode]:
-        """The instructions around it, itself first."""
         pairs = zip(self.around.rows, self.around.distances, strict=True)
         return [DistantNode(self.here.program.node(row), distance) for row, distance in pairs]
 
     @cached_property
     def edges(self) -> list[Edge]:
-        """What leads from one of these to another."""
         name = self.here.program.graph.name
         return [Edge(name(begin), name(end), is_control) for begin, end, is_control in self.around.edges]
 
@@ -223,7 +217,6 @@ RATES: tuple[Metric[GraphReport], ...] = (
     _of_op("bound_by", _bound_by, TEXT, "its limit in the roofline", "bound by"),
     _of_op("roofline_efficiency", _rate("efficiency"), SHARE, "how close it comes to that roof", "of the roof"),
 )
-"""What the profile's op table has of the op."""
 
 OP: tuple[Metric[GraphReport], ...] = (*_node("op.", "here.op."), *RATES)
 _NOT_FUSED = "why it is in no fusion, as far as its neighbours show; the compiler does not record the reason"

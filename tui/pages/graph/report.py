@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, around, neighbourhood
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -36,11 +36,7 @@ METRICS = (*MODULE, *OP)
 def read(request: ReportRequest) -> GraphReport:
     """Finds the op and what is around it."""
     options, run = request.options, request.run
-    programs = (
-        HloSession(run).page(pages.GRAPHS)
-        if request.only_hlo
-        else request.session(run).page(pages.GRAPHS, request.host)
-    )
+    programs = HloSession(run).page(GRAPHS) if request.only_hlo else request.session(run).page(GRAPHS, request.host)
     found = programs.find(options.get("op"), None, options.get("module"))
     steps = 1 if options.get("around") is None else options["around"]
     graph = found.program.graph
@@ -84,7 +80,6 @@ def declare(report: GraphReport, request: ReportRequest) -> Declared:
 
 
 def _markdown(report: GraphReport, most: int) -> list[str]:
-    """Answers, figures, operands and users."""
     here, which = report.here, _which(report)
     lines = [*([f"- {which}"] if which else []), "", *map(escaped, here.answers)]
     lines += [f"- not fused: {escaped(reason)}" for reason in here.why_not_fused]
@@ -95,7 +90,6 @@ def _markdown(report: GraphReport, most: int) -> list[str]:
 
 
 def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
-    """The answers, then the op between its operands and its users, as on the screen."""
     drawn = [pen.fit([(SIMULATED, "warn")])] if report.here.program.is_simulated else []
     for sentence in report.here.answers:
         drawn += pen.wrap(sentence, "text", [(" ", "text")])

@@ -29,10 +29,10 @@ from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.report.shared.exporting import run_of_file
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
-from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad
+from tpuprof.tui.widgets.chrome import HELPS, LAST, ROW_KEYS, KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.page_screen import HELPS, LAST, PageScreen
+from tpuprof.tui.widgets.lists.popup import ChoicePopup, ChoiceRow
+from tpuprof.tui.widgets.lists.screen import PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.tab import Jump
 
@@ -44,7 +44,7 @@ _ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
 _ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
 
 
-class GraphScreen(PageScreen[int]):
+class GraphScreen(PageScreen):
     """Shows an op between its operands and its users, or in the text of its computation.
 
     Args:
@@ -78,7 +78,6 @@ class GraphScreen(PageScreen[int]):
     # --- opening
 
     def on_mount(self) -> None:
-        """Draws the first frame and begins to read the module."""
         super().on_mount()
         self._read()
 
@@ -107,7 +106,6 @@ class GraphScreen(PageScreen[int]):
 
     @property
     def rows(self) -> Sequence[int]:
-        """What the cursor moves over: neighbours on its side, or lines of the text."""
         if self.here is None:
             return ()
         if self.view.is_text:
@@ -115,7 +113,6 @@ class GraphScreen(PageScreen[int]):
         return range(len(self.here.rows(self.view.side, self.view.is_direct)))
 
     def head_line(self, pen: Pen) -> AnyLine:
-        """The op and its module."""
         left = " GRAPH  "
         if self.here is None:
             wanted = pen.text(self._wanted.name)
@@ -130,7 +127,6 @@ class GraphScreen(PageScreen[int]):
         return (*title, (badge, "badge")) if badge else title
 
     def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
-        """The columns or the text; or that the module is read, or why it can't be."""
         if self.here is None:
             return self._without_graph(pen)
         trail = [here.op.name for here, _ in self.trail]
@@ -150,12 +146,10 @@ class GraphScreen(PageScreen[int]):
         return lines
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
-        """What the figures mean."""
         return [pen.fit([("What this is", "title")]), *_MEANINGS(pen)]
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """The keys of what is shown."""
         colors, palette, _, about, _, leave = self.last_keys("Back to the tab")
         table = (*self._moving_keys(), *self._finding_keys(), colors, palette, about, leave)
         silent = [leave, about] if self.view.is_text else [leave]
@@ -165,16 +159,13 @@ class GraphScreen(PageScreen[int]):
         return [replace(key, short="") if key in silent else key for key in table]
 
     def why_not(self, verb: Verb) -> str:
-        """What the last line says of a key that does nothing here."""
-        return verb.absent if self.here is not None else "There is no graph here: `q` goes back."
+        return verb.absent if self.here is not None else "There is no graph here: q goes back."
 
     @property
     def awaited(self) -> str:
-        """The module, as long as it is read."""
         return _GRAPH if self.here is None and self.problem is None else ""
 
     def waits(self, key: str) -> bool:
-        """Every key but those that leave."""
         return key != "q"
 
     def _moving_keys(self) -> Sequence[KeyRow]:
@@ -228,7 +219,6 @@ class GraphScreen(PageScreen[int]):
     # --- walking
 
     def _stand_on(self, program: Program, row: int) -> None:
-        """Puts an instruction in the middle."""
         self.here = neighbourhood(program, row)
         text = Listing(drawing.line_of(self.here))
         self.view = replace(self.view, operands=Listing(), users=Listing(), text=text, shift=0)
@@ -240,7 +230,6 @@ class GraphScreen(PageScreen[int]):
             self._stand_on(self.here.program, row)
 
     def enter(self) -> None:
-        """Goes to what is under the cursor."""
         here, view = self.here, self.view
         if here is None:
             return
@@ -270,15 +259,17 @@ class GraphScreen(PageScreen[int]):
         else:
             self.view = replace(view, side=side)
 
+    @property
+    def place_of_cursor(self) -> object:
+        return self.view
+
     def move(self, rows: int, screens: float) -> None:
-        """Moves the cursor over the neighbours of its side, or over the lines of the text."""
         made = self.drawn
         room = 1 if made is None else max(1, made.room // made.entry[self.view.number])
         by = rows + round(screens * room)
         self.point(self.view.listing.cursor + by)
 
     def point(self, row: int) -> None:
-        """Puts the cursor on a neighbour, or a line of the text."""
         self.view = self.view.with_listing(self.view.listing.at(row, len(self.rows)))
 
     def _look_behind(self) -> None:
@@ -296,7 +287,7 @@ class GraphScreen(PageScreen[int]):
         elif len(called) == 1:
             self._into(called[0])
         else:
-            choices = [Choice((one.role, one.name, count(one.instructions)), one) for one in called]
+            choices = [ChoiceRow((one.role, one.name, count(one.instructions)), one) for one in called]
             columns = ("as", "computation", "instructions")
             self.open(ChoicePopup(self.look, "Into which computation", columns, choices, self._into, _ABOUT_CALLED))
 
@@ -320,7 +311,6 @@ class GraphScreen(PageScreen[int]):
             self.view = replace(self.view, is_text=not self.view.is_text, text=text, shift=0)
 
     def back(self) -> None:
-        """One level back: out of the text, along the trail, at last to the tab."""
         if self.view.is_text:
             self._swap_text()
         elif self.trail:
@@ -337,21 +327,21 @@ class GraphScreen(PageScreen[int]):
         self._matches = tuple(int(row) for row in found)
 
     def search(self, text: str) -> str:
-        """Looks for a text while it is typed; says how many instructions have it, or the nearest that one has."""
         self.filter(text)
         return text and said_of(text, f"{count(len(self._matches))} found", len(self._matches), lambda: self.searched)
 
     @property
     def searched(self) -> Sequence[str]:
-        """The instructions as a search looks at them."""
         return self.here.program.graph.searched_texts if self.here is not None else ()
 
+    def end_search(self) -> None:
+        if self.view.words:
+            self.filter("")
+
     def begin_filter(self) -> None:
-        """Begins to take keys into the search."""
         self.open_prompt("", "")
 
     def keep_search(self, text: str) -> bool:
-        """Goes to the first that has the text, from the op on."""
         if text and not self._matches:
             return False
         if text:
@@ -389,9 +379,7 @@ class GraphScreen(PageScreen[int]):
             self.copy(line if self.view.is_text else self.here.op.name)
 
     def _edit(self) -> None:
-        """Opens the user's editor at the op's source line, where that file is here."""
-        source = self.here.op.source if self.here is not None else None
-        self.flash = self.edit_source(source) if source else BY_NAME["edit"].absent
+        self.flash = self.edit_source(self.here.op.source if self.here is not None else None)
 
     def _tell_all(self) -> None:
         if self.here is not None:
@@ -399,7 +387,6 @@ class GraphScreen(PageScreen[int]):
             self.open(TextPopup(self.look, printable(self.here.op.name), lines, _MEANINGS))
 
     def _ask_export(self) -> None:
-        """Asks which file to write; its name says what."""
         if self.here is None:
             return
         here, programs = self.here, self._programs
@@ -413,7 +400,6 @@ class GraphScreen(PageScreen[int]):
         self.ask_export(made, words.WRITING, _ABOUT_WRITING)
 
     def point_at(self, x: int, y: int) -> None:
-        """A click on a neighbour marks it, a second one goes there; on a line of the text the same."""
         made = self.drawn
         if made is None or self.popups.popup is not None or not 0 <= y - made.first_row_line < made.room:
             return
@@ -438,5 +424,4 @@ class GraphScreen(PageScreen[int]):
 
 
 def _made(kind: str, program: Program, row: int) -> tuple[Produce, str]:
-    """What a kind of file holds of a program; its bytes are counted when they are written."""
     return export.made(kind, program, row), ""

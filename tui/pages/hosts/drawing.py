@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.hosts.cores import own_times
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import cut, cut_words, filled
+from tpuprof.tui.draw.layout import Composed, cut, cut_words, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, each, header_line, row_lines
@@ -42,6 +42,7 @@ _SIGN: dict[Verdict, tuple[str, StyleKey]] = {
     "straggler": ("STRAGGLER", "bad"),
     "even": ("EVEN", "good"),
     "uneven": ("UNEVEN", "warn"),
+    "independent": ("INDEPENDENT", "good"),
     "unknown": ("NOT COMPARED", "warn"),
 }
 _LEAST_GRAPH = 8
@@ -76,21 +77,15 @@ class HostsState(Listing):
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedHosts:
+class ComposedHosts(Composed):
     """The page as lines, and what is where.
 
     Attributes:
-        lines: as many as asked for, each of the width asked for.
-        first_list_line: line of the table's first row; list_rows: rows that show; top: the first of them.
         order: index into the rows of `with_cores` of each row of the table, all of them but those of hosts that are
             left out; None for the first where that stands for all hosts.
         positions: how far down the cursor goes, notes and all.
     """
 
-    lines: tuple[Line, ...]
-    first_list_line: int
-    list_rows: int
-    top: int
     order: tuple[int | None, ...]
     positions: int
 
@@ -121,7 +116,7 @@ def compose_hosts(page: HostsPage, state: HostsState, pen: Pen, height: int) -> 
     top = state.at(row, entries).shown_first(rows, entries)
     table = [_entry(page, order, columns, entry, entry == row, pen) for entry in range(top, top + rows)]
     lines = [pen.fit(line) for line in filled([*head, *table, *below, *notes], pen.width, height)]
-    return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
+    return ComposedHosts(tuple(lines), len(head), top, rows, order, positions)
 
 
 def is_of_one_host(page: HostsPage) -> bool:
@@ -212,7 +207,8 @@ def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen
     """The columns that fit, and in the room that is left how late each `listed` host, or core, is in each step."""
     longest = max([name_width(listed), *(len(pen.text(out.host)) for out in page.left_out)])
     widest = min(_MOST_NAME, longest, max(8, pen.width // 4))
-    looks = {key: {"width": widest} if key == table.screen[0] else {} for key in table.screen}
+    keys = [key for key in table.screen if key != "group" or page.group_count > 1]
+    looks = {key: {"width": widest} if key == table.screen[0] else {} for key in keys}
     columns = fields.screen_columns(table, listed, pen.glyphs, looks)
     room = pen.width - 2 - widest - 1
     least = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))

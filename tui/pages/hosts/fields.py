@@ -44,6 +44,7 @@ def _name_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
         if row.core is None and is_alone:
             return "all cores", "strong"
         name = row.host if row.core is None else f"  {row.noun} {row.core}"
+        name += f", group {row.group}" if row.core is not None and page.group_count > 1 else ""
         return (name, "strong") if row.core is None else (_marked(page, index, name), "text")
 
     return each(cell)
@@ -164,7 +165,7 @@ _STEP_METRICS = ("average", "standard_deviation", "median", "minimum", "maximum"
 _IDLE = "share of the mean step without any op and without waiting for input or other cores"
 _SLOWEST_OF = "in how many of the common steps it is the slowest"
 _OF_COMMON = _of_row(lambda row: (row.slowest_in, row.common_steps))
-_BUSY = "share of its cores' time from the first op or step to the last in which an op ran; of a GPU, a stream"
+_BUSY = "share of the capture in which an op ran on its cores; of a GPU, on a stream"
 _BUSY_FIELD = _known("busy_percent", "busy_percent", PERCENT, _BUSY, "busy", "busy")[1]
 _OTHERS = (
     _BUSY_FIELD,
@@ -215,13 +216,13 @@ _OWN_STEPS = ("breakdown_ms.", "input_", "collective_", "step_idle_")
 
 
 def _of_core(field: Field[HostsPage]) -> Field[HostsPage]:
-    """The same field of a core."""
     if not field.key.startswith(_OWN_STEPS):
         return field
     return replace(field, meaning=f"{field.meaning}; of its own steps where its host is not compared with the others")
 
 
 _LOST = "steps left out because this core lost ops in them"
+_GROUP = "the number of its group: only cores of one group wait for each other; --group takes it"
 _CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does not say its chip"
 CORES: Table[HostsPage] = Table(
     "cores",
@@ -229,17 +230,18 @@ CORES: Table[HostsPage] = Table(
         Field("core", VERBATIM, _of_row("label"), _CORE, heading="core", screen=_CORE_COLUMN),
         Field("host", VERBATIM, _NAMES, "the name of its host"),
         Field("chip", COUNT, _of_row("chip"), "the number of its chip", _NO_CHIP),
+        Field("group", COUNT, _of_row("group"), _GROUP, screen=ColumnSpec("group", "group", 5)),
         *map(_of_core, HOSTS.chosen(_OF_CORES)),
         Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
         Field("lost_steps", TEXTS, _of_row(lambda row: list(row.lost_steps)), _LOST),
     ),
     HOSTS.length,
-    json=("core", "host", "chip", *_OF_CORES, "lost_steps"),
+    json=("core", "host", "chip", "group", *_OF_CORES, "lost_steps"),
     markdown=(
         *("core", "busy_percent", "step_time_ms.average", "own_time_ms", "slowest_of_steps", "cost_ms"),
         *("collective_wait_percent", "input_percent", "step_idle_percent"),
     ),
-    screen=("core", *LISTED.screen[1:12]),
+    screen=("core", "group", *LISTED.screen[1:12]),
 )
 """Of a page whose rows are cores (`of_cores`)."""
 
@@ -278,11 +280,10 @@ CORE_METRICS: tuple[Metric[HostsPage], ...] = (
     attribute("statement", VERBATIM, "whether one core delays the others, in a sentence", name="cores_statement"),
     Metric("slowest", VERBATIM, _slowest, "the core that is slowest", "the cores are even, or can't be compared"),
 )
-_NO_STRAGGLER = "no single host delays the others"
 METRICS: tuple[Metric[HostsPage], ...] = (
-    attribute("verdict", VERBATIM, "straggler, even, uneven or unknown"),
+    attribute("verdict", VERBATIM, "straggler, even, uneven, independent or unknown"),
     attribute("statement", VERBATIM, "the verdict in a sentence"),
-    Metric("straggler", VERBATIM, _straggler, "the host that delays the others", _NO_STRAGGLER),
+    Metric("straggler", VERBATIM, _straggler, "the host that delays the others", "no single host delays the others"),
 )
 
 

@@ -1,30 +1,27 @@
-"""The hosts of a run and their cores compared, above the page: which one delays the others, and which to open."""
+"""The hosts of a run and their cores compared, for a popup: which one delays the others, and which to open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.hosts import drawing
 from tpuprof.tui.pages.hosts.fields import HOSTS, with_cores
 from tpuprof.tui.report.fields import help_rows
-from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow
-from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.popup import BACK, Popup, meanings, on_panel
+from tpuprof.tui.widgets.lists.popup import PanelList
+from tpuprof.tui.widgets.popup import BACK, Lines, meanings
 
-WIDEST_HOSTS = 144  # cells of the panel on a wide screen
 _LEAST_ROWS = 8
 _MOST_ROWS = 64  # the cores stand below their hosts from the beginning where all these are no more rows
 
 
 _SHOWN = (
     "The hosts of the run, and their cores, side by side: which one delays the others, and by how much. Below the "
-    "list is the one under the cursor: where its mean step goes, or one of its steps (`h` `l`)."
+    "list is the one under the cursor: where its mean step goes, or one of its steps (h l)."
 )
 _ABOUT = meanings(
     ("", _SHOWN),
@@ -35,13 +32,8 @@ _ABOUT = meanings(
 )
 
 
-def _about(pen: Pen) -> list[Line]:
-    """What the table shows, and what its columns mean."""
-    return [*_ABOUT(pen), *meanings(*help_rows(HOSTS, "host"))(pen)]
-
-
-class HostsPopup(Popup):
-    """A table of hosts, the one under the cursor taken apart below it.
+class HostsList(PanelList[int | None]):
+    """A table of hosts, the one under the cursor taken apart below it. Below the hosts are those left out, and notes.
 
     Args:
         page: the hosts compared.
@@ -50,25 +42,30 @@ class HostsPopup(Popup):
         shown: name of the host, or the core, whose page is open; None for all.
     """
 
+    about: Lines = staticmethod(lambda pen: [*_ABOUT(pen), *meanings(*help_rows(HOSTS, "host"))(pen)])
+    widest = 144
+    chooses_at_once = False
+    takes_filter = False
+    listing: drawing.HostsState
+    composed: drawing.ComposedHosts | None = None
+
     def __init__(
-        self,
-        look: ScreenLook,
-        title: str,
-        page: HostsPage,
-        open_host: Callable[[str | None, str | None], object],
-        shown: str | None = None,
+        self, page: HostsPage, open_host: Callable[[str | None, str | None], object], shown: str | None = None
     ) -> None:
-        super().__init__(look, title, _about)
         self._page = page
         self._open_host = open_host
-        self._composed: drawing.ComposedHosts | None = None
         self._listed = with_cores(page)
-        self.state = drawing.HostsState(with_cores=len(self._listed.rows) <= _MOST_ROWS)
-        self.state = replace(self.state, cursor=self._first(shown))
+        self.listing = drawing.HostsState(with_cores=len(self._listed.rows) <= _MOST_ROWS)
+        self.listing = replace(self.listing, cursor=self._first(shown))
+
+    @property
+    def rows(self) -> Sequence[int | None]:
+        key = self.listing.sort, self.listing.is_reversed, self.listing.with_cores
+        return self.kept(key, lambda: drawing.listed_order(self._page, self._listed, self.listing))
 
     def _first(self, shown: str | None) -> int:
         """The row that the cursor begins on: what is shown, else the slowest host or core, else the first."""
-        page, order = self._page, drawing.listed_order(self._page, self._listed, self.state)
+        page, order = self._page, self.rows
         labels = [None if row is None else self._listed.rows[row].label for row in order]
         if shown in labels and shown is not None:
             return labels.index(shown)
@@ -78,37 +75,39 @@ class HostsPopup(Popup):
         return order.index(slowest) if slowest in order and slowest is not None else len(order) and order[0] is None
 
     @property
-    def inner_width(self) -> int:
-        """Wider than other panels: it is a table of many columns."""
-        return max(8, min(self.screen_size.width, WIDEST_HOSTS) - 4)
-
-    def row_count(self) -> int:
-        """Rows that the page would like to have."""
-        entries = len(self._listed.rows if self.state.with_cores else self._page.rows) + len(self._page.left_out)
-        return max(_LEAST_ROWS, min(entries + 16, self.screen_size.height - 4))
-
-    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
-        """The page in so many rows."""
-        self._composed = drawing.compose_hosts(self._page, self.state, Pen(width, self.look.glyphs), count)
-        self.state = replace(self.state, first=self._composed.top)
-        return [on_panel(line) for line in self._composed.lines]
+    def most_lines(self) -> int:
+        entries = len(self._listed.rows if self.listing.with_cores else self._page.rows) + len(self._page.left_out)
+        return max(_LEAST_ROWS, entries + 16)
 
     @property
-    def own_keys(self) -> Sequence[KeyRow]:
-        """Opening, sorting, and the step that is taken apart."""
+    def total(self) -> int:
+        return self.count
+
+    @property
+    def count(self) -> int:
+        entries = len(self.rows) + len(self._page.left_out)
+        return entries if self.composed is None else self.composed.positions
+
+    def compose(self, pen: Pen, height: int) -> drawing.ComposedHosts:
+        return drawing.compose_hosts(self._page, self.listing, pen, height)
+
+    @property
+    def orders(self) -> Mapping[str, str]:
+        return {sort: sort for sort in drawing.SORTS}
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
         rows = [
-            KeyRow("open", "open", "Narrow every page to the host, or the core", {"open": self._open_row}),
-            KeyRow("whole", "all", "Merge all hosts again", {"whole": self._open_all}),
+            KeyRow("open", "open", "Narrow every page to the host, or the core", {"open": self.enter}),
+            KeyRow("whole", "all", "Merge all hosts again", {"whole": partial(self._leave_for, None, None)}),
         ]
-        state, look = self.state, self._look
+        if self._page.group_count > 1:
+            words = "Narrow every page to that group of cores, which do not wait for other groups"
+            rows.append(KeyRow("pick", "group", words, {"pick": self._pick_group}, foot=f"1-{self._page.group_count}"))
         if self._page.cores:
-            cores = {"group": partial(look, state.anew(with_cores=not state.with_cores))}
+            cores = {"group": self._group}
             rows.append(KeyRow("group", "cores", "The cores of each host below it, or not", cores))
-        sorting = {
-            "sort": partial(look, state.sorted_by_next(drawing.SORTS)),
-            "reverse": partial(look, state.turned_round()),
-        }
-        rows.append(KeyRow("sort reverse", "sort", "Sort by the next column; reverse", sorting))
+        rows.append(self.sorting_key("Sort by the next column; reverse", "sort", foot=""))
         if self._page.steps is not None:
             before, after = partial(self._next_step, -1), partial(self._next_step, 1)
             steps = {"left": before, "right": after}
@@ -117,61 +116,46 @@ class HostsPopup(Popup):
 
     @property
     def leave_key(self) -> KeyRow:
-        """From a step, to all of them."""
-        leave = partial(self._look, replace(self.state, step=None))
-        all_steps = KeyRow("back", "all steps", "All steps again", {"back": leave})
-        return BACK if self.state.step is None else all_steps
+        all_steps = KeyRow("back", "all steps", "All steps again", {"back": self._to_all_steps})
+        return BACK if self.listing.step is None else all_steps
 
-    def _open_all(self) -> None:
-        self.is_open = False
-        self._open_host(None, None)
+    def _to_all_steps(self) -> None:
+        self.listing = replace(self.listing, step=None)
 
-    def _look(self, state: drawing.HostsState) -> None:
-        self.state = state
+    def _group(self) -> None:
+        self.listing = self.listing.anew(with_cores=not self.listing.with_cores)
 
     def _next_step(self, by: int) -> None:
-        number, step = len(self._page.steps or ()), self.state.step
+        number, step = len(self._page.steps or ()), self.listing.step
         if number:
             first = 0 if by > 0 else number - 1
-            self.state = replace(self.state, step=first if step is None else (step + by) % number)
+            self.listing = replace(self.listing, step=first if step is None else (step + by) % number)
 
-    def step(self, lines: int, screens: float) -> None:
-        """Moves the cursor: over the hosts, those that are left out, and on through the notes."""
-        drawn, place = self._composed, self.state.cursor
-        if drawn is None:
-            return
-        row = place + lines + round(screens * max(1, drawn.list_rows - 1))
-        last = len(drawn.order) + len(self._page.left_out) - 1
-        if place < last < row:
-            row = last  # a long way down ends at the last host first
-        self.state = self.state.at(row, drawn.positions)
+    def step(self, rows: int, screens: float = 0.0) -> None:
+        room, place = 1 if self.composed is None else max(1, self.composed.room - 1), self.cursor
+        row = place + rows + round(screens * room)
+        last = len(self.rows) + len(self._page.left_out) - 1
+        self.point(last if place < last < row else row)
 
-    @property
-    def place_of_cursor(self) -> object:
-        """What a motion changes."""
-        return self.state
-
-    def click(self, row: int) -> None:
-        """A click puts the cursor on a host; on the cursor's it opens it."""
-        drawn = self._composed
-        if drawn is None:
-            return
-        place = row - 1 - drawn.first_list_line + drawn.top
-        if drawn.first_list_line <= row - 1 < drawn.first_list_line + drawn.list_rows:
-            if place == self.state.cursor:
-                self._open_row()
-            self.state = replace(self.state, cursor=place)
-
-    def _open_row(self) -> None:
-        order = drawing.listed_order(self._page, self._listed, self.state)
-        if self.state.cursor >= len(order):  # below are hosts that can't be read, and notes
-            return
-        place = order[self.state.cursor]
+    def enter(self) -> bool:
+        if self.cursor >= len(self.rows):  # below are hosts that can't be read, and notes
+            return True
+        place = self.rows[self.cursor]
         row = None if place is None else self._listed.rows[place]
-        self.is_open = False
         if row is None or (row.core is None and drawing.is_of_one_host(self._page)):
-            self._open_host(None, None)
+            self._leave_for(None, None)
         elif row.core is None:
-            self._open_host(row.host, None)
+            self._leave_for(row.host, None)
         else:
-            self._open_host(None, row.label)
+            self._leave_for(None, row.label)
+        return True
+
+    def _pick_group(self, number: int) -> str | None:
+        if number > self._page.group_count:
+            return f"There are {self._page.group_count} groups of cores."
+        self._leave_for(None, f"group {number}")
+        return None
+
+    def _leave_for(self, host: str | None, core: str | None) -> None:
+        self.is_left = True
+        self._open_host(host, core)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.hosts.hosts import HOSTS as PAGE
+from tpuprof.parsers.pages.hosts.hosts import hosts_in_steps
 from tpuprof.parsers.pages.hosts.model import HostsPage
-from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.hosts import fields
 from tpuprof.tui.pages.hosts.fields import HOSTS, KEYS, how_many
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
@@ -66,7 +67,7 @@ def _breakdown(hosts: Section[HostsPage]) -> list[str]:
 def read(request: ReportRequest) -> HostsPage:
     """The hosts over all steps, or over those that are asked for."""
     session, steps = request.session(request.run), request.options.get("step")
-    return session.page(pages.HOSTS) if steps is None else session.hosts_in_steps(steps)
+    return session.page(PAGE) if steps is None else hosts_in_steps(session, steps)
 
 
 REPORT = declared("hosts", read, declare, (HOSTS, fields.LEFT_OUT, fields.STEPS), fields.METRICS)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
+from tpuprof.parsers.ops.host_events.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
-from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
+from tpuprof.parsers.pages.overview.model import HIGHLY_INPUT_BOUND
 from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor, columns_of, graph_lines, names_line, step_time_card
@@ -104,20 +104,21 @@ def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     return [label, name, core]
 
 
-_SIGNS: Mapping[str, tuple[str, StyleKey]] = {
-    "host": ("INPUT-BOUND", "bad"),
-    "both": ("PARTLY INPUT-BOUND", "warn"),
-    "device": ("NOT INPUT-BOUND", "good"),
-    "unknown": ("UNKNOWN", "warn"),
-}
+def _sign(page: InputPipelinePage) -> tuple[str, StyleKey]:
+    """In two words whether input limits the program."""
+    is_bound, share = page.bottleneck.is_input_bound, page.bottleneck.input_percent
+    if is_bound and share is not None:
+        return ("INPUT-BOUND", "bad") if share >= HIGHLY_INPUT_BOUND else ("PARTLY INPUT-BOUND", "warn")
+    if is_bound is None:
+        return "UNKNOWN" if page.has_input_events else "NO INPUT EVENTS", "warn"
+    return "NOT INPUT-BOUND", "good"
 
 
 def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
     """Whether input limits the program, and what to do about it; at most so many lines."""
-    (sign, key), share = _SIGNS[page.bottleneck.classification], page.bottleneck.input_percent
+    (sign, key), share = _sign(page), page.bottleneck.input_percent
     advice = list(page.next_steps)  # the bottleneck's own are the overview's
-    is_bound = page.bottleneck.classification in ("host", "both")
-    if share is not None and page.infeed_percent is not None and (not is_bound or share >= MODERATELY_INPUT_BOUND):
+    if share is not None and page.infeed_percent is not None:
         mean = page.infeed_percent.average  # it is less where the longer steps wait more
         of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" (mean of the steps' shares: {percent(mean)})"
         apart = any((each.percent_maximum or 0) - (each.percent_average or 0) >= _SAME_PERCENT for each in page.steps)
@@ -125,15 +126,13 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
         statement = f"{percent(share)} of step time waits for input{core}{of_mean}."
         if _is_between_steps(page):
             statement = (
-                f"{page.bottleneck.statement} Within the steps it is {percent(mean)}: the rest lies between them."
+                f"{percent(share)} of the time from a step to the next waits for input. Within the steps it is "
+                f"{percent(mean)}: the rest lies between them."
             )
-    elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
+    elif page.bottleneck.is_input_bound is False and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))
         statement = f"At most {idle} of step time waits for input: the device is not idle for longer."
-    elif is_bound:  # by another figure than that share, as on GPUs
-        statement = page.bottleneck.statement
     else:
-        sign = sign if page.has_input_events else "NO INPUT EVENTS"
         statement = advice.pop(0) if advice else page.bottleneck.statement
     lines = pen.wrap(statement, "text", [(f" {sign} ", key)], indent=1)
     for sentence in advice:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.input.model import InputPipelinePage
-from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
@@ -74,7 +74,7 @@ def read(request: ReportRequest) -> InputPipelinePage:
     Raises:
         ProfileError: `no_steps`, exit code 3: steps are asked for that nothing marks.
     """
-    page, asked = page_of(pages.INPUT)(request), request.options.get("step")
+    page, asked = page_of(INPUT)(request), request.options.get("step")
     if asked is not None and page.step_time is None:
         sentence = "The page input can't be shown for one step: no marker says where steps begin in this profile."
         raise ProfileError("no_steps", sentence, f"report ledger --step {printable(asked)}", EXIT_NOT_FOUND)

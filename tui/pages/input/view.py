@@ -77,7 +77,6 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
         return input_op_details(page, page.stages[place.index].op, pen)
 
     def show(self, part: str, payload: InputPipelinePage) -> None:
-        """Shows a page; the cursors stay on the same op and step where the new page has them."""
         old, self._page = self._page, payload
         self._keep_cursors(old, payload)
         self._panel = "ops" if payload.stages else "steps"
@@ -86,13 +85,11 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
             self.go_to("step", self._wanted_step)
 
     def verdict_lines(self, pen: Pen) -> list[Line]:
-        """The verdict, all that is to do, and what the figures are of, for the notes."""
         if self._page is None:
             return []
         return [*input_verdict(self._page, pen), *figure_notes(self._page, pen)]
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Moves to the step of that name, now or when the page is there."""
         self._wanted_step = name if self._page is None else ""
         index = step_at(self._page.steps, name) if self._page is not None else None
         if index is not None:
@@ -136,7 +133,7 @@ def step_wait_details(step: StepWait, page: InputPipelinePage, pen: Pen) -> list
         ]
         if page.infeed_percent is not None:
             rows.append(("the median step", percent(page.infeed_percent.median)))
-    if page.step_time is not None and page.step_time.source == "modules":
+    if page.step_time is not None and page.step_time.source != "steps":
         rows.append(("inferred", page.step_time.note))
     head = pen.fit([("Step ", "dim"), (step.name, "strong")])
     return [head, pen.fit([]), *pen.labelled(rows)]

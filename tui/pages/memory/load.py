@@ -9,7 +9,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.memory.live_arrays import LiveArrays, holders_of, read_live_arrays
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
 from tpuprof.parsers.session.live_arrays import sibling_arrays
 from tpuprof.parsers.session.pages import Pages
 from tpuprof.tui.pages import Publish
@@ -22,13 +22,13 @@ def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     reported, and who holds memory by a device memory profile beside it.
     """
     import_module("tpuprof.tui.pages.memory.module_view")  # what the screen needs at once is read here
-    compiled = session.page(pages.MEMORY, host)
+    compiled = session.page(MEMORY, host)
     first = compiled.asked()
     publish("modules", MemoryPages(compiled.page(), compiled, first))
     if not isinstance(first, str):
         publish("summary", (first, compiled.summary(first)))
-    page = session.page(pages.MEMORY_PROFILE, host)
-    publish("allocators", (page, session.page(pages.MODULE_RUNS, host)))
+    page = session.page(MEMORY_PROFILE, host)
+    publish("allocators", (page, session.page(MODULE_RUNS, host)))
     arrays = SiblingArrays.of(run.path)
     if arrays is not None:
         publish("arrays", arrays)
@@ -39,7 +39,6 @@ class SiblingArrays:
     """The newest device memory profile beside a run's profile.
 
     Attributes:
-        name: of the file.
         page: what it holds; None where it can't be read.
         problem: why; empty where it can.
     """
@@ -62,7 +61,6 @@ class SiblingArrays:
             return cls(name, None, error.sentence)
 
     def words(self, ascii_only: bool) -> str:
-        """What it says in a line, and the key that opens it."""
         if self.page is None:
             return f"{self.name} beside: {self.problem}"
-        return f"`L` live arrays, {self.name} beside: {in_a_line(holders_of(self.page), ascii_only)}"
+        return f"L live arrays, {self.name} beside: {in_a_line(holders_of(self.page), ascii_only)}"

@@ -12,9 +12,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import said_of
 from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModulePeaks, SpaceMemory
+from tpuprof.parsers.memory.modules.groups import BufferGroup
 from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_of, next_peak
 from tpuprof.parsers.memory.summary import SpaceSummary
-from tpuprof.parsers.pages.memory import first_space
+from tpuprof.parsers.pages.memory.compiled import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
@@ -35,16 +36,20 @@ from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, L
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.fields import help_rows
-from tpuprof.tui.report.shared.exporting import Shown
+from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, verb_row
+from tpuprof.tui.widgets.lists.popup import ChoiceRow
+from tpuprof.tui.widgets.lists.view import ListView
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
 
-class BuffersView:
-    """A module's memory `space` on the screen, None where no module has figures, and what was drawn last."""
+class BuffersView(ListView["int | BufferGroup"]):
+    """A module's memory `space` on the screen: a list of buffers, or of groups; None where no module has figures."""
+
+    listing: MemoryState
+    composed: ComposedMemory | None = None
 
     def __init__(self, pages: MemoryPages) -> None:
         self._pages = pages
@@ -53,10 +58,9 @@ class BuffersView:
         self._problem: str | None = None
         self._backward: int | None = None
         self._shown: SpaceRequest | None = None
-        self._state = MemoryState()
+        self.listing = MemoryState()
         self._group: tuple[MemoryState, Int64s] | None = None  # what was shown before, and rows of the group's buffers
         self._listed: MemoryList | None = None
-        self.composed: ComposedMemory | None = None
         if isinstance(pages.first, str):
             self._problem = pages.first
         else:
@@ -64,9 +68,9 @@ class BuffersView:
 
     # --- what it shows
 
-    def column_help(self) -> Sequence[tuple[str, str]]:
+    def help_rows(self) -> Sequence[tuple[str, str]]:
         """What the columns of the list mean, the one that it is sorted by first."""
-        return help_rows(BUFFERS if self._state.grouping == "none" else GROUPS, self._state.sort)
+        return help_rows(BUFFERS if self.listing.grouping == "none" else GROUPS, self.listing.sort)
 
     def show(self, wanted: SpaceRequest, space: SpaceMemory | str) -> str:
         """Shows a memory space, at its peak or at the buffer wanted, or why there are no figures; says what is not."""
@@ -75,30 +79,24 @@ class BuffersView:
         self.space, self._problem = (None, space) if isinstance(space, str) else (space, None)
         self._backward = backward_from(self.space) if self.space is not None else None
         point = self.space.peak_position if self.space is not None else 0
-        self._state = self._state.anew(point=point, words="")
+        self.listing = self.listing.anew(point=point, words="")
         self._group, self._listed, self.composed = None, None, None
         return self.go_to(wanted.instruction) if wanted.instruction and self.space is not None else ""
 
     def summarise(self, summary: SpaceSummary | None) -> None:
-        """Takes what the memory space comes to, once that is known."""
         self.summary = summary
-        if self._state.grouping == "owner":
+        if self.listing.grouping == "owner":
             self._listed = None
 
-    def draw(self, pen: Pen, height: int) -> list[Line]:
-        """The space, or why there is none."""
+    def compose(self, pen: Pen, height: int) -> ComposedMemory:
         space = self.space
-        if space is None:
-            return self._without_figures(pen, height)
+        assert space is not None
         kept, title = self.composed.painted if self.composed is not None else None, self._title(space)
-        composed = compose_memory(
-            space, self.listed, self._state, title, pen, height, kept, self._backward, self.summary
-        )
-        self._state = replace(self._state, first=composed.first)
-        self.composed = composed
-        return list(composed.lines)
+        return compose_memory(space, self.listed, self.listing, title, pen, height, kept, self._backward, self.summary)
 
-    def _without_figures(self, pen: Pen, height: int) -> list[Line]:
+    def draw(self, pen: Pen, height: int) -> list[Line]:
+        if self.space is not None:
+            return super().draw(pen, height)
         page = self._pages.page
         why = self._problem or page.why_no_modules or "No module of this run has figures."
         blank = pen.fit([])
@@ -125,29 +123,31 @@ class BuffersView:
         """The list, made anew where what it depends on has changed; an empty one without figures."""
         if self.space is None:
             return NOTHING_LISTED
-        if self._listed is None or self._listed.state != self._state.of_list:
+        if self._listed is None or self._listed.state != self.listing.of_list:
             self._listed = memory_list(
                 self.space,
-                self._state,
+                self.listing,
                 None if self._group is None else self._group[1],
                 None if self.summary is None else self.summary.owners,
             )
         return self._listed
 
     @property
+    def rows(self) -> Sequence[BufferGroup] | Int64s:
+        return self.listed.groups or self.listed.rows
+
+    @property
     def entry_row(self) -> int | None:
         """The row of the buffer under the cursor; None on a group and where the list is empty."""
-        return self.listed.row_of(self._state.cursor)
+        return self.listed.row_of(self.listing.cursor)
 
     @property
     def buffer(self) -> Buffer | None:
-        """The buffer under the cursor."""
         row = self.entry_row
         return self.space.buffers[row] if self.space is not None and row is not None else None
 
     @property
     def selection(self) -> str | None:
-        """Its name."""
         return None if (buffer := self.buffer) is None else buffer.name
 
     @property
@@ -178,20 +178,17 @@ class BuffersView:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is wrong with the modules, and with the one that is shown."""
         return (*self._pages.page.warnings, *(self.space.warnings if self.space is not None else ()))
 
     @property
     def details(self) -> Details | None:
-        """The card."""
-        space, listed, entry, summary = self.space, self.listed, self._state.cursor, self.summary
+        space, listed, entry, summary = self.space, self.listed, self.listing.cursor, self.summary
         if space is None or not len(listed):
             return None
         title = "Buffer" if listed.row_of(entry) is not None else "Group"
         return title, lambda pen: entry_card(space, listed, entry, pen, summary)
 
     def detail_line(self, pen: Pen) -> AnyLine:
-        """The buffer in one line."""
         buffer = self.buffer
         if buffer is None:
             return pen.fit([])
@@ -200,109 +197,110 @@ class BuffersView:
         return pen.fit([(f" {name}  ", "strong"), (where, "dim")])
 
     @property
-    def commands(self) -> tuple[str, ...]:
-        """What keys do."""
-        modules = ("module",) if self._pages.page.modules else ()
-        if self.space is None:
-            return modules
-        spaces = ("space",) if len(self._spaces()) > 1 else ()
-        of_list = ("memory_sort", "reverse", "memory_group")
-        return (*modules, *spaces, *of_list, "peak", "at_peak", "figures", "triage")
+    def other(self) -> str:
+        """The other view, where the footer names it."""
+        return "allocators" if self.space is None else ""
 
     @property
-    def keys(self) -> tuple[KeyRow, ...]:
-        """Its own keys, for the footer."""
+    def has_choices(self) -> bool:
+        return bool(self._pages.page.modules)
+
+    @property
+    def choice(self) -> str:
+        return "" if self.space is None else "module"
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
         if self.space is None:
-            return (KeyRow("view", "allocators"), TABS_KEY)
+            return (TABS_KEY,)
         return (
-            *(KeyRow("module", "module"), KeyRow("left right", "point")),
-            *(KeyRow("sort", "sort"), KeyRow("advice", "what to do")),
+            KeyRow("left right", "point"),
+            verb_row("sort", self.sort, "Sort by size, padding, program order", "sort"),
+            verb_row("group", self.group, "Group by source line, framework scope, category"),
+            verb_row("previous_peak", partial(self.to_next_peak, -1), "Previous peak"),
+            verb_row("next_peak", partial(self.to_next_peak, 1), "Next peak"),
+            verb_row("whole", self.to_peak, "Back to the highest peak"),
         )
 
+    @property
+    def has_spaces(self) -> bool:
+        return len(self._spaces()) > 1
+
     def metric_lines(self, pen: Pen) -> list[Line]:
-        """All figures of the memory space."""
         return pen.labelled(readable_metrics(self.space), 26) if self.space is not None else []
 
     # --- moving
 
     def move(self, across: int, down: int) -> None:
         """Across moves the point by cells of the graph, down the cursor by rows."""
-        here, columns = self._state.point, self.composed.columns if self.composed is not None else 1
+        here, columns = self.listing.point, self.composed.columns if self.composed is not None else 1
         if across and self.space is not None:
             there = point_at(self.space, columns, column_of(self.space, columns, here) + across)
             self._to_point(there if (there - here) * across > 0 else here + across)  # by one point at least
-        if down:
-            self._to_row(self._state.cursor + down)
+        self.step(down)
 
     def _to_point(self, point: int) -> None:
         """Looks at another point; the cursor stays with its buffer where that is in memory there too."""
         space, row = self.space, self.entry_row
         if space is not None:
-            self._state = replace(self._state, point=max(0, min(point, space.points - 1)))
-            self._to_row(self._entry_of(row, self._state.cursor))
+            self.listing = replace(self.listing, point=max(0, min(point, space.points - 1)))
+            self.point(self._entry_of(row, self.listing.cursor))
 
     def _entry_of(self, row: int | None, otherwise: int = 0) -> int:
         entries = np.flatnonzero(self.listed.rows == (-1 if row is None else row))
         return int(entries[0]) if len(entries) else otherwise
 
-    def _to_row(self, row: int) -> None:
-        self._state = self._state.at(row, len(self.listed))
-
     def click(self, x: int, y: int) -> None:
-        """Points at a row of the list, or at a point of the graph."""
         drawn, space = self.composed, self.space
         if drawn is None or space is None:
             return
-        if drawn.first_row_line <= y < drawn.first_row_line + drawn.room and x < drawn.list_cells:
-            self._to_row(self._state.first + y - drawn.first_row_line)
+        row = self.row_at(y) if x < drawn.list_cells else None
+        if row is not None:
+            self.point(row)
         elif drawn.graph_line <= y < drawn.graph_line + drawn.graph_lines and x >= AXIS:
             self._to_point(point_at(space, drawn.columns, x - AXIS))
 
     def enter(self) -> bool:
         """Opens a group: the list is then of its buffers."""
-        group = self.listed.group_of(self._state.cursor)
+        group = self.listed.group_of(self.listing.cursor)
         if group is None:
             return False
-        self._group, self._listed = (self._state, group.rows), None
-        self._state = self._state.anew(grouping="none")
+        self._group, self._listed = (self.listing, group.rows), None
+        self.listing = self.listing.anew(grouping="none")
         return True
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
-        """The group whose buffers are listed, and the map."""
         group: dict[str, Callable[[], object]] = {} if self._group is None else {"group": self._close_group}
         return group | ({"map": partial(self.show_map, False)} if self.shows_map else {})
 
     def _close_group(self) -> None:
         if self._group is not None:
-            self._state, self._group, self._listed = replace(self._group[0], point=self._state.point), None, None
+            self.listing, self._group, self._listed = replace(self._group[0], point=self.listing.point), None, None
 
     @property
     def shows_map(self) -> bool:
         """Whether the allocation map stands in the place of the working set."""
-        return self._state.show_map
+        return self.listing.show_map
 
     def show_map(self, wanted: bool) -> None:
-        """Shows the allocation map, or the working set."""
-        self._state = replace(self._state, show_map=wanted)
+        self.listing = replace(self.listing, show_map=wanted)
 
     @property
-    def shown_table(self) -> Shown | None:
-        """The buffers or groups of them that are listed."""
-        space, state, listed = self.space, self._state, self.listed
+    def shown_table(self) -> ShownTable | None:
+        space, state, listed = self.space, self.listing, self.listed
         if space is None:
             return None
         order = sort_text(state.sort, is_down(state))
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
-            return Shown("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
+            return ShownTable("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
         rows = ListedRows.of(space, listed.rows, max(1, space.peak_bytes))
-        return Shown("memory", BUFFERS, rows, range(len(rows)), (), state.words, order)
+        return ShownTable("memory", BUFFERS, rows, range(len(rows)), (), state.words, order)
 
     def why_not(self, verb: str) -> str:
-        """Why a verb does nothing here."""
         if self.space is None:
-            return "There is no module with buffers; `v` shows the allocators."
+            return "There is no module with buffers; v shows the allocators."
         words = {
             "next_step": f"This module has only the memory space {self.space.name}.",
             "module": "There is only one module.",
@@ -310,12 +308,11 @@ class BuffersView:
         return words.get(verb, "")
 
     def search(self, text: str) -> str:
-        """Shows only buffers with a text; says how many."""
-        if self.space is None or text == self._state.words:
+        if self.space is None or text == self.listing.words:
             return ""
         row = self.entry_row
-        self._state = self._state.anew(words=text)
-        self._to_row(self._entry_of(row))
+        self.listing = self.listing.anew(words=text)
+        self.point(self._entry_of(row))
         listed = self.listed
         found = f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}"
         return said_of(text, found, listed.shown_count, lambda: self.searched) if text else ""
@@ -326,37 +323,38 @@ class BuffersView:
         space = self.space
         if space is None:
             return []
-        every = replace(self._state, words="", grouping="none")
+        every = replace(self.listing, words="", grouping="none")
         listed = memory_list(space, every, None if self._group is None else self._group[1])
         return searched_texts(space, listed.rows)
 
-    def command(self, name: str, by: int) -> str:
-        """Does one of `commands`; says what came of it."""
-        space, state = self.space, self._state
-        if space is None:
-            return ""
-        if name == "memory_sort":
-            self._state = state.sorted_by_next(ORDERS)
-            return f"by {self._state.sort}" if self._state.sort != "program" else "in program order"
-        if name == "reverse":
-            self._state = state.turned_round()
-            return f"by {self._state.in_words(state.sort)}"
-        if name == "memory_group":
-            self._group, self._listed = None, None
-            grouping = GROUPINGS[(GROUPINGS.index(state.grouping) + 1) % len(GROUPINGS)]
-            self._state = state.anew(grouping=grouping)
-            return "" if grouping == "none" else f"by {grouping}"
-        if name == "at_peak":
-            if state.point == space.peak_position:
-                return "this is the highest peak"
-            self._to_point(space.peak_position)
-        elif name == "peak":
-            point = next_peak(space.heap_bytes, state.point, by)
-            if point is None:
-                return f"no {'later' if by > 0 else 'earlier'} peak"
-            self._to_point(point)
-            return f"{binary_size(int(space.heap_bytes[point]))} at point {point:,}"
+    def sort(self, reverse: bool = False) -> str:
+        if reverse:
+            self.listing = self.listing.turned_round()
+            return f"by {self.listing.in_words(self.listing.sort)}"
+        self.listing = self.listing.sorted_by_next(ORDERS)
+        return f"by {self.listing.sort}" if self.listing.sort != "program" else "in program order"
+
+    def group(self) -> str:
+        self._group, self._listed = None, None
+        grouping = GROUPINGS[(GROUPINGS.index(self.listing.grouping) + 1) % len(GROUPINGS)]
+        self.listing = self.listing.anew(grouping=grouping)
+        return "" if grouping == "none" else f"by {grouping}"
+
+    def to_peak(self) -> str:
+        """Goes to the highest peak; says where that is shown already."""
+        if self.space is None or self.listing.point == self.space.peak_position:
+            return "this is the highest peak"
+        self._to_point(self.space.peak_position)
         return ""
+
+    def to_next_peak(self, by: int) -> str:
+        """Goes to the next or previous peak; says which, or that there is none."""
+        space = self.space
+        point = None if space is None else next_peak(space.heap_bytes, self.listing.point, by)
+        if space is None or point is None:
+            return f"no {'later' if by > 0 else 'earlier'} peak"
+        self._to_point(point)
+        return f"{binary_size(int(space.heap_bytes[point]))} at point {point:,}"
 
     # --- other modules and spaces
 
@@ -371,16 +369,15 @@ class BuffersView:
         at = bisect_right(spaces, space) - 1
         return SpaceRequest(self._shown.module, spaces[(at + by) % len(spaces)] if spaces else space)
 
-    def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
+    def choices(self) -> tuple[tuple[str, ...], list[ChoiceRow[object]], int]:
         """The modules to choose from: headings, rows and the row of the shown one."""
-        rows: list[Choice[object]] = []
+        rows: list[ChoiceRow[object]] = []
         for module in self._pages.page.modules:
             sizes = (binary_size(module.peaks[space]) if module.peaks.get(space) else "" for space in (HBM, VMEM))
-            rows.append(Choice((str(module.module), *sizes), module, module.problem or "", module.problem is None))
+            rows.append(ChoiceRow((str(module.module), *sizes), module, module.problem or "", module.problem is None))
         return ("module", "HBM", "VMEM"), rows, self._shown_index or 0
 
     def request(self, value: object) -> SpaceRequest | None:
-        """What choosing a module asks for."""
         return SpaceRequest(value.module, first_space(value.peaks)) if isinstance(value, ModulePeaks) else None
 
     def elsewhere(self, op: str, program: int | None) -> SpaceRequest | None:
@@ -399,9 +396,9 @@ class BuffersView:
         rows = live_ranges_of(space, op)
         if not len(rows):
             return f"{op} defines no buffer in {space.name} of {space.module}"
-        row, here = int(rows[0]), self._state.point
+        row, here = int(rows[0]), self.listing.point
         self._group, self._listed = None, None
         point = here if row in space.at(here) else int(space.live_ranges.born[row])
-        self._state = replace(self._state, point=point, grouping="none", words="")
-        self._to_row(self._entry_of(row))
+        self.listing = replace(self.listing, point=point, grouping="none", words="")
+        self.point(self._entry_of(row))
         return ""

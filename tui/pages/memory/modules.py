@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import MemoryPage, ModuleLabel, SpaceMemory
-from tpuprof.parsers.pages.memory import CompiledModules
+from tpuprof.parsers.pages.memory.compiled import CompiledModules
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,64 +13,58 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import profile
-from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
+from tpuprof.tui.pages.memory.draw.graph import AXIS
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED, fragmentation_words
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.buffers import searched
-from tpuprof.tui.report.shared.exporting import Shown
+from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, verb_row
+from tpuprof.tui.widgets.lists.popup import ChoiceRow
+from tpuprof.tui.widgets.lists.view import ListView
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
 
-class AllocatorsView:
-    """The allocators on the screen, one at a time; `composed` is what was drawn last."""
+class AllocatorsView(ListView[model.ActiveAllocation]):
+    """The allocators on the screen, one at a time: a list of what each holds at its peak."""
 
     source: str | None = None  # no allocation has a source line
+    other, choice = "buffers", "allocator"  # the other view and what is chosen, for the footer
+    listing: profile.MemoryProfileState
+    composed: profile.ComposedMemoryProfile | None = None
 
     def __init__(self, page: model.MemoryProfilePage, runs: Sequence[model.DeviceModuleRuns]) -> None:
         self._page = page
         self._runs = runs
-        self._state = profile.MemoryProfileState()
-        self.composed: profile.ComposedMemoryProfile | None = None
+        self.listing = profile.MemoryProfileState()
 
     # --- what it shows
 
-    def column_help(self) -> Sequence[tuple[str, str]]:
-        """What the columns of the table mean."""
+    def help_rows(self) -> Sequence[tuple[str, str]]:
         return help_rows(AT_PEAK)
 
     def show(self, index: int) -> None:
-        """Shows an allocator, by index."""
-        self._state = profile.MemoryProfileState(allocator=index)
+        self.listing = profile.MemoryProfileState(allocator=index)
 
-    def draw(self, pen: Pen, height: int) -> list[Line]:
-        """The allocator, or why there is none."""
-        composed = profile.compose_memory_profile(self._page, self._runs, self._state, pen, height)
-        self._state = replace(self._state, first=composed.first)
-        self.composed = composed
-        return list(composed.lines)
+    def compose(self, pen: Pen, height: int) -> profile.ComposedMemoryProfile:
+        return profile.compose_memory_profile(self._page, self._runs, self.listing, pen, height)
 
     @property
     def _allocator(self) -> model.AllocatorProfile | None:
         allocators = self._page.allocators
-        return allocators[self._state.allocator] if allocators else None
+        return allocators[self.listing.allocator] if allocators else None
 
     @property
-    def _selected(self) -> model.ActiveAllocation | None:
-        allocator, row = self._allocator, self._state.cursor
-        return allocator.at_peak[row] if allocator is not None and row < len(allocator.at_peak) else None
+    def rows(self) -> Sequence[model.ActiveAllocation]:
+        return () if self._allocator is None else self._allocator.at_peak
 
     @property
     def selection(self) -> str | None:
-        """The op that allocated what is under the cursor."""
-        return self._selected.framework_op if self._selected is not None else None
+        return None if self.row is None else self.row.framework_op
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else to know of the page and of the allocator."""
         allocator = self._allocator
         if allocator is None:
             return self._page.warnings
@@ -79,28 +73,22 @@ class AllocatorsView:
 
     @property
     def details(self) -> Details | None:
-        """The row in full."""
-        selected = self._selected
+        selected = self.row
         return None if selected is None else ("Memory in use at the peak", lambda pen: _row_lines(selected, pen))
 
     def detail_line(self, pen: Pen) -> AnyLine:
-        """Nothing beyond what the table says."""
         return pen.fit([])
 
     @property
-    def commands(self) -> tuple[str, ...]:
-        """What keys do."""
-        return ("module", "at_peak") if self._page.allocators else ()
+    def has_choices(self) -> bool:
+        return bool(self._page.allocators)
 
     @property
-    def keys(self) -> tuple[KeyRow, ...]:
-        """Its own keys, for the footer."""
+    def keys(self) -> Sequence[KeyRow]:
         if not self._page.allocators:
-            return (KeyRow("view", "buffers"), TABS_KEY)
-        return (
-            *(KeyRow("view", "buffers"), KeyRow("module", "allocator")),
-            *(KeyRow("left right", "time"), KeyRow("down up", "rows")),
-        )
+            return (TABS_KEY,)
+        whole = verb_row("whole", self.to_peak, "Back to the highest peak")
+        return (KeyRow("left right", "time"), KeyRow("down up", "rows"), whole)
 
     # --- moving
 
@@ -110,50 +98,38 @@ class AllocatorsView:
         if allocator is None:
             return
         if across and drawn is not None and drawn.edges:
-            there = profile.columns_between(drawn, self._state.cursor_ps, across, allocator.peak_time_ps)
-            self._state = replace(self._state, cursor_ps=there)
-        if down:
-            self._state = self._state.at(self._state.cursor + down, len(allocator.at_peak))
+            there = profile.columns_between(drawn, self.listing.cursor_ps, across, allocator.peak_time_ps)
+            self.listing = replace(self.listing, cursor_ps=there)
+        self.step(down)
 
     def click(self, x: int, y: int) -> None:
-        """Points at a row, or at an instant."""
-        drawn = self.composed
+        drawn, row = self.composed, self.row_at(y)
         if drawn is None:
             return
-        if 0 <= drawn.first_row_line <= y < drawn.first_row_line + drawn.room:
-            self._state = replace(self._state, cursor=drawn.first + y - drawn.first_row_line)
+        if row is not None:
+            self.point(row)
         column, is_graph = x - AXIS, drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows
         if is_graph and 0 <= column < len(drawn.edges) - 1:
-            self._state = replace(self._state, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)
-
-    def enter(self) -> bool:
-        """There is nothing to open but the details."""
-        return False
+            self.listing = replace(self.listing, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
-        """Another instant than the peak."""
-        return {} if self._state.cursor_ps is None else {"instant": self._to_peak}
-
-    def _to_peak(self) -> None:
-        self._state = replace(self._state, cursor_ps=None)
+        return {} if self.listing.cursor_ps is None else {"instant": self.to_peak}
 
     @property
-    def shown_table(self) -> Shown | None:
-        """What is in use at the peak."""
+    def shown_table(self) -> ShownTable | None:
         allocator = self._allocator
         if allocator is None:
             return None
-        return Shown("memory-profile", AT_PEAK, allocator, range(len(allocator.at_peak)), (), "", "")
+        return ShownTable("memory-profile", AT_PEAK, allocator, range(len(allocator.at_peak)), (), "", "")
 
     def why_not(self, verb: str) -> str:
-        """Why a verb does nothing here."""
         words = {
             "figures": "All figures of the allocators are shown.",
-            "advice": "Advice needs a module's buffers: `v` shows them.",
+            "advice": "Advice needs a module's buffers: v shows them.",
             "sort": "Allocations at the peak are always sorted by size.",
             "group": "Allocations at the peak have no groups.",
-            "next_step": "Each allocator has one memory space; `m` chooses another allocator.",
+            "next_step": "Each allocator has one memory space; m chooses another allocator.",
             "next_peak": "Only the highest peak of an allocator is known.",
             "edit": "No allocation has a source line.",
             "buffers": "An allocation has no op.",
@@ -162,7 +138,6 @@ class AllocatorsView:
 
     @property
     def searched(self) -> list[str]:
-        """What a search looks at in each row."""
         return [] if self._allocator is None else searched(AT_PEAK, self._allocator, SEARCHED, " ")
 
     def search(self, text: str) -> str:
@@ -174,24 +149,24 @@ class AllocatorsView:
         rows = [row for row, words in enumerate(texts) if is_wanted(words)]
         if not rows:
             return said_of(text, "", 0, lambda: texts)
-        self._state = replace(self._state, cursor=rows[bisect_left(rows, self._state.cursor) % len(rows)])
+        self.point(rows[bisect_left(rows, self.cursor) % len(rows)])
         return f"{len(rows)} of {len(allocator.at_peak)} rows"
 
-    def command(self, name: str, by: int) -> str:
-        """Does one of `commands`."""
-        if name == "at_peak":
-            if self._state.cursor_ps is None:
-                return "this is the peak"
-            self._to_peak()
+    def to_peak(self) -> str:
+        if self.listing.cursor_ps is None:
+            return "this is the peak"
+        self.listing = replace(self.listing, cursor_ps=None)
         return ""
 
-    def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
+    def choices(self) -> tuple[tuple[str, ...], list[ChoiceRow[object]], int]:
         """The allocators to choose from: headings, rows and the row of the shown one."""
-        rows: list[Choice[object]] = [
-            Choice((allocator.label, binary_size(allocator.peak_bytes), binary_size(allocator.capacity_bytes)), index)
+        rows: list[ChoiceRow[object]] = [
+            ChoiceRow(
+                (allocator.label, binary_size(allocator.peak_bytes), binary_size(allocator.capacity_bytes)), index
+            )
             for index, allocator in enumerate(self._page.allocators)
         ]
-        return ("allocator", "peak", "capacity"), rows, self._state.allocator
+        return ("allocator", "peak", "capacity"), rows, self.listing.allocator
 
 
 def _row_lines(row: model.ActiveAllocation, pen: Pen) -> list[Line]:

@@ -16,12 +16,12 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.choosing import ChoicePopup
-from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.popup import ChoicePopup
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import State, state_lines
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, Tab
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, ViewsTab, jump_row
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
-    from tpuprof.tui.report.shared.exporting import Shown
 
 
 _LISTED = (
@@ -57,7 +56,7 @@ class SummaryReady(Message):
     summary: SpaceSummary | None
 
 
-class MemoryTab(Tab):
+class MemoryTab(ViewsTab):
     """Shows the memory of a run, or the state of loading it. Two views: a module's buffers, and the allocators."""
 
     CARD = (
@@ -99,7 +98,6 @@ class MemoryTab(Tab):
     # --- what it shows
 
     def show(self, part: str, payload: Payload) -> str | None:
-        """Shows the compiled modules, or adds what the allocators reported, or who holds memory by a file beside."""
         if part == "modules":
             return self._show_modules(payload)
         if part == "summary":
@@ -130,12 +128,10 @@ class MemoryTab(Tab):
         return self.go_to("op", *wanted) if wanted is not None else ""
 
     def show_state(self, state: State) -> None:
-        """Shows what is going on instead of a page."""
         self._pages, self._buffers, self._allocators, self._state = None, None, None, state
         self.redraw()
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
-        """The view or the state."""
         pen, view = Pen(width, self.look.glyphs), self.view
         if self._pages is None:
             return state_lines(self._state, pen, height)
@@ -143,54 +139,24 @@ class MemoryTab(Tab):
             return pen.wrap("The allocators have not been read yet.", "dim", [("  ", "dim")])
         if self._arrays is None:
             return view.draw(pen, height)
-        words = pen.glyphs.keyed(self._arrays.words(pen.glyphs.is_ascii))
+        words = self._arrays.words(pen.glyphs.is_ascii)
         return [*view.draw(pen, height - 1), pen.fit([(f" {words}", "key")])]
 
     @property
     def view(self) -> BuffersView | AllocatorsView | None:
-        """The view that is shown; None where it is not there yet."""
         return self._allocators if self._is_profile else self._buffers
-
-    def column_help(self) -> Sequence[tuple[str, str]]:
-        """What the columns of the shown view's table mean."""
-        return self.view.column_help() if self.view is not None else ()
 
     @property
     def space_shown(self) -> SpaceMemory | None:
-        """The memory space on the screen."""
         return self._buffers.space if self._buffers is not None and not self._is_profile else None
 
     @property
     def has_page(self) -> bool:
-        """Whether figures are shown, rather than a state."""
         return self._pages is not None
 
     @property
-    def selection(self) -> str | None:
-        """The name under the cursor."""
-        return self.view.selection if self.view is not None else None
-
-    @property
     def op_name(self) -> str | None:
-        """The instruction that defines the buffer under the cursor."""
         return self._buffers.op_name if self._buffers is not None and not self._is_profile else None
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """What keys do here besides moving."""
-        if self._pages is None:
-            return ()
-        jumps: tuple[str, ...] = ("same_op", "on_timeline") if self.op_name is not None else ()
-        jumps += ("graph",) if self._graph_of is not None else ()
-        arrays = ("live_arrays",) if self._arrays is not None and self._arrays.page is not None else ()
-        return ("memory_view", *jumps, *arrays, *(self.view.commands if self.view is not None else ()))
-
-    def jump(self, command: str) -> Jump | None:
-        """From a buffer to the op that defines it, in the ops tab or on the timeline."""
-        if command == "graph":
-            return self._graph_of
-        tab = {"same_op": "op-profile", "on_timeline": "timeline"}.get(command)
-        return None if tab is None or self.op_name is None else Jump(tab, "op", self.op_name)
 
     @property
     def _graph_of(self) -> Jump | None:
@@ -202,49 +168,60 @@ class MemoryTab(Tab):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """The view's, and the motions."""
-        across, enter = (
-            "Another point of the program, or another time",
-            "Everything about the buffer; a group's buffers",
+        if self._pages is None:
+            return super().keys
+        view, buffers, op = self.view, self._buffers if self.space_shown is not None else None, self.op_name
+        title = "Next view: buffers of a module, allocators over time, the map of a module"
+        rows = [
+            verb_row("view", partial(self._turn, 1), title, "" if view is None else view.other),
+            verb_row("previous_view", partial(self._turn, -1)),
+        ]
+        if view is not None and view.has_choices:
+            rows.append(verb_row("module", self._choose, "Choose a module, or an allocator", view.choice))
+        if buffers is not None and buffers.has_spaces:
+            title = "Next memory space: HBM, VMEM, SMEM, ..."
+            rows.append(verb_row("next_step", partial(self._next_space, 1), title))
+            rows.append(verb_row("previous_step", partial(self._next_space, -1), "Previous memory space"))
+        rows += [TABS_KEY] if view is None else view.keys
+        if buffers is not None:
+            rows.append(verb_row("figures", self._open_figures))
+        if self._arrays is not None and self._arrays.page is not None:
+            title = "Live arrays: who holds the memory, from the file beside"
+            rows.append(verb_row("live_arrays", self._open_arrays, title))
+        if buffers is not None:
+            title = "What to do first: suggestions, and what-if"
+            rows.append(verb_row("advice", self._advise, title, "what to do"))
+            rows.append(verb_row("reverse", partial(buffers.sort, reverse=True)))
+        across = "Another point of the program, or another time"
+        enter = "Everything about the buffer; a group's buffers"
+        return (
+            *rows,
+            *motion_keys(row="buffer", across=across, enter=enter, halves=False),
+            *jump_row("there", None if op is None else Jump("op-profile", "op", op)),
+            *jump_row("timeline", None if op is None else Jump("timeline", "op", op)),
+            *jump_row("graph", self._graph_of),
         )
-        motions = motion_keys(row="buffer", across=across, enter=enter, halves=False)
-        return (*(self.view.keys if self.view is not None else (TABS_KEY,)), *motions)
 
     @property
     def note(self) -> str:
-        """What is wrong with what is shown, and what is left out."""
         return "\n".join(f"{note.rstrip('.')}." for note in self.view.notes) if self.view is not None else ""
 
     @property
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
-        """Title and text of what Enter opens."""
         return self.view.details if self.view is not None else None
 
     def detail_line(self, width: int) -> AnyLine:
-        """One line on what is under the cursor."""
         glyphs = self.look.glyphs
         return self.view.detail_line(Pen(width, glyphs)) if self.view is not None else Pen(width, glyphs).fit([])
 
     # --- moving
 
-    def move(self, across: int, down: int) -> None:
-        """Across moves over the program, or time; down over buffers."""
-        if self.view is not None:
-            self.view.move(across, down)
-            self.redraw()
-
-    def ends(self, direction: int) -> None:
-        """First or last row."""
-        self.move(0, direction * (1 << 40))
-
-    def page(self, screens: float) -> None:
-        """Moves the cursor by `screens` screens of rows."""
+    @property
+    def room(self) -> int:
         composed = self.view.composed if self.view is not None else None
-        rows = composed.room if composed is not None else 1
-        self.move(0, round(screens * max(1, rows - 1)) or (1 if screens > 0 else -1))
+        return composed.room if composed is not None else 1
 
     def enter(self) -> str:
-        """Opens a group; else the card, with the source's lines where they are here."""
         view = self.view
         if view is None or view.enter():
             self.redraw()
@@ -265,47 +242,26 @@ class MemoryTab(Tab):
         self.post_message(OpenPopup(TextPopup(self.look, title, lines, self.card_help_lines)))
 
     @property
-    def opened(self) -> dict[str, Callable[[], object]]:
-        """What is open in the view: a group, the map, another instant than the peak."""
-        opened = self.view.opened if self.view is not None else {}
-        return {name: partial(self._close, close) for name, close in opened.items()}
-
-    def _close(self, close: Callable[[], object]) -> None:
-        close()
-        self.redraw()
-
-    @property
     def view_name(self) -> str:
-        """Name of the view that is shown."""
         return "allocators" if self._is_profile else "buffers"
 
     @property
     def source(self) -> str | None:
-        """The source line of the buffer under the cursor."""
         return (self.view.source or None) if self.view is not None else None
 
     @property
     def op_elsewhere(self) -> str | None:
-        """The op that defines the buffer under the cursor."""
         return self.op_name
 
     @property
-    def shown_table(self) -> Shown | None:
-        """The buffers, or what the peak is made of."""
-        return self.view.shown_table if self.view is not None else None
-
-    @property
     def searched(self) -> Sequence[str]:
-        """What a search looks at."""
         return self.view.searched if self.view is not None else ()
 
     @property
     def syntax(self) -> str:
-        """What may be typed into a search."""
         return "words of the name, shape, framework op or source; all have to match"
 
     def why_not(self, verb: str) -> str:
-        """Why a verb does nothing here."""
         if self._pages is None:
             return ""
         words = {
@@ -315,39 +271,26 @@ class MemoryTab(Tab):
         own = self.view.why_not(verb) if self.view is not None else ""
         return own or words.get(verb, "")
 
-    def search(self, text: str) -> str:
-        """Shows only what has a text in its name, shape, framework op or source; says how much that is."""
-        message = self.view.search(text) if self.view is not None else ""
-        self.redraw()
-        return message
-
     def next_match(self, direction: int) -> str:
-        """Every row matches: moves to the next one."""
         self.move(0, direction)
         return ""
 
-    def command(self, name: str, by: int = 1) -> str:
-        """Does one of `commands`; says what came of it."""
-        buffers, space, view, answer = self._buffers, self.space_shown, self.view, ""
-        if self._pages is None:
-            return answer
-        if name == "memory_view":
-            self._turn(by)
-        elif name == "module" and view is not None:
-            self._choose(view)
-        elif name == "space" and buffers is not None:
-            answer = self._ask(buffers.next_space(self._awaited, by))
-        elif name == "figures" and space is not None and buffers is not None:
+    def _open_arrays(self) -> None:
+        if self._arrays is not None and self._arrays.page is not None:
+            self.post_message(OpenScreen("live-arrays", self._arrays.page))
+
+    def _next_space(self, by: int) -> str:
+        return "" if self._buffers is None else self._ask(self._buffers.next_space(self._awaited, by))
+
+    def _open_figures(self) -> None:
+        space, buffers = self.space_shown, self._buffers
+        if space is not None and buffers is not None:
             title = f"{space.name} of {space.module}"
             self.post_message(OpenPopup(TextPopup(self.look, title, buffers.metric_lines, self.meaning_lines)))
-        elif name == "triage" and space is not None:
-            self._work_out(space)
-        elif name == "live_arrays" and self._arrays is not None and self._arrays.page is not None:
-            self.post_message(OpenScreen("live-arrays", self._arrays.page))
-        elif view is not None:
-            answer = view.command(name, by)
-        self.redraw()
-        return answer
+
+    def _advise(self) -> None:
+        if self.space_shown is not None:
+            self._work_out(self.space_shown)
 
     def _turn(self, by: int) -> None:
         """The next view: buffers, allocators, the map of the buffers."""
@@ -372,8 +315,10 @@ class MemoryTab(Tab):
 
     # --- other modules and spaces
 
-    def _choose(self, view: BuffersView | AllocatorsView) -> None:
-        columns, choices, start = view.choices()
+    def _choose(self) -> None:
+        if self.view is None:
+            return
+        columns, choices, start = self.view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
         popup = ChoicePopup(self.look, title, columns, choices, self._chosen, _ABOUT_CHOICES, start)
         self.post_message(OpenPopup(popup))
@@ -401,7 +346,6 @@ class MemoryTab(Tab):
             self.post_message(SummaryReady(space, pages.compiled.summary(space)))
 
     def on_summary_ready(self, message: SummaryReady) -> None:
-        """Adds what the shown memory space comes to."""
         message.stop()
         self._show_summary(message.space, message.summary)
         self.redraw()
@@ -417,7 +361,6 @@ class MemoryTab(Tab):
         self.post_message(CursorMoved(answer))
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Shows the largest buffer of an op, in the module of that program id where there is one; says what is not."""
         if self._pages is None or self._buffers is None:
             self._wanted_op = (name, program)
             return ""
@@ -431,7 +374,6 @@ class MemoryTab(Tab):
     # --- mouse
 
     def on_click(self, event: Click) -> None:
-        """Points at a row, or at a point of the graph."""
         if self.view is not None:
             self.view.click(event.x, event.y)
             self.redraw()

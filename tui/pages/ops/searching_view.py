@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from textual import work
 
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, Mask
-from tpuprof.tui.widgets.rows import Filterable, Sorting
-from tpuprof.tui.widgets.tab import CursorMoved, Tab
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from tpuprof.tui.pages.ops.tree_view import TreeView
+from tpuprof.tui.widgets.lists.table import Filterable, RowsView, Sorting
+from tpuprof.tui.widgets.tab import CursorMoved, ViewsTab
 
 
-class SearchingTab(Tab):
+class SearchingTab(ViewsTab):
     """A tab of views that take filters."""
 
     @property
-    def view(self) -> Filterable | None:
-        """The view that is shown; None where there is none."""
+    def view(self) -> TreeView | RowsView | None:
         raise NotImplementedError
 
     @property
-    def every_view(self) -> Sequence[Filterable]:
-        """All views that are there."""
+    def every_view(self) -> Sequence[TreeView | RowsView]:
         raise NotImplementedError
+
+    @property
+    def search_failed(self) -> bool:
+        return self.view is not None and self.view.is_filter_wrong
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        return () if self.view is None else self.view.words_for(begun)
+
+    def search(self, text: str) -> str:
+        said = super().search(text)
+        self.find_asked()
+        return said
+
+    def next_match(self, direction: int) -> str:
+        said = "" if self.view is None else self.view.next_match(direction)
+        self.redraw()
+        return said
+
+    def do(self, act: Callable[[], object]) -> object:
+        answer = super().do(act)
+        self.find_asked()
+        return answer
 
     def find_asked(self) -> None:
         """Begins to look for what a filter of the view keeps, and to sort its rows, where that takes a while."""

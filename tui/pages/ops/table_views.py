@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
-from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, framework_types
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, framework_types
 from tpuprof.parsers.pages.ops.kernels.gpu import kernels_page
 from tpuprof.parsers.pages.ops.op_groups import OpGroups, op_groups
+from tpuprof.parsers.pages.ops.roofline import RooflinePage
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.card import framework_card, kernel_card
@@ -16,31 +19,30 @@ from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
 from tpuprof.tui.report.fields import Table
-from tpuprof.tui.widgets.rows import RowsView
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.lists.table import RowsView
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.ops.roofline import RooflinePage
-
+ENTER = "The whole card; of hidden nodes and groups, all of them"
 Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")  # how rows are grouped
 
 
 class TableView(RowsView):
     """A table of ops, one a row; base of the views. `names` are the full names of the ops that it lists."""
 
+    MOTIONS = motion_keys(enter=ENTER, short=("", "", "details"))
+
     def __init__(self, cards: CardCache) -> None:
         self._pages, self._cards = cards.pages, cards
-        self.names: Sequence[str] = cards.pages.ops.table.name
         super().__init__()
 
+    @property
+    def names(self) -> Sequence[str]:
+        return self._pages.ops.table.name
+
     def table(self) -> tuple[Table[Any], Any]:
-        """The fields of the rows, and what they read."""
         return HLO_OPS, self._pages.ops
 
     def card(self, pen: Pen) -> list[Line]:
-        """All about what is under the cursor."""
         return [] if self.row is None else hlo_card(self._cards, self.row, pen)
 
     def show_op(self, row: int) -> None:
@@ -56,8 +58,11 @@ class TableView(RowsView):
 
     @property
     def selection(self) -> str | None:
-        """The full name of what is under the cursor, of a group that of its longest op."""
         return None if self.own_row is None else self.names[self.own_row]
+
+    @property
+    def op_name(self) -> str | None:
+        return self.selection
 
     @property
     def op_row(self) -> int | None:
@@ -69,7 +74,6 @@ class TableView(RowsView):
 class GroupedView(TableView, Generic[Groups]):
     """A table whose rows can be groups of its ops: one a row, each with its like, or the ops of one such group."""
 
-    commands: tuple[str, ...] = ("group", "sort", "reverse")
     grouped_words = ""
 
     def __init__(self, cards: CardCache) -> None:
@@ -79,7 +83,6 @@ class GroupedView(TableView, Generic[Groups]):
         super().__init__(cards)
 
     def _made_groups(self) -> Groups:
-        """The groups, made on first use."""
         raise NotImplementedError
 
     @property
@@ -88,14 +91,12 @@ class GroupedView(TableView, Generic[Groups]):
         return self._groups if self._is_grouped else None
 
     def status(self) -> str:
-        """How the view is grouped, sorted and filtered."""
         if self._is_grouped:
             return f"{super().status()}, grouped"
         return super().status() + (", one group" if self._opened >= 0 else "")
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
-        """The group whose ops alone are shown."""
         return {"group": self._close_group} if self._opened >= 0 else {}
 
     def _close_group(self) -> None:
@@ -105,17 +106,18 @@ class GroupedView(TableView, Generic[Groups]):
         self._go_to(group)
 
     def enter(self) -> bool:
-        """Opens a group of several ops: shows these alone."""
         row, groups = self.row, self.shown_groups
         if row is None or groups is None or groups.op_count[row] == 1:
             return False
         self._show(is_grouped=False, opened=row)
         return True
 
-    def command(self, name: str) -> str:
-        """Does one of `commands`; says what came of it."""
-        if name != "group":
-            return super().command(name)
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        return (verb_row("group", self.group, short="group"), *super().keys)
+
+    def group(self) -> str:
+        """Groups the ops, or shows one a row again; the cursor stays at its op. Says which."""
         row, was_grouped = self.row, self._is_grouped
         groups = self._groups = self._groups or self._made_groups()
         self._show(is_grouped=not was_grouped)
@@ -137,7 +139,6 @@ class GroupedView(TableView, Generic[Groups]):
             self.rows = of_groups[self._groups.group[of_groups] == self._opened]
 
     def show_op(self, row: int) -> None:
-        """Goes to an op; a grouping or filter that hides it is dropped."""
         if self._is_grouped or row not in self.rows:
             self.keep("", None)
             self._show(is_grouped=False)
@@ -145,7 +146,6 @@ class GroupedView(TableView, Generic[Groups]):
 
     @property
     def own_row(self) -> int | None:
-        """The row of `names` under the cursor, of a group that of its longest op."""
         groups = self.shown_groups
         return self.row if self.row is None or groups is None else int(groups.main[self.row])
 
@@ -159,18 +159,21 @@ class HloView(GroupedView["OpGroups"]):
     def __init__(self, cards: CardCache, chosen: tuple[str, ...] = ()) -> None:
         ops, listed = cards.pages.ops, cards.pages.listed
         self._listed_ops, self._chosen = listed_ops(chosen or (SIDE_FIRST if len(listed) > len(ops) else ())), chosen
+        self._grouped_ops: Table[Any] | None = None
         super().__init__(cards)
-        self.names = listed.table.name
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._pages.listed.table.name
 
     def table(self) -> tuple[Table[Any], Any]:
-        """The fields of the rows, and what they read."""
         groups = self.shown_groups
         if groups is None:
             return self._listed_ops, self._pages.listed
-        return grouped_ops(groups.op_count, self._chosen), groups.page
+        self._grouped_ops = self._grouped_ops or grouped_ops(groups.op_count, self._chosen)
+        return self._grouped_ops, groups.page
 
     def card(self, pen: Pen) -> list[Line]:
-        """All about what is under the cursor."""
         return [] if self.row is None else hlo_card(self._cards, self.row, pen, self.shown_groups)
 
     def _made_groups(self) -> OpGroups:
@@ -184,25 +187,30 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
     page_name = "framework-ops"
 
     def __init__(self, cards: CardCache, page: FrameworkOpsPage) -> None:
-        self._page = page
+        self._page, self._ops = page, framework_ops.FrameworkOps(page, cards.pages.ops)
         super().__init__(cards)
-        self.names = page.name
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._page.name
 
     def table(self) -> tuple[Table[Any], Any]:
-        """The fields of the rows, and what they read."""
-        groups = self.shown_groups
-        if groups is None:
-            return framework_ops.FRAMEWORK_OPS, framework_ops.FrameworkOps(self._page, self._pages.ops)
-        return framework_ops.FRAMEWORK_TYPES, framework_ops.TypesOfOps(groups.page, self._pages.ops, groups)
+        if self.shown_groups is None:
+            return framework_ops.FRAMEWORK_OPS, self._ops
+        return framework_ops.FRAMEWORK_TYPES, self._types
+
+    @cached_property
+    def _types(self) -> framework_ops.TypesOfOps:
+        types = framework_types(self._page, self._pages.ops)
+        return framework_ops.TypesOfOps(types.page, self._pages.ops, types)
 
     def _made_groups(self) -> FrameworkTypes:
-        return framework_types(self._page, self._pages.ops)
+        return self._types.types
 
     def _later(self, name: str) -> list[str]:
         return framework_texts(self._page, self._pages.ops, name, self.shown_groups)
 
     def card(self, pen: Pen) -> list[Line]:
-        """All about what is under the cursor."""
         if self.row is None:
             return []
         groups = self.shown_groups
@@ -210,7 +218,6 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
         return framework_card(page, self._pages.ops, self.row, pen, number)
 
     def show_named(self, name: str) -> str:
-        """Goes to a framework op; says where there is none of that name."""
         if name not in self.names:
             return f"no op {name} ran in this profile"
         self.show_op(self.names.index(name))
@@ -218,7 +225,6 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 
     @property
     def op_row(self) -> int | None:
-        """Row in the ops page of the op under the cursor."""
         op = -1 if self.own_row is None else int(self._page.main_op[self.own_row])
         return op if op >= 0 else None
 
@@ -226,7 +232,6 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 class KernelView(TableView):
     """The table of GPU kernels: by framework op and size of the launch, or one kernel a row."""
 
-    commands: tuple[str, ...] = ("group", "sort", "reverse")
     page_name = "kernels"
 
     def __init__(self, cards: CardCache) -> None:
@@ -234,41 +239,39 @@ class KernelView(TableView):
         self._page, self._other = (kernels_page(cards.pages.ops, by_name=by_name) for by_name in (False, True))
         super().__init__(cards)
 
-    def command(self, name: str) -> str:
-        """Does one of `commands`; says what came of it."""
-        if name != "group":
-            return super().command(name)
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        return (verb_row("group", self.group, short="group"), *super().keys)
+
+    def group(self) -> str:
+        """All launches of a kernel as one row, or a row for each op and size of the launch; says which."""
         self._is_grouped, self._page, self._other = not self._is_grouped, self._other, self._page
         self._read_anew(self.FIRST_SORT)
         is_one_row = "all launches of a kernel are one row"
         return is_one_row if self._is_grouped else "a row for each op and size of the launch"
 
     def status(self) -> str:
-        """How the view is grouped, sorted and filtered."""
         return f"{super().status()}, grouped" if self._is_grouped else super().status()
 
     def table(self) -> tuple[Table[Any], Any]:
-        """The fields of the rows, and what they read."""
         return KERNELS, self._page
 
     def card(self, pen: Pen) -> list[Line]:
-        """All about what is under the cursor."""
         return [] if self.row is None else kernel_card(self._page, self.row, pen)
 
     @property
+    def names(self) -> Sequence[str]:
+        return [kernel.name for kernel in self._page.kernels]
+
+    @property
     def selection(self) -> str | None:
-        """The full name of what is under the cursor."""
         return None if self.row is None else self._page.kernels[self.row].name
 
     @property
     def op_row(self) -> int | None:
-        """Row in the ops page of the op that the kernel is part of."""
-        names = self._pages.ops.table.name
-        op = "" if self.row is None else self._page.kernels[self.row].op
-        return names.index(op) if op in names else None
+        return None if self.row is None else self._cards.row_of(self._page.kernels[self.row].op)
 
     def show_op(self, row: int) -> None:
-        """Goes to the first kernel of an op; a filter that hides it is dropped."""
         name = self._pages.ops.table.name[row]
         found = [place for place, kernel in enumerate(self._page.kernels) if kernel.op == name]
         if found:
@@ -278,7 +281,6 @@ class KernelView(TableView):
 class RooflineView(TableView):
     """The ops under the device's roof: a plot, and the table of the ops below it."""
 
-    commands: tuple[str, ...] = ("sort", "reverse", "idle")
     page_name = "roofline"
     has_low_card = False
 
@@ -288,23 +290,21 @@ class RooflineView(TableView):
 
     @property
     def page(self) -> RooflinePage:
-        """The page with or without infeed and outfeed ops."""
         return self._pages.roofline if self._with_feeds else self._pages.roofline_without_feeds
 
     def table(self) -> tuple[Table[Any], Any]:
-        """The fields of the rows, and what they read."""
         return ROOFLINE_OPS, self._pages.ops
 
-    def lines(self, pen: Pen, height: int) -> list[Line]:
-        """Heading and rows, at most `height` lines."""
+    def lines_above(self, pen: Pen, height: int) -> list[Line]:
         plot = min(22, height * 2 // 3) if height >= 12 else 0
-        chart = roofline_chart(self.page, pen, plot, self.row) if plot else []
-        return [*chart, *super().lines(pen, height - len(chart))]
+        return roofline_chart(self.page, pen, plot, self.row) if plot else []
 
-    def command(self, name: str) -> str:
-        """Does one of `commands`; says what came of it."""
-        if name != "idle":
-            return super().command(name)
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        return (*self.MOTIONS, *self.order_keys, verb_row("exclude", self.leave_out_feeds))
+
+    def leave_out_feeds(self) -> str:
+        """Leaves infeed and outfeed out, or counts them again; says which."""
         self._with_feeds = not self._with_feeds
         self._arrange()
         return "infeed and outfeed count" if self._with_feeds else "infeed and outfeed are left out"
@@ -314,5 +314,4 @@ class RooflineView(TableView):
         self.rows = self.rows[self.page.counts[self.rows]]
 
     def status(self) -> str:
-        """How the view is grouped, sorted and filtered."""
         return super().status() + ("" if self._with_feeds else ", without infeed and outfeed")

@@ -87,7 +87,6 @@ class TreeColumns:
 
     @property
     def before(self) -> int:
-        """The cell at which names begin."""
         metrics = 3 + (_SHARE + 1) + (_SHARE + 2) + 2 * (_SHARE + 1)
         return metrics + (BAR_WIDTH + 1) * self.has_bar + (_TIME + 10) * self.has_counts
 
@@ -128,7 +127,6 @@ def _columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColu
 
 
 def _header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str) -> Line:
-    """The headings, the last one `beside` that of the names; an arrow stands at the one that rows are sorted by."""
 
     def title(text: str, cells: int, key: str) -> Span:
         shown = text + (pen.glyphs.down if key == sort else "")
@@ -144,7 +142,6 @@ def _header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str) -> Line:
 
 
 def _name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
-    """The name of a row as it is shown, indented by its depth."""
     sign = " " if row.is_open is None else glyphs.open if row.is_open else glyphs.closed
     if row.label or row.instruction is not None:
         text = row.label if row.instruction is None else row.instruction.name
@@ -166,7 +163,6 @@ def _framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
 
 
 def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: TreeColumns, pen: Pen) -> Line:
-    """One row."""
     mark: Span = (pen.glyphs.mark if selected else " ", "mark" if selected else "text")
     under: StyleKey = "cursor" if selected else "text"
     beside: StyleKey = "cursor" if selected else "dim"
@@ -230,7 +226,6 @@ def class_of(page: OpProfilePage, tree: OpTree, node: int) -> OpClass | None:
 
 
 def _sign(kind: OpClass | None, of: NodeKind) -> tuple[str, StyleKey]:
-    """The letter and the colour of a node by its class."""
     if kind is None or kind == "idle":
         return " " if kind is None else CLASS_LETTER["idle"], "class.idle"
     return CLASS_LETTER[kind] if of in ("op", "duplicates", "category", "line") else " ", CLASS_STYLE[kind]

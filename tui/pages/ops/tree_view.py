@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -22,10 +22,12 @@ from tpuprof.tui.pages.ops.details.card import group_card, instruction_card, lin
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, WALKED, Nodes, WalkedNodes
+from tpuprof.tui.pages.ops.table_views import ENTER
 from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines
 from tpuprof.tui.report.choice import op_columns
-from tpuprof.tui.report.shared.exporting import Shown
-from tpuprof.tui.widgets.rows import Filterable
+from tpuprof.tui.report.shared.exporting import ShownTable
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.lists.table import Filterable
 
 TOP = 10  # children of a node that are shown at first; the others are counted
 _MUCH = 0.01  # of all time: what takes less is no reason to open what it is in
@@ -41,7 +43,6 @@ class TreeView(Filterable):
     """The op profile.
 
     Attributes:
-        tree: the tree shown.
         sort: longest or most wasteful first.
         top: at most `TOP` children of each node are shown.
         most: the children shown make up no more than 90% of their parent.
@@ -50,7 +51,6 @@ class TreeView(Filterable):
         cursor: index into `rows`.
     """
 
-    commands: tuple[str, ...] = ("group", "sort", "idle", "top")
     has_low_card = True
 
     def __init__(self, cards: CardCache) -> None:
@@ -100,7 +100,6 @@ class TreeView(Filterable):
 
     @property
     def row(self) -> TreeRow | None:
-        """The row under the cursor."""
         return self.rows[self.cursor] if self.rows else None
 
     # --- rows
@@ -116,7 +115,6 @@ class TreeView(Filterable):
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1)) if index is None else index
 
     def _index(self, place: NodePath | None) -> int | None:
-        """Where a place is shown."""
         return next((index for index, row in enumerate(self.rows) if row.place == place and not row.hidden), None)
 
     def _level(self, node: int, depth: int) -> list[TreeRow]:
@@ -178,8 +176,7 @@ class TreeView(Filterable):
 
     # --- drawing
 
-    def lines(self, pen: Pen, height: int) -> list[Line]:
-        """Heading and rows, at most `height` lines."""
+    def draw(self, pen: Pen, height: int) -> list[Line]:
         room, page, tree = max(1, height - 1), self._page, self.tree
         self._open_for(room)
         self._first = shown_top(self.cursor, self._first, room, len(self.rows))
@@ -205,7 +202,6 @@ class TreeView(Filterable):
         return replace(row, label=f":{line}  {code}".rstrip(), beside=beside)
 
     def card(self, pen: Pen) -> list[Line]:
-        """All about what is under the cursor."""
         row, tree = self.row, self.tree
         if row is None:
             return []
@@ -222,7 +218,6 @@ class TreeView(Filterable):
         return [*lines, *line_card(sources.page, at, self._cards.excerpt(sources.page.source[at]), pen)]
 
     def status(self) -> str:
-        """How the view is grouped, sorted and filtered."""
         parts = [f"by {_by(self.tree.by)}"]
         parts += [f"top {TOP}"] if self.top else []
         parts += ["top 90%"] if self.most else []
@@ -230,7 +225,6 @@ class TreeView(Filterable):
         return ", ".join(parts)
 
     def help_rows(self) -> list[tuple[str, str]]:
-        """What its columns mean, and what the card adds to them."""
         rows = [(quantity.heading, f"{quantity.meaning}.") for quantity in NODES.chosen(NODES.markdown[2:])]
         on_card = HLO_OPS.chosen(("bound_by", "roofline_efficiency"))
         return [*rows, *((quantity.heading, f"{quantity.meaning}.") for quantity in on_card)]
@@ -254,12 +248,10 @@ class TreeView(Filterable):
             self.cursor = next(above, self.cursor)
 
     def jump(self, rows: int) -> None:
-        """Moves the cursor `rows` rows down."""
         self._is_untouched = False
         self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
 
     def _toggle(self, row: TreeRow) -> None:
-        """Opens or closes a row, where it has children."""
         if row.is_open is not None:
             self.open ^= {row.place}
             self.refresh()
@@ -274,43 +266,57 @@ class TreeView(Filterable):
         return True
 
     def reveal(self, node: int) -> None:
-        """Opens everything above a node and goes there."""
         self._is_untouched = False
         self.open |= {(parent, ()) for parent in self.tree.path(node)[1:-1]}
         self.refresh()
         self._go_to(node)
 
     def _go_to(self, node: int) -> None:
-        """Goes to a node, for which all children of all nodes are shown where it is not among the first ones."""
         if self._index((node, ())) is None:
             self.top, self.most = False, False
             self.refresh()
         index = self._index((node, ()))
         self.cursor = self.cursor if index is None else index
 
-    def command(self, name: str) -> str:
-        """Does one of `commands`; says what came of it."""
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        return (
+            verb_row("group", self._group, short="group by"),
+            verb_row("sort", self._sort, short="sort"),
+            verb_row("exclude", self._leave_out_idle),
+            verb_row("top", self._show_top, "Ten children of each node, those that make up 90%, or all"),
+            *motion_keys("row", "Open, close a node; into it, out of it", ENTER, short=("", "close, open", "")),
+        )
+
+    def _group(self) -> str:
         self._is_untouched = False
-        if name == "group":
-            following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
-            self._awaits_sources = following == "source" and self._cards.get(None) is None
-            if self._awaits_sources:
-                return "adding ops up by source line"
-            self._group_by(following)
-            return f"grouped by {_by(following)}"
-        if name == "idle":  # idle time is a tree's last node: what is open stays open, the cursor stays
-            self._with_idle = not self._with_idle
-            self.tree = self._tree(self.tree.by)
-        elif name == "sort":
-            self.sort = "wasted" if self.sort == "time" else "time"
-        else:  # ten of each, then those that make up most, then all
-            self.top, self.most = (False, True) if self.top else (not self.most, False)
+        following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
+        self._awaits_sources = following == "source" and self._cards.get(None) is None
+        if self._awaits_sources:
+            return "adding ops up by source line"
+        self._group_by(following)
+        return f"grouped by {_by(following)}"
+
+    def _sort(self) -> str:
+        self._is_untouched = False
+        self.sort = "wasted" if self.sort == "time" else "time"
         self.refresh()
-        if name == "top":
-            return f"{TOP} of each" if self.top else "those that make up 90%" if self.most else "all of them"
-        if name != "idle":
-            return f"sorted by {self.sort}"
+        return f"sorted by {self.sort}"
+
+    def _leave_out_idle(self) -> str:
+        """Without idle time, which is a tree's last node: what is open stays open, the cursor stays."""
+        self._is_untouched = False
+        self._with_idle = not self._with_idle
+        self.tree = self._tree(self.tree.by)
+        self.refresh()
         return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
+
+    def _show_top(self) -> str:
+        """Ten of each, then those that make up most, then all."""
+        self._is_untouched = False
+        self.top, self.most = (False, True) if self.top else (not self.most, False)
+        self.refresh()
+        return f"{TOP} of each" if self.top else "those that make up 90%" if self.most else "all of them"
 
     def _tree(self, by: Grouping) -> OpTree:
         sources = self._cards.sources
@@ -331,17 +337,14 @@ class TreeView(Filterable):
 
     @property
     def headline(self) -> str:
-        """What the tree says, in a sentence."""
         sources = self._cards.sources
         return sources.page.headline if self.tree.by == "source" and sources is not None else self._page.headline
 
     @cached_property
     def search_columns(self) -> OpColumns:
-        """What a filter looks at: the ops of the tree."""
         return op_columns(HLO_OPS, self._pages.ops)
 
     def find(self, text: str, wanted: Filter) -> str:
-        """Moves to the first node of that name; of a filter that asks for more than words, to the longest op."""
         if not wanted.is_words:
             return super().find(text, wanted)
         is_wanted = has_words(text)
@@ -350,7 +353,6 @@ class TreeView(Filterable):
         )
 
     def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
-        """Moves to the longest op that a filter keeps; says how many there are."""
         self.asked, row = None, self.tree.row
         kinds = enumerate(self.tree.kind)
         found = [node for node, kind in kinds if kept is not None and kind == "op" and kept[row[node]]]
@@ -365,7 +367,6 @@ class TreeView(Filterable):
         return counted(len(nodes), "node")
 
     def next_match(self, direction: int) -> str:
-        """Moves to another match."""
         if not self._matches:
             return "no match"
         self._match = (self._match + direction) % len(self._matches)
@@ -379,7 +380,6 @@ class TreeView(Filterable):
 
     @property
     def selection(self) -> str | None:
-        """The full name of what is under the cursor."""
         row = self.row
         if row is None or row.instruction is not None:
             return self.op_name
@@ -389,24 +389,25 @@ class TreeView(Filterable):
 
     @property
     def source_line(self) -> str:
-        """The source line that a row of the tree by source is; empty for another row, which has that of its op."""
         row, sources = self.row, self._cards.sources
         if row is None or sources is None or self.tree.kind[row.node] != "line":
             return ""
         return self.tree.name[row.node] if self.tree.name[row.node] in sources.row else ""
 
     @property
-    def shown_table(self) -> Shown:
-        """The rows of the tree that show."""
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        return {}
+
+    @property
+    def shown_table(self) -> ShownTable:
         shown = [row for row in self.rows if row.instruction is None and row.offloaded is None and not row.hidden]
         names = [" > ".join(self.tree.name[node] for node in self.tree.path(row.node)[1:]) for row in shown]
         nodes, depths = [row.node for row in shown], [row.depth for row in shown]
         walked = WalkedNodes(Nodes(self._pages.ops, self.tree), nodes, depths, names, [0] * len(shown))
-        return Shown("op-profile", WALKED, walked, range(len(shown)), (), "", "")
+        return ShownTable("op-profile", WALKED, walked, range(len(shown)), (), "", "")
 
     @property
     def op_name(self) -> str | None:
-        """The name of the op under the cursor, or of the longest one of its group; else of what is there."""
         row, op = self.row, self.op_row
         if row is None:
             return None
@@ -416,6 +417,5 @@ class TreeView(Filterable):
 
     @property
     def op_row(self) -> int | None:
-        """Row in the ops page of the op under the cursor, or of the longest one of its group."""
         op = -1 if self.row is None else int(self.tree.row[self.row.node])
         return op if op >= 0 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -11,44 +11,58 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.ops.filtering.filter import HELP
-from tpuprof.tui.draw.layout import cut_words, filled, gutter_lines, hstack
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.pages.ops.compare import compare_ops
+from tpuprof.tui.draw.layout import cut_words
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width, plain
-from tpuprof.tui.pages import views_of
+from tpuprof.tui.draw.spans import Glyphs, Line, plain
+from tpuprof.tui.pages import TabView, views_of
 from tpuprof.tui.pages.ops.details.card import CARD
-from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, OpPages, fetch
 from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.pages.ops.panes import GUTTER, LOW, WIDE, card_width, panes, views_line
 from tpuprof.tui.pages.ops.searching_view import SearchingTab
-from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
-from tpuprof.tui.report.shared.exporting import Shown
+from tpuprof.tui.pages.ops.table_views import ENTER, FrameworkView, HloView, KernelView, RooflineView, TableView
+from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
 from tpuprof.tui.widgets.states import Failed, State, state_lines
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, jump_row
 
-_READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
-WIDE = 112  # cells from which on the card stands beside the list
+TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "gpu_kernels"
+TITLES = {TREE: "Profile", HLO: "HLO ops", FRAMEWORK: "Framework ops", ROOFLINE: "Roofline", KERNELS: "Kernels"}
+"""Titles of the views of ops, by name; views of other pages have the names and titles of those pages."""
+_SAME_OP = {HLO: "in tree", ROOFLINE: "in tree", FRAMEWORK: "in HLO ops", KERNELS: "in HLO ops"}
+"""Where each view shows the same op, in words for the footer."""
+_WHY_NOT = {
+    "exclude": "{} has nothing to leave out; the profile's tree and the roofline have.",
+    "top": "Only the profile's tree is cut to ten of each.",
+    "group": "Rows of {} have no groups.",
+    "reverse": "The tree always has the largest first; s sorts by waste.",
+    "figures": "All figures of a row are on its card: Enter.",
+    "mark": "Nothing is marked here; c marks an op to compare.",
+}
+_READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
+_NO_OP = "no single op under the cursor"
 HEADLINE_LINES = 3  # most lines above list and card: two of the headline, one of the views
-TALL = 24  # rows from which on the card takes a third of them
 WHOLE = 20  # rows from which on the headline may take two lines
 CARD_DELAY_SECONDS = 0.08  # rest of the cursor after which the card follows it
-GUTTER = 3  # cells between list and card
-LOW = 14  # Rows of the list and card below which there is no card; Enter opens it.
-
-
-def _card_width(width: int) -> int:
-    """Cells of the card beside the list."""
-    return min(60, width * 2 // 5)
 
 
 class OpsTab(SearchingTab):
     """Shows the ops of a run, or the state of loading them.
 
-    While `card_is_late` the card still shows what the cursor has left.
+    Attributes:
+        at: name of the view that is shown. Behind those of the ops come other pages' views (`tui.pages.TabView`),
+            which are read when they are shown first.
+        cards: has what is shown, and fetches what takes a while; None as long as there are no ops.
+        marked: row in the table of ops of the op that others are compared with; None where none is marked.
+        card_is_late: the card still shows what the cursor has left.
     """
 
     CARD = CARD
@@ -63,17 +77,20 @@ class OpsTab(SearchingTab):
     }
     NAME_CELLS = 14
 
-    @property
-    def meanings(self) -> Iterable[tuple[str, str]]:
-        """What the figures of the view are called and mean."""
-        return super().meanings if self.views.other_view is None else self.views.other_view.meanings
-
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
-        self.views = Views(self._fetch, look.custom.columns)
-        self._failures: dict[str, ProfileError] = {}
-        self._list_height = 1
+        self.at = TREE
+        self.cards: CardCache | None = None
+        self.marked: int | None = None
         self.card_is_late = False
+        self._before: str | None = None  # the view that was left for the same op in another
+        self._others: tuple[TabView, ...] = ()
+        self._are_others_known = False
+        self._views: dict[str, TreeView | RowsView] = {}
+        self._wanted: dict[str, str] = {}  # what to go to in a view when it is there
+        self._wanted_page = ""  # the other page to show when it is known which of them there are
+        self._failures: dict[str, ProfileError] = {}
+        self._room = 1
         self._status_drawn = ""
         self._rest: Timer | None = None
         self._card_drawn: tuple[tuple[str, int, Glyphs], list[Line]] = (("", 0, look.glyphs), [])
@@ -81,277 +98,201 @@ class OpsTab(SearchingTab):
     # --- what it shows
 
     def show(self, part: str, payload: Payload) -> str | None:
-        """Shows the HLO ops, or the framework ops beside them; says what is not there of what was asked for."""
-        said: str | None = None
+        said: str | None
         if part == "ops":
-            self._forget()
-            said = self.views.show_ops(payload)
+            said = self._show_ops(payload)
         elif part == "views":
-            said = self.views.show_others(payload) or None
-            self._ask()
+            said = self._show_others(payload) or None
         else:
-            said = self.views.show_other(part, payload) or None
+            said = self._show_view(part, payload) or None
         self.redraw()
         return said
 
+    def _show_ops(self, pages: OpPages) -> str:
+        """Shows the ops of a run in the same view, from the top or at the op asked for; says what is missing."""
+        self._forget()
+        cards = self.cards = CardCache(pages, self._fetch)
+        columns = self.look.custom.columns
+        self._views = {TREE: TreeView(cards), HLO: HloView(cards, columns), ROOFLINE: RooflineView(cards)}
+        if pages.ops.kernels:
+            self._views[KERNELS] = KernelView(cards)
+        self._stay()
+        wanted = self._wanted.pop(HLO, "")
+        return self._go_to_op(wanted) if wanted else ""
+
+    def _show_others(self, others: tuple[TabView, ...]) -> str:
+        """Adds views of other pages, which are read when they are shown; says what is missing of what was asked for."""
+        self._others, self._are_others_known = others, True
+        self._stay()
+        page, self._wanted_page = self._wanted_page, ""
+        said = self._go_to_page(page, self._wanted.pop(page, "")) if page else ""
+        self._ask()
+        return said
+
+    def _show_view(self, name: str, page: Payload) -> str:
+        """Adds the framework ops or another page; says what is missing of what was asked for in it."""
+        if self.cards is None:
+            return ""
+        if name == FRAMEWORK:
+            view: RowsView = FrameworkView(self.cards, page)
+        else:
+            view = next(view for view in self._others if view.name == name).load_view()(page)
+        self._views[name], wanted = view, self._wanted.pop(name, "")
+        return view.show_named(wanted) if wanted else ""
+
+    def _stay(self) -> None:
+        self.at = self.at if self.at in self.titles else TREE
+
     @property
     def wanted(self) -> str:
-        """The other page whose view is shown, where that is not read yet and could be."""
-        return self.views.other if self.view is None and self.views.other not in self._failures else ""
+        return self._other if self.view is None and self._other not in self._failures else ""
+
+    def _ask(self) -> None:
+        """Asks for the page whose view is shown, where that is not read yet."""
+        if self.wanted:
+            self.post_message(PageWanted())
 
     def show_failure(self, page: str, error: ProfileError) -> None:
-        """Shows in the view of another page why it could not be read."""
         self._failures[page] = error
         self.redraw()
 
     def show_state(self, state: State) -> None:
-        """Shows what is going on instead of the ops."""
         self._forget()
         self._state = state
         self.redraw()
 
     def _forget(self) -> None:
         """Drops what was shown, and all that is still on its way for it."""
-        self.views.forget()
-        self._failures = {}
-        self.card_is_late = False
+        self.cards, self.marked, self._before, self._views, self._failures = None, None, None, {}, {}
+        self._are_others_known = self.card_is_late = False
 
-    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
-        """Headline, views, list and card; or the state."""
-        pen = Pen(width, self.look.glyphs)
-        if not self.has_page:
-            return state_lines(self._state, pen, height)
-        inner = pen.narrower(1)
-        lines = [pen.fit([(f" {cut_words(self.views.headline, inner.width, pen.glyphs)}", "text")])]
-        if height >= WHOLE or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
-            lines = inner.wrap(self.views.headline, "text", [(" ", "text")])
-            rest = " ".join(plain(line).strip() for line in lines[1:])
-            lines[1:] = [inner.fit([(f" {cut_words(rest, inner.width - 1, pen.glyphs)}", "text")])] if rest else []
-        lines.append(self._views_line(pen))
-        body = height - len(lines)
-        view = self.view
-        if view is None:
-            return [*lines, *self._missing(pen, body)]
-        draw = self._side_by_side if width >= WIDE else self._one_below_the_other
-        return [pen.fit(line) for line in [*lines, *draw(view, pen, body)]]
-
-    def _missing(self, pen: Pen, height: int) -> list[Line]:
-        """What stands for a view that is not read yet, or cannot be."""
-        failure = self._failures.get(self.views.other)
-        if failure is not None:
-            return state_lines(Failed(failure), pen, height)
-        one = f"{self.views.titles[self.views.at]}: being read now. After Esc, `r` reads it again."
-        words = _READ_LATER if self.views.at == FRAMEWORK else one
-        return pen.wrap(pen.glyphs.keyed(words), "dim", [("  ", "dim")])
-
-    def _side_by_side(self, view: View, pen: Pen, height: int) -> list[Line]:
-        card_width = _card_width(pen.width)
-        list_width = pen.width - card_width - GUTTER
-        self._list_height = height - 1
-        rows = view.lines(pen.at(list_width), height)
-        card = pen.at(card_width).shortened(self._card(view, pen.at(card_width)), height)
-        return hstack((rows, gutter_lines(height, pen.glyphs), card), (list_width, GUTTER, card_width))
-
-    def rule_place(self, width: int) -> tuple[int, int] | None:
-        """Where the rule between list and card begins, below the highest headline; None where there is none."""
-        is_there = self.has_page and self.view is not None and width >= WIDE
-        return (width - _card_width(width) - GUTTER, HEADLINE_LINES) if is_there else None
-
-    def _one_below_the_other(self, view: View, pen: Pen, height: int) -> list[Line]:
-        card_height = 6 if height < TALL else height // 3
-        if height < LOW or (height < TALL and not view.has_low_card):
-            card_height = 0
-        list_height = height - card_height - (1 if card_height else 0)
-        self._list_height = list_height - 1
-        rows = view.lines(pen, list_height)
-        if not card_height:
-            return rows
-        card = pen.narrower(1).shortened(self._card(view, pen.narrower(1)), card_height)
-        ruled: Line = ((pen.glyphs.horizontal * pen.width, "rule"),)
-        return [*filled(rows, pen.width, list_height), ruled, *(((" ", "text"), *line) for line in card)]
-
-    def _card(self, view: View, pen: Pen) -> list[Line]:
-        """The card, or the one before it while the cursor is on its way; nothing while it is open in full."""
-        if self.card_is_open:
-            return []
-        if not (self.card_is_late and self._card_drawn[0] == (self.views.at, pen.width, pen.glyphs)):
-            self._card_drawn = ((self.views.at, pen.width, pen.glyphs), view.card(pen))
-        return self._card_drawn[1]
-
-    def _moved(self) -> None:
-        """Draws the rows at once and the card when the cursor rests: a held key then costs two lines a step."""
-        self.card_is_late = True
-        self.redraw()
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(CARD_DELAY_SECONDS, self._rested)
-
-    def _rested(self) -> None:
-        self.card_is_late, self._rest = False, None
-        self.redraw()
-
-    def _views_line(self, pen: Pen) -> Line:
-        """The views' names, the shown one marked, and how it is sorted; that needs the room of names passed by more."""
-        at, names = self.views.at, self.views.titles
-        if not self.card_is_late:
-            self._status_drawn = self.views.status
-        spans: list[Span] = [(f" {name} ", "dim") for name in names.values()]
-        key: Span = (" v ", "key")
-        passed, before = 0, list(names).index(at)
-        spans[before] = (f"[{names[at]}]", "strong")
-
-        def room() -> int:
-            return pen.width - line_width((key, *spans)) - len(self._status_drawn) - 1
-
-        while room() < 1 and passed < before:
-            spans[: 1 + bool(passed)] = [(f" {pen.glyphs.ellipsis} ", "dim")]
-            passed += 1
-        return pen.fit([key, *spans, (" " * max(1, room()), "text"), (self._status_drawn, "dim")])
+    # --- its views
 
     @property
-    def view(self) -> View | None:
-        """The view that is shown; None where it is not there yet."""
-        return self.views.shown
-
-    @property
-    def every_view(self) -> Sequence[Filterable]:
-        """All views that are there."""
-        return self.views.all
+    def pages(self) -> OpPages | None:
+        """The pages of the ops, once they are there."""
+        return None if self.cards is None else self.cards.pages
 
     @property
     def has_page(self) -> bool:
-        """Whether ops are shown, rather than a state."""
-        return self.views.pages is not None
+        return self.cards is not None
 
     @property
     def is_ready(self) -> bool:
-        """Whether the view that is shown is there, or can't be."""
-        return self.has_page and (self.view is not None or self.views.other in self._failures)
+        return self.has_page and (self.view is not None or self._other in self._failures)
+
+    @property
+    def view(self) -> TreeView | RowsView | None:
+        return self._views.get(self.at)
+
+    @property
+    def every_view(self) -> Sequence[TreeView | RowsView]:
+        return tuple(self._views.values())
 
     @property
     def view_name(self) -> str:
-        """Name of the view that is shown."""
-        return self.views.at
+        return self.at
 
     @property
-    def opened(self) -> dict[str, Callable[[], object]]:
-        """What is open in the view: a group, a mark, the same op in another view."""
-        return {name: partial(self._close, close) for name, close in self.views.opened.items()}
-
-    def _close(self, close: Callable[[], object]) -> None:
-        close()
-        self.redraw()
+    def titles(self) -> dict[str, str]:
+        """Titles of the views, by name; kernels are those of GPUs."""
+        own = {name: title for name, title in TITLES.items() if name != KERNELS or KERNELS in self._views}
+        return own | {view.name: view.title for view in self._others}
 
     @property
-    def source(self) -> str | None:
-        """The source line of the op under the cursor."""
-        return self.views.source or None
-
-    def source_of(self, op: str) -> str:
-        """The source line of an op; of a framework op that of its longest HLO op."""
-        return self.views.source_of(op)
+    def _other(self) -> str:
+        """Name of the other page whose view is shown; empty where that is one of the ops."""
+        return "" if self.at in TITLES else self.at
 
     @property
-    def shown_table(self) -> Shown | None:
-        """The rows of the view as they stand."""
-        return None if self.view is None else self.view.shown_table
+    def other_view(self) -> RowsView | None:
+        view = self._views.get(self._other)
+        return view if isinstance(view, RowsView) else None
 
     @property
-    def syntax(self) -> str:
-        """What may be typed into a filter."""
-        return "fusion  !copy  cat:conv  >1ms  >5%  occurrences>=10  ~a.*b   Tab completes"
-
-    def words_for(self, begun: str) -> Sequence[str]:
-        """What a word that is begun in a filter may become."""
-        return () if self.view is None else self.view.words_for(begun)
-
-    def why_not(self, verb: str) -> str:
-        """Why a verb does nothing in the view that is shown."""
-        return self.views.why_not(verb) if self.has_page else ""
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """What keys do here besides moving."""
-        if not self.has_page:
-            return ()
-        other, of_op = self.views.other_view, self.views.op_row is not None
-        jumps: tuple[str, ...] = ("buffers",) if of_op else ()
-        jumps += ("graph",) if self.views.listed_row is not None else ()
-        if other is not None:
-            op: tuple[str, ...] = ("same_op", "on_timeline") if of_op else ()
-            return ("view", *dict.fromkeys((*op, *jumps, *other.jumps())), *other.commands)
-        if self.views.other:
-            return ("view",)
-        jumps = ("on_timeline", *jumps) if self.views.op_name is not None else jumps
-        return ("view", "same_op", "compare_op", *jumps, *(self.view.commands if self.view is not None else ()))
-
-    def jump(self, command: str) -> Jump | None:
-        """To the op's longest run on the timeline, its buffers, its graph, or to where another page's view leads."""
-        other = self.views.other_view
-        if other is not None and command in (jumps := other.jumps()):
-            return jumps[command]
-        if command == "on_timeline" and self.views.op_name is not None:
-            return Jump("timeline", "op", self.views.op_name)
-        row, pages = self.views.listed_row if command == "graph" else self.views.op_row, self.views.pages
-        if command not in ("buffers", "graph") or row is None or pages is None:
-            return None
-        table, tab = pages.listed.table, "memory" if command == "buffers" else "graph"
-        name = self.selection if tab == "graph" and self.views.at == TREE else None  # it may be one inside a fusion
-        return Jump(tab, "op", name or table.name[row], int(table.program_id[row]) or None)
-
-    @property
-    def keys(self) -> Sequence[KeyRow]:
-        """The view's, after the key that changes views."""
-        views, view = self.views, KeyRow("view", "view")
-        if not self.has_page:
-            return super().keys
-        if views.other_view is not None:
-            return (view, *views.other_view.KEYS)
-        enter = "The whole card; of hidden nodes and groups, all of them"
-        if views.at == TREE:
-            motions = motion_keys("row", "Open, close a node; into it, out of it", enter, short=("", "close, open", ""))
-            return (view, KeyRow("group", "group by"), KeyRow("sort", "sort"), *motions)
-        motions = motion_keys(enter=enter)
-        if views.other:
-            return (view, *motions)
-        where = KeyRow("there", "in HLO ops" if views.at in (FRAMEWORK, KERNELS) else "in tree")
-        sort, details, search = LIST_KEYS
-        if views.at in (HLO, FRAMEWORK, KERNELS):
-            return (view, KeyRow("group", "group"), sort, where, details, search, *motions)
-        return (view, sort, where, details, *motions)
+    def headline(self) -> str:
+        """The answer of the view that is shown, in a sentence; else that of the op profile."""
+        own = "" if self.view is None else self.view.headline
+        return own or (self.pages.profile.headline if self.pages is not None else "")
 
     @property
     def note(self) -> str:
-        """The headline in full, and what else the view has to say."""
-        other = self.views.other_view
-        return other.note if other is not None and other.note else self.views.headline
+        other = self.other_view
+        return other.note if other is not None and other.note else self.headline
 
     @property
-    def search_failed(self) -> bool:
-        """Whether the last text was no filter."""
-        return self.view is not None and self.view.is_filter_wrong
+    def meanings(self) -> Iterable[tuple[str, str]]:
+        return super().meanings if self.other_view is None else self.other_view.meanings
+
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        lines = super().meaning_lines(pen)
+        for example, meaning in HELP:
+            lines += pen.wrap(meaning, "text", [(f"{f'/{example}':<{self.NAME_CELLS}} ", "strong")])
+        return lines
+
+    # --- drawing
+
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        pen, view = Pen(width, self.look.glyphs), self.view
+        if not self.has_page:
+            return state_lines(self._state, pen, height)
+        inner = pen.narrower(1)
+        lines = [pen.fit([(f" {cut_words(self.headline, inner.width, pen.glyphs)}", "text")])]
+        if height >= WHOLE or (self.other_view is not None and height >= LOW):  # other pages' rows are few
+            lines = inner.wrap(self.headline, "text", [(" ", "text")])
+            rest = " ".join(plain(line).strip() for line in lines[1:])
+            lines[1:] = [inner.fit([(f" {cut_words(rest, inner.width - 1, pen.glyphs)}", "text")])] if rest else []
+        self._status_drawn = self._status_drawn if self.card_is_late else self._status
+        lines.append(views_line(self.titles, self.at, self._status_drawn, pen))
+        if view is None:
+            return [*lines, *self._missing(pen, height - len(lines))]
+        places = panes(pen, height - len(lines), view.has_low_card)
+        self._room = places.list_height - 1
+        rows = view.draw(places.list_pen, places.list_height)
+        card_pen, card_height = places.card_pen, places.card_height
+        card = card_pen.shortened(self._card(view, card_pen), card_height) if card_height else []
+        return [pen.fit(line) for line in (*lines, *places.joined(rows, card, pen))]
+
+    def _missing(self, pen: Pen, height: int) -> list[Line]:
+        """What stands for a view that is not read yet, or cannot be."""
+        failure = self._failures.get(self._other)
+        if failure is not None:
+            return state_lines(Failed(failure), pen, height)
+        one = f"{self.titles[self.at]}: being read now. After Esc, r reads it again."
+        words = _READ_LATER if self.at == FRAMEWORK else one
+        return pen.wrap(words, "dim", [("  ", "dim")])
 
     @property
-    def selection(self) -> str | None:
-        """The full name under the cursor."""
-        return self.view.selection if self.view is not None else None
+    def _status(self) -> str:
+        """How the view is grouped, sorted and filtered, and which op is marked."""
+        parts = [self.view.status()] if self.view is not None else []
+        if self.marked is not None and self.pages is not None:
+            parts.append(f"marked {self.pages.listed.table.name[self.marked]}")
+        return ", ".join(parts)
 
-    def detail_line(self, width: int) -> AnyLine:
-        """The machine, where there is a line for it."""
-        pages, pen = self.views.pages, Pen(width - 1, self.look.glyphs)
-        return super().detail_line(width) if pages is None else ((" ", "dim"), *machine_line(pages.ops, pen))
+    def rule_place(self, width: int) -> tuple[int, int] | None:
+        is_there = self.has_page and self.view is not None and width >= WIDE
+        return (width - card_width(width) - GUTTER, HEADLINE_LINES) if is_there else None
+
+    def _card(self, view: TreeView | RowsView, pen: Pen) -> list[Line]:
+        """The card, or the one before it while the cursor is on its way; nothing while it is open in full."""
+        if self.card_is_open:
+            return []
+        if not (self.card_is_late and self._card_drawn[0] == (self.at, pen.width, pen.glyphs)):
+            self._card_drawn = ((self.at, pen.width, pen.glyphs), view.card(pen))
+        return self._card_drawn[1]
 
     @property
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
-        """Title and text of what Enter opens: the card in full."""
-
         def card(pen: Pen) -> list[Line]:
             return self.view.card(pen) if self.view is not None else []
 
-        title = self.views.titles[self.views.at] if self.views.other else "Op"
+        title = self.titles[self.at] if self._other else "Op"
         return (title, card) if self.selection is not None else None
 
-    # --- fetching
+    def detail_line(self, width: int) -> AnyLine:
+        pages, pen = self.pages, Pen(width - 1, self.look.glyphs)
+        return super().detail_line(width) if pages is None else ((" ", "dim"), *machine_line(pages.ops, pen))
 
     @work(thread=True, group="details", description="fetch")  # else Textual spells out every argument, at length
     def _fetch(self, cards: CardCache, key: Key) -> None:
@@ -360,111 +301,206 @@ class OpsTab(SearchingTab):
     def _fetched(self, cards: CardCache, key: Key, value: object) -> None:
         """Draws with what has come, unless other ops are shown by now."""
         cards.found[key] = value
-        if cards is not self.views.cards:
+        if cards is not self.cards:
             return
-        if not isinstance(key, str):  # lines around a place make no more rows
-            self.views.refresh()
+        tree = self._views[TREE]
+        if isinstance(tree, TreeView) and not isinstance(key, str):  # lines around a place make no more rows
+            tree.refresh()
         self.redraw()
         if key is None:
             self.post_message(CursorMoved("grouped by source line"))
 
+    # --- the op under the cursor
+
+    @property
+    def op_row(self) -> int | None:
+        shown = self.view
+        if isinstance(shown, TreeView | TableView):
+            return shown.op_row
+        return None if shown is None or self.cards is None else self.cards.row_of(shown.op_name)
+
+    @property
+    def listed_row(self) -> int | None:
+        """The same in the table of ops, which has those of SparseCores too."""
+        return self.view.own_row if isinstance(self.view, HloView) else self.op_row
+
+    @property
+    def source(self) -> str | None:
+        own = "" if self.view is None else self.view.source_line
+        return own or (None if self.op_row is None else self._source_of(self.op_row) or None)
+
+    def source_of(self, op: str) -> str:
+        if self.cards is None:
+            return ""
+        row = self.cards.row_of(op)
+        if row is None:
+            texts = enumerate(self.cards.pages.ops.table.framework_op)  # ops come by self time
+            row = next((row for row, text in texts if text and parse_framework_op(text).name == op), None)
+        return "" if row is None else self._source_of(row)
+
+    def _source_of(self, row: int) -> str:
+        return "" if self.pages is None else str(HLO_OPS.by_key["source"].read(self.pages.ops, [row])[0] or "")
+
+    # --- keys
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        if not self.has_page:
+            return super().keys
+        title = "Next view: profile, HLO ops, framework ops, roofline, kernels"
+        views = (
+            verb_row("view", partial(self._turn, 1), title, "view"),
+            verb_row("previous_view", partial(self._turn, -1)),
+        )
+        return (*views, *(motion_keys(enter=ENTER) if self.view is None else (*self.view.keys, *self._op_keys)))
+
+    @property
+    def _op_keys(self) -> Sequence[KeyRow]:
+        """What keys do with the op under the cursor, or with what another page's view shows."""
+        other, has_op = self.other_view, self.op_row is not None
+        same_op = verb_row("there", self._same_op, short=_SAME_OP.get(self.at, ""))
+        compare = verb_row("compare_ops", self._compare, "Mark the op; on another one: both side by side")
+        words, on_timeline = ("", None) if other is None else (other.timeline_words, other.on_timeline)
+        op = None if self.view is None else self.view.op_name
+        if on_timeline is None and op is not None and (other is None or has_op):
+            on_timeline = Jump("timeline", "op", op)
+        return (
+            *((compare, same_op) if other is None else (same_op,) if has_op else ()),
+            *jump_row("timeline", on_timeline, words, 1),
+            *jump_row("graph", self._of_op("graph", self.listed_row)),
+            *jump_row("buffers", self._of_op("memory", self.op_row)),
+        )
+
+    def _of_op(self, tab: str, row: int | None) -> Jump | None:
+        if row is None or self.pages is None:
+            return None
+        name = self.selection if tab == "graph" and self.at == TREE else None  # it may be one inside a fusion
+        table = self.pages.listed.table
+        return Jump(tab, "op", name or table.name[row], int(table.program_id[row]) or None)
+
+    def do(self, act: Callable[[], object]) -> object:
+        self.card_is_late = False
+        return super().do(act)
+
+    def why_not(self, verb: str) -> str:
+        return _WHY_NOT.get(verb, "").format(self.titles.get(self.at, "")) if self.has_page else ""
+
+    @property
+    def syntax(self) -> str:
+        return "fusion  !copy  cat:conv  >1ms  >5%  occurrences>=10  ~a.*b   Tab completes"
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        mark = {} if self.marked is None else {"mark": self._unmark}
+        before = {} if self._before is None else {f"same op in {self.at}": self._go_back}
+        return {**super().opened, **mark, **before}
+
+    def _unmark(self) -> None:
+        self.marked = None
+
+    def _go_back(self) -> None:
+        if self._before is not None:
+            self.at, self._before = self._before, None
+
+    def _turn(self, by: int) -> None:
+        names = list(self.titles)
+        self.at, self._before = names[(names.index(self.at) + by) % len(names)], None
+        self._ask()
+
+    def _same_op(self) -> str:
+        """From a table to the op in the tree, from the tree to the op in the table."""
+        row, before = self.op_row, self.at
+        if row is None:
+            return _NO_OP
+        self._show_op(row, TREE if self.at in (HLO, ROOFLINE) else HLO)
+        self._before = before
+        return f"the same op in {TITLES[self.at]}"
+
+    def _show_op(self, row: int, at: str) -> None:
+        self.at, view = at, self._views[at]
+        if isinstance(view, TreeView | TableView):
+            view.show_op(row)
+
+    def _compare(self) -> str:
+        """Marks the op under the cursor, takes that back, or opens the comparison with the one that is marked."""
+        row, pages = self.listed_row, self.pages
+        if row is None or pages is None:
+            return _NO_OP
+        if self.marked is None or self.marked == row:
+            is_new, self.marked = self.marked is None, None if self.marked == row else row
+            name = pages.listed.table.name[row]
+            return f"{name} is marked: c on another op compares them" if is_new else f"{name} is no longer marked"
+
+        lines = partial(comparison_lines, compare_ops(pages.listed, self.marked, row))
+        self.post_message(OpenPopup(TextPopup(self.look, "Two ops", lines, meanings(*ABOUT))))
+        return ""
+
     # --- moving
 
+    @property
+    def room(self) -> int:
+        return self._room
+
     def move(self, across: int, down: int) -> None:
-        """Down moves over rows; across opens and closes in the tree, and shifts the columns of a table."""
-        if self.view is not None:
-            self.view.move(across, down)
-            self._moved()
+        if self.view is None:
+            return
+        self.card_is_late = True
+        super().move(across, down)
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(CARD_DELAY_SECONDS, self._rested)
 
-    def ends(self, direction: int) -> None:
-        """First or last row."""
-        self.move(0, direction * (1 << 40))
-
-    def page(self, screens: float) -> None:
-        """Moves the cursor by `screens` screens of rows."""
-        self.move(0, round(screens * max(1, self._list_height - 1)) or (1 if screens > 0 else -1))
+    def _rested(self) -> None:
+        self.card_is_late, self._rest = False, None
+        self.redraw()
 
     def enter(self) -> str:
-        """Opens or closes a node of the tree; "details" where the card is to be opened."""
         if self.view is not None and not self.view.enter():
             return "details"
         self.find_asked()
         self.redraw()
         return ""
 
-    def command(self, name: str, by: int = 1) -> str:
-        """Does one of `commands`; says what came of it."""
-        self.card_is_late = False
-        if not self.has_page:
-            return ""
-        message = ""
-        if name == "view":
-            self.views.turn(by)
-            self._ask()
-        elif name == "same_op":
-            message = self.views.same_op()
-        elif name == "compare_op":
-            message = self._compare()
-        elif self.view is not None and name in self.view.commands:
-            message = self.view.command(name)
-            self.find_asked()  # an order of many rows, or what a filter keeps of other rows
-        self.redraw()
-        return message
-
-    def _compare(self) -> str:
-        """Marks the op under the cursor, or opens the comparison with the marked one; says what came of it."""
-        pair = self.views.compare()
-        if isinstance(pair, str):
-            return pair
-
-        self.post_message(OpenPopup(TextPopup(self.look, "Two ops", partial(comparison_lines, pair), meanings(*ABOUT))))
-        return ""
-
-    def _ask(self) -> None:
-        """Asks for the page whose view is shown, where that is not read yet."""
-        if self.wanted:
-            self.post_message(PageWanted())
-
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Shows an op, a framework op, or another page's view and in it what has that name."""
         if any(view.name == what for view in views_of("op-profile")):
-            said = self.views.show_page(what, name)
+            said = self._go_to_page(what, name)
             self._ask()
         elif what == "framework_op":
-            said = self.views.show_framework_op(name)
+            said = self._go_to_framework_op(name)
         else:
-            said = self.views.show_named_op(name)
+            said = self._go_to_op(name)
         self.redraw()
         return said
 
-    # --- searching
+    def _go_to_page(self, page: str, name: str) -> str:
+        """Shows another page's view, and in it what has that name, now or when it is read; says what there is not."""
+        if page not in self.titles:
+            if self._are_others_known or page == FRAMEWORK:
+                return f"this profile has nothing for {page}"
+            self._wanted_page, self._wanted[page] = page, name
+            return ""
+        self.at, shown = page, self._views.get(page)
+        if isinstance(shown, RowsView):
+            return shown.show_named(name) if name else ""
+        self._wanted[page] = name
+        return ""
 
-    def search(self, text: str) -> str:
-        """Filters a table; in the tree, moves to the first node with that name."""
-        message = self.view.search(text) if self.view is not None else ""
-        self.find_asked()
-        self.redraw()
-        return message
+    def _go_to_op(self, name: str) -> str:
+        """Shows the HLO op of that name in the table, now or when the ops are there; else the framework op.
 
-    def end_search(self) -> None:
-        """Forgets the text searched for in the view."""
-        if self.view is not None:
-            self.view.search("")
-        self.redraw()
+        Says where there is neither.
+        """
+        if self.cards is None:
+            self._wanted[HLO] = name
+            return ""
+        row = self.cards.row_of(name)
+        if row is None:
+            return self._go_to_framework_op(name)
+        self._show_op(row, HLO)
+        return ""
 
-    def next_match(self, direction: int) -> str:
-        """Next match in the tree, next row in a table."""
-        message = self.view.next_match(direction) if self.view is not None else ""
-        self.redraw()
-        return message
-
-    def column_help(self) -> Sequence[tuple[str, str]]:
-        """What the columns of the shown view mean."""
-        return self.view.help_rows() if self.view is not None else ()
-
-    def meaning_lines(self, pen: Pen) -> list[Line]:
-        """What the columns mean, and the filter's language."""
-        lines = super().meaning_lines(pen)
-        for example, meaning in HELP:
-            lines += pen.wrap(meaning, "text", [(f"{f'/{example}':<{self.NAME_CELLS}} ", "strong")])
-        return lines
+    def _go_to_framework_op(self, name: str) -> str:
+        """Shows a framework op, now or when the framework ops are there; says where there is none."""
+        before, said = self.at, self._go_to_page(FRAMEWORK, name)
+        self.at = before if said else FRAMEWORK
+        return said

@@ -22,9 +22,8 @@ WHY_NOT = {
     "view": "No latencies: this program serves no requests that the profile shows.",
     "sort": "Reasons are sorted by saving, ops by self time.",
     "mark": "Only a reason or a bar can be taken out of the step.",
-    "timeline": "Only an op has a longest run; `o` goes to the page with more on it.",
+    "timeline": "Only an op has a longest run; o goes to the page with more on it.",
 }
-"""Why verbs of the grammar do nothing on the overview."""
 
 
 def op_line(op: TopOp, pen: Pen) -> Line:
@@ -91,7 +90,7 @@ def step_details(index: int, page: Overview, pen: Pen) -> list[Line]:
         ("starts at", f"{duration(step.start_ps, is_ascii)} in the profile"),
     ]
     time = page.performance.step_time
-    if time is not None and time.source == "modules":
+    if time is not None and time.source != "steps":
         rows.append(("inferred", time.note))
     owners = _owners_of(index, page)
     if not owners:
@@ -121,7 +120,6 @@ def _owner_table(step: Step, owners: Sequence[tuple[Owner, float, float]], pen: 
 
 
 def _measured_by(page: Overview, step: Step) -> str:
-    """What a step is as long as."""
     if not isinstance(step.breakdown, GenericBreakdown):
         return "slowest core"
     return "slowest GPU" if page.environment.device_core_count else "annotation on the host"

@@ -19,7 +19,14 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
-from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
+from tpuprof.tui.pages.overview.headline import (
+    capture_line,
+    group_lines,
+    headline,
+    latency_line,
+    split_lines,
+    verdict,
+)
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.ledger.bars import Bar, most_bars, shown_bars
 from tpuprof.tui.pages.overview.ledger.drawing import (
@@ -128,7 +135,8 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, what_i
     tall = height is None or height >= TALL
     lines: list[Line] = headline(page, pen, what_if)
     if tall:
-        lines += [*split_lines(page, pen), pen.fit([])]
+        lines += [*capture_line(page, pen), *split_lines(page, pen), pen.fit([])]
+    lines += group_lines(page.groups, pen, height)
     # on a low screen the findings stand for the advice, of which they are the better half
     most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
     lines += verdict(page, pen, most, tall or not page.findings)
@@ -180,7 +188,7 @@ def _why_slow(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> l
     more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
     needed = max(_WIDE_REASONS, _BESIDE_TITLE + max(len(finding.title) for finding in page.findings))
     near = pen if height is None else pen.at(min(pen.width, needed))  # what a reason is worth stands near it
-    title = near.rule("Why is it slow?", more + findings_heading(page.findings))
+    title = near.rule("Why is it slow?", more + findings_heading(page, pen.glyphs.is_ascii))
     rows = findings_table(page, near, cursor.finding, most, with_evidence=height is None)
     return [(*title, (pen.glyphs.horizontal * (pen.width - near.width), "rule")), *rows]
 
@@ -239,7 +247,7 @@ def _named(bar: Bar, page: Overview, what_if: WhatIf, pen: Pen) -> str:
 def _steps_rule(page: Overview, parts: Floats, pen: Pen) -> Line:
     """The heading of the step graph, with the legend of its colours."""
     time = page.performance.step_time
-    kind = "step" if time is None or time.source == "steps" else "module period"
+    kind = "step" if time is None or time.source != "modules" else "module period"
     title = f"{len(page.steps)} {kind}{'s' * (len(page.steps) != 1)}"
     legend = parts_legend(parts, pen.glyphs, pen.width - _STEPS_TITLE)
     return (*pen.narrower(line_width(legend)).rule("Steps", title), *legend)

@@ -18,7 +18,8 @@ from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
-    from tpuprof.parsers.pages.inference import InferencePage
+    from tpuprof.parsers.pages.shared.groups import CoreGroup
+    from tpuprof.parsers.pages.shared.latencies import InferencePage
     from tpuprof.tui.report.describe import Section
 
 # --- what it ran on, and its figures
@@ -30,7 +31,8 @@ TIME_OF_DAY = Unit(
     is_text=True,
 )
 
-_DURATION = "from start to stop as the profiler noted them, else from the first device event to the end of the last"
+_DURATION = "from start to stop as the profiler noted them, else from the first event to the end of the last"
+_SILENCE = "the longest time of the capture in which a core or GPU ran nothing, of those that ran something"
 _START, _STARTED = "when the first host's profiler began", "environment.profile_start_ns"
 _TRAINING = "whether the framework name of an op comes from a gradient"
 ENVIRONMENT = (
@@ -48,6 +50,14 @@ ENVIRONMENT = (
         name=_STARTED,
     ),
     attribute("environment.profile_duration_ms", TIME_MS, _DURATION, null=NO_REASON, short="capture length"),
+    *(
+        attribute(f"environment.{key}", TIME_MS, meaning, null=NO_REASON, short=short, name=f"environment.{name}")
+        for key, name, short, meaning in (
+            ("first_op_ms", "first_op_ps", "first op", "when the first op of all cores or GPUs starts in the capture"),
+            ("last_op_ms", "last_op_ps", "end of the last op", "when the last op of all cores or GPUs ends in it"),
+            ("longest_silence_ms", "silence_ps", "longest silence", _SILENCE),
+        )
+    ),
     attribute("environment.simulated", FLAG, "whether the profile says that its times are made up, not measured"),
 )
 
@@ -59,19 +69,25 @@ def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = 
 
 _DUTY = "time of the capture in which a chip runs an op that neither waits nor moves data for the host"
 _IDLE = (
-    "time of the capture in which a core ran no op; for GPUs, of the time from each one's first event to its last, "
-    "over those that ran something: it is not a share of the steps"
+    "time of the capture in which a core ran no op; of GPUs those that ran something: it is not a share of the steps"
 )
+_BETWEEN = "XProf's: of the time from the first op, or step, of {} to the last, not of the capture"
 _FLOPS = (
-    "the model's FLOPs by the compiler's count of all ops over the capture, of the device's peak: without the passes "
-    "of a higher precision, but with what is computed a second time, which MFU (page model) leaves out"
+    "FLOPs by the compiler's count of all ops, from the first to the last, of the device's peak at its nominal clock: "
+    "with the passes of a higher precision and what is computed a second time, which MFU (page model) leaves out"
 )
-_BYTES = "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak"
-_LARGER = "the larger of FLOPS utilization and memory bandwidth utilization: how close the program is to its roof"
+_BYTES = (
+    "bytes that ops move to and from HBM by the compiler's count, from the first op to the last, of the device's peak"
+)
+_LARGER = "utilization of the resource nearest to its peak, FLOPS or a memory: how close the program is to its roof"
 _OF_HBM = "memory bandwidth utilization, of peak"
 ACTIVITY = (
     _percent("device_duty_cycle_percent", "duty cycle", _DUTY, "device duty cycle"),
     _percent("device_idle_percent", "device idle", _IDLE),
+    _percent("xprof_duty_cycle_percent", "XProf's duty cycle", f"duty cycle, {_BETWEEN.format('a chip')}"),
+    _percent(
+        "xprof_idle_percent", "XProf's device idle", f"time in which a core ran no op, {_BETWEEN.format('each core')}"
+    ),
     _percent("host_idle_percent", "host idle", "time of the host's threads in which they ran no framework op"),
 )
 COUNTERS = (
@@ -176,7 +192,7 @@ def worth(finding: Finding, ascii_only: bool) -> str:
     """What a finding is worth; ``~`` marks an estimate."""
     if finding.worth_ps is None:
         return ""
-    return ("~" if finding.is_estimate else "") + duration(finding.worth_ps, ascii_only)
+    return ("~" if finding.is_estimate else "") + duration(finding.told_ps(finding.worth_ps), ascii_only)
 
 
 def share(finding: Finding) -> str:
@@ -184,10 +200,32 @@ def share(finding: Finding) -> str:
     return "" if finding.worth_fraction is None else percent(100 * finding.worth_fraction)
 
 
-def findings_heading(findings: Sequence[Finding]) -> str:
-    """What the figures are of: a step, or the capture where there are no steps."""
-    return "saves per step" if all(finding.per == "step" for finding in findings) else "saves in the capture"
+def findings_heading(page: Overview, ascii_only: bool) -> str:
+    """What the figures are of: a step, the time from one to the next, or the capture where there are no steps."""
+    if any(finding.per != "step" for finding in page.findings):
+        return "saves in the capture"
+    units = {finding.unit.name if finding.unit is not None else "step" for finding in page.findings if finding.worth_ps}
+    if units - {"step"}:
+        return f"saves per {units.pop()}" if len(units) == 1 else "saves per run of its program, or step"
+    if page.account is None or not page.account.steps_lie_apart:
+        return "saves per step"
+    return f"saves of {duration(page.account.period_ps, ascii_only)} from step to step"
 
+
+_NO_ROLE, _NO_STEPS = "the name of its program does not say it", "its cores share no step"
+GROUPS: Table[Sequence[CoreGroup]] = object_table(
+    "groups",
+    (
+        attribute("number", COUNT, "as --group takes it", "group"),
+        attribute("cores", TEXTS, "its cores", name="core_names"),
+        attribute("programs", TEXTS, "what they run, most time first"),
+        attribute("role", VERBATIM, "trainer, rollout, prefill, decode or evaluation", null=_NO_ROLE),
+        attribute("step_time_ms", TIME_MS, "median step", null=_NO_STEPS, name="step_time.median_ps"),
+        attribute("run_ms", TIME_MS, "median run of its first program", name="run_ps"),
+        attribute("run_count", COUNT, "runs of that program, over its cores"),
+        attribute("busy_percent", PERCENT, "time of its cores in which an op ran", null=NO_REASON),
+    ),
+)
 
 CLAIMS: Table[Sequence[OwnerClaim]] = object_table(
     "claims",
@@ -240,7 +278,7 @@ TOP_OP = (
     attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),
     attribute("self_time_ps", TIME_PS, "over all cores", "self time"),
     attribute("occurrences", COUNT, "how often it ran, over all cores", "count"),
-    attribute("gflops_per_second", OP_RATE, "model FLOPs over the total time", "FLOP/s", null=_NO_FLOPS),
+    attribute("gflops_per_second", OP_RATE, "FLOPs over the total time", "FLOP/s", null=_NO_FLOPS),
 )
 TOP_OPS: Table[Sequence[TopOp]] = object_table(
     "top_ops",
@@ -270,6 +308,7 @@ BEFORE_OPS: tuple[Metric[Overview], ...] = (
     *ENVIRONMENT,
     OF_STEPS,
     *(*ACTIVITY, *COUNTERS, FLOPS, ROOFLINE, BANDWIDTH, *SPLIT),
+    attribute("groups", listed(GROUPS), "cores that depend on each other, where these are several groups"),
     attribute("shares", listed(SHARES), "the cores' time by class of op, idle time included"),
     attribute("steps", listed(STEPS), "in order of time"),
     attribute("step_parts", listed(STEP_PARTS), "where the time of the mean step goes"),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import cut_words, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages import TABS, views_of
 from tpuprof.tui.pages.overview.fields import share, worth
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-    from tpuprof.parsers.pages.overview.model import Overview
 
 TAB_KEYS = {tab.name: (str(number), tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
 """The key of each tab, and its name in a word."""
@@ -25,7 +21,6 @@ _NARROW = 72  # cells below which a row gives the number of the tab alone
 
 
 def _where(finding: Finding, pen: Pen) -> str:
-    """Where to look in a word: a tab with its key."""
     number, name = TAB_KEYS[finding.place.tab]
     return f"{pen.glyphs.arrow} {number}" + (f" {name}" if pen.width >= _NARROW else "")
 
@@ -72,7 +67,7 @@ def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool =
         lines += pen.wrap(sentence, "text", [(f" {pen.glyphs.dot} ", "key")])
     lines += [pen.fit([]), *pen.wrap(finding.basis, "dim")]
     lines += [pen.fit([]), *pen.wrap(finding.advice, "text", [(f"{pen.glyphs.arrow} ", "key")])]
-    key: list[Span] = [(pen.glyphs.keyed("`o` shows "), "key")] if with_key else [("see ", "dim")]
+    key: list[Span] = [("o shows ", "key")] if with_key else [("see ", "dim")]
     return [*lines, pen.fit([]), *pen.wrap(jump_words(finding.place, page), "text", key)]
 
 
@@ -80,9 +75,14 @@ def _worth_line(finding: Finding, pen: Pen) -> list[Line]:
     """What it is worth and what would be left of the step; nothing where that is unknown."""
     if finding.after_ps is None or finding.worth_ps is None:
         return []
-    per = "per step" if finding.per == "step" else "of the capture"
+    per = (
+        f"per {finding.unit.name if finding.unit is not None else 'step'}"
+        if finding.per == "step"
+        else "of the capture"
+    )
     kind = "estimate" if finding.is_estimate else "measured"
-    now, then = (duration(ps, pen.glyphs.is_ascii) for ps in (finding.after_ps + finding.worth_ps, finding.after_ps))
+    times = finding.after_ps + finding.worth_ps, finding.after_ps
+    now, then = (duration(finding.told_ps(ps), pen.glyphs.is_ascii) for ps in times)
     head: list[Span] = [("saves ", "dim"), (worth(finding, pen.glyphs.is_ascii), "strong")]
     head.append((f" {per}, {share(finding)}, {kind}: ", "dim"))
     head += [(f"{now} {pen.glyphs.arrow} ", "dim"), (then, "strong")]

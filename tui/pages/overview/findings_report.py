@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from shlex import join
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES
 from tpuprof.parsers.pages.findings.figures import Figure
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind, names_of
+from tpuprof.parsers.pages.findings.finding import Finding, names_of
 from tpuprof.parsers.pages.findings.subject import MOST_LISTED, SubjectOp, SubjectPart
+from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.ledger import explained
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.pen import Pen
@@ -21,10 +21,11 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDING, FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
 from tpuprof.tui.pages.overview.ledger.fields import WITHOUT, WITHOUT_PARTS
-from tpuprof.tui.pages.overview.ledger.report import Content, check, read, taken_away
+from tpuprof.tui.pages.overview.ledger.report import AccountContent, check, read, taken_away
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import (
     Metric,
+    Rows,
     Table,
     attribute,
     listed,
@@ -38,9 +39,6 @@ from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_MS, VERBATIM
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 _without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
 _TOLD = "the profile has the data for it"
@@ -66,13 +64,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Found:
-    """A finding, and where the run lies that it is of, which the command for more names.
-
-    Attributes:
-        name: what it is called among the findings of its run.
-        path: of the run.
-        options: which host or core of it.
-    """
+    """A finding, and where the run lies that it is of, which the command for more names."""
 
     finding: Finding
     name: str
@@ -87,21 +79,18 @@ class Found:
 
     @property
     def source(self) -> str | None:
-        """The source line of its largest op that names one."""
         return next((op.source for op in self.finding.subject.ops if op.source), None)
 
     @property
     def next(self) -> str:
-        """The command that shows more."""
         page, *options = self._words()
         which = () if page == _OF_ALL_CORES else self.options
         return printable(join(["tpuprof-tui", "report", page, self.path, *which, *options]))
 
     def _words(self) -> list[str]:
-        """The page of that command, and its options."""
         finding, ops, interval = self.finding, self.finding.subject.ops, self.interval
-        if finding.kind in _PAGES:
-            return [_PAGES[finding.kind]]
+        if KINDS[finding.kind].page:
+            return [KINDS[finding.kind].page]
         if finding.place.view and finding.place.target is not None:
             return [finding.place.view, "--op", finding.place.target]
         if ops:
@@ -115,19 +104,7 @@ class Found:
 _TABS = {"op-profile": "ops", "memory": "memory-profile"}
 _PS_PER_US = 10**6
 _OF_ALL_CORES = "cores"
-_PAGES: Mapping[FindingKind, str] = {
-    "memory-full": "memory-profile",
-    "input": "input",
-    "collective": "collectives",
-    "dcn": "collectives",
-    "slow-core": _OF_ALL_CORES,
-    "straggler": _OF_ALL_CORES,
-    "barrier": _OF_ALL_CORES,
-    "imbalance": _OF_ALL_CORES,
-    "pipeline": _OF_ALL_CORES,
-    "sparse-core": "sparse-core",
-}
-"""The pages that show more on findings of some kinds; of the others it is the op, or the step, that they are about."""
+_OWNERS_OF_KINDS = {name: kind.owners for name, kind in KINDS.items() if kind.owners}
 
 _A_STEP = "a mean over cores, of a step where there are steps, else of the capture"
 _NO_STEP = "it claims the same time in every step, or none in any"
@@ -170,7 +147,6 @@ _INTERVAL: tuple[Metric[Interval], ...] = (
     attribute("step", VERBATIM, "the step's name"),
 )
 _MOST = f"those with most of it, at most {MOST_LISTED}"
-_OF_CORES = f"cores: {_MOST}; none where all have the same"
 OF_FINDING: tuple[Metric[Found], ...] = (
     Metric("cause", VERBATIM, lambda found: found.finding.kind, "the kind of reason; the same as kind"),
     attribute(
@@ -184,7 +160,7 @@ OF_FINDING: tuple[Metric[Found], ...] = (
         "cores",
         listed(_parts("cores", "core")),
         lambda found: found.finding.subject.cores,
-        _OF_CORES,
+        f"cores: {_MOST}; none where all have the same",
     ),
     Metric("core_count", COUNT, lambda found: found.finding.subject.core_count, "cores that have any of it"),
     attribute("interval_ms", nested(_INTERVAL), "when the step with most of it ran", null=_NO_STEP, name="interval"),
@@ -245,12 +221,11 @@ LEFT_OUT: tuple[Metric[int], ...] = (
 
 
 def _nothing(page: Overview) -> str:
-    """What to say where there are no findings."""
     can_tell = any(kind.undetectable is None for kind in _sought(page))
     return "Nothing stands out." if can_tell else "This profile lacks the data for every kind of finding."
 
 
-def declare(content: Content, request: ReportRequest) -> Declared:
+def declare(content: AccountContent, request: ReportRequest) -> Declared:
     """The findings, their evidence and what to try, the kinds that can't be detected, and the step without some."""
     page, taken = content.page, content.without
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
@@ -288,7 +263,6 @@ def _explained(page: Overview) -> list[str]:
 
 
 def _details(page: Overview, found: Sequence[Found], shown: Rows) -> list[str]:
-    """What each finding rests on, and what to try."""
     lines = [] if page.findings else ["", _nothing(page)]
     for rank, finding in ((row + 1, page.findings[row]) for row in shown):
         lines += ["", f"### {rank}. {escaped(finding.title)}", ""]
@@ -321,7 +295,7 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.notes(page.warnings, ())]
 
 
-def _fitting(content: Content, request: ReportRequest) -> str:
+def _fitting(content: AccountContent, request: ReportRequest) -> str:
     """JSON with as many of the first findings as a pipe is given unasked, at least one; all where keys are chosen."""
     number = len(content.page.findings)
 
@@ -341,11 +315,11 @@ def _fitting(content: Content, request: ReportRequest) -> str:
 
 _REPORT = declared(
     "findings",
-    partial(read, known=KIND_OWNERS),
+    partial(read, known=_OWNERS_OF_KINDS),
     declare,
     (FOUND,),
     (*METRICS, *LEFT_OUT, WITHOUT),
     warnings=lambda content: content.page.warnings,
-    check=partial(check, known=KIND_OWNERS),
+    check=partial(check, known=_OWNERS_OF_KINDS),
 )
 REPORT = replace(_REPORT, writers={**_REPORT.writers, "json": _fitting})

@@ -1,4 +1,4 @@
-"""The first lines of the overview: its figures, the verdict, and the latency of a program that serves."""
+"""The first lines of the overview: its figures, the groups of cores, the verdict, and the latency of a server."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tpuprof.parsers.pages.inference import InferencePage
+from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.pages.overview.model import Overview, percent_of_steps
 from tpuprof.parsers.pages.overview.verdict import VerdictKind
+from tpuprof.parsers.pages.shared.groups import CoreGroup, largest
+from tpuprof.parsers.pages.shared.latencies import InferencePage
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import WIDE, hstack
+from tpuprof.tui.draw.layout import TALL, WIDE, cut, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, what_if_card
@@ -123,6 +125,30 @@ def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
     ]
 
 
+_LEAST_OUTSIDE = 2.0
+"""Percent of the capture before the first op and after the last from which on a line says when ops ran."""
+
+
+def capture_line(page: Overview, pen: Pen) -> list[Line]:
+    """When ops ran in the capture, where the device is idle for much of it before the first op or after the last."""
+    environment, metrics = page.environment, page.performance
+    idle, between = metrics.device_idle_percent, metrics.xprof_idle_percent
+    if idle is None or between is None or idle - between < _LEAST_OUTSIDE:
+        return []
+    first, last, whole, silence = (
+        duration(ps, pen.glyphs.is_ascii)
+        for ps in (
+            environment.first_op_ps,
+            environment.last_op_ps,
+            environment.profile_duration_ps,
+            environment.silence_ps,
+        )
+    )
+    spans: list[Span] = [(" OPS RAN ", "dim"), (f"from {first} to {last}", "text"), (f" of {whole}, ", "dim")]
+    spans += [(percent(100 - between), "text"), (" busy in between, longest silence ", "dim"), (silence, "text")]
+    return [pen.fit(spans)]
+
+
 def split_lines(page: Overview, pen: Pen) -> list[Line]:
     """Where framework ops ran, how much of them eagerly, and the widths of matrix operands; nothing without any."""
     metrics = page.performance
@@ -185,26 +211,14 @@ def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool
     """What limits the program, and what to do first; at most so many lines."""
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
-    words = pen.wrap(statement(page), "text", first, indent=1)
+    words = pen.wrap(page.bottleneck.statement, "text", first, indent=1)
     advice: list[Line] = []
-    for sentence in next_steps(page) if with_advice else ():
+    for sentence in page.bottleneck.next_steps if with_advice else ():
         advice += pen.wrap(sentence, "text", [(f" {pen.glyphs.arrow} ", "key")])
     if most is None:
         return words + advice
     kept = max(most - len(advice), min(len(words), most - 1)) if advice else most
     return pen.cut_after(words, kept) + pen.cut_after(advice, most - min(kept, len(words)))
-
-
-def statement(page: Overview) -> str:
-    """The verdict in a sentence or two: of the account of the steps, or of the ops where there is none."""
-    return page.bottleneck.statement if page.account is None else page.account.verdict.statement
-
-
-def next_steps(page: Overview) -> Sequence[str]:
-    """What to do first: what the verdict leads to, or without one the thresholds of XProf."""
-    if page.account is None or not page.account.verdict.next_step:
-        return page.bottleneck.next_steps
-    return (page.account.verdict.next_step,)
 
 
 def latency_line(page: Overview, pen: Pen) -> list[Line]:
@@ -228,3 +242,46 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
         if line_width(tuple(metrics)) + len(tail[0]) + 8 <= pen.width:
             break
     return [pen.fit([(" LATENCY", "dim"), *metrics, tail])]
+
+
+_MOST_ON_SCREEN = 4
+_NAME, _FIGURE = 32, 9
+
+
+def group_lines(groups: Sequence[CoreGroup], pen: Pen, height: int | None) -> list[Line]:
+    """The groups, the largest marked, whose steps the page shows: the first few on a screen, that one on a low one."""
+    if not groups:
+        return []
+    main = largest(groups).number
+    shown = groups if height is None else groups[:_MOST_ON_SCREEN]
+    if height is not None and height < TALL:
+        shown = [group for group in groups if group.number == main]
+    title = f"{len(groups)} groups of cores do not wait for each other"
+    lines = [pen.rule(title, f"steps below are those of group {main}")]
+    for group in shown:
+        role = f" ({group.role})" if group.role else ""
+        name = cut(
+            pen.text(f"{', '.join(group.programs[:2]) or 'no program'}{role}"), min(_NAME, pen.width // 3), pen.glyphs
+        )
+        step = duration(None if group.step_time is None else group.step_time.median_ps, pen.glyphs.is_ascii)
+        run = duration(group.run_ps or None, pen.glyphs.is_ascii)
+        mark = pen.glyphs.mark if group.number == main else " "
+        cores = f"{counted(len(group.core_names), 'core')} {examples(group.core_names, 2)}"
+        lines.append(
+            pen.fit(
+                [
+                    (mark, "mark"),
+                    (f"{group.number:>3} {name:<{min(_NAME, pen.width // 3)}}", "strong"),
+                    (" step", "dim"),
+                    (f"{step:>{_FIGURE}}", "text"),
+                    ("  run", "dim"),
+                    (f"{run:>{_FIGURE}}", "text"),
+                    ("  busy", "dim"),
+                    (f"{percent(group.busy_percent):>7}", "text"),
+                    (f"  {cores}", "dim"),
+                ]
+            )
+        )
+    if len(shown) < len(groups) and len(shown) > 1:
+        lines.append(pen.fit([(f"    and {counted(len(groups) - len(shown), 'more group')}: report cores", "dim")]))
+    return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.pages import PartialPages
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
         def on_partial(page: Overview, hosts_done: int, hosts_total: int) -> None:
             publish("partial", page)
 
-        page = session.overview_as_read(host, on_partial)
+        page = session.page_as_read(OVERVIEW, host, on_partial)
     else:
-        page = session.page(pages.OVERVIEW, host)
+        page = session.page(OVERVIEW, host)
     publish("page", page)

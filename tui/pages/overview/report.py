@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.overview.model import Environment, Overview
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Environment, Overview
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, duration
@@ -18,9 +15,6 @@ from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, decla
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, numbered, table
 from tpuprof.tui.report.page import Head, ReportRequest, page_of
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import Finding
 
 _pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:pictures")
 _compose = drawn_by("tpuprof.tui.pages.overview.drawing:compose")
@@ -36,8 +30,9 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
         metrics=lambda: [*_step_rows(page.performance.step_time), *metric_rows(fields.MARKDOWN, page)],
         parts=(
             Metrics(fields.BEFORE_OPS, page),
+            Block(markdown=Section(fields.GROUPS, page.groups, "Groups of cores").markdown),
             Block(markdown=lambda: ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]),
-            Block(markdown=lambda: _findings(page.findings)),
+            Block(markdown=lambda: _findings(page)),
             Block(markdown=Section(fields.SHARES, page.shares, "Device time").markdown),
             top,
             Metrics(fields.AFTER_OPS, page),
@@ -67,20 +62,19 @@ def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:
         ("step time, range", f"{duration(time.minimum_ps)} – {duration(time.maximum_ps)}"),
         ("steps", count(time.count)),
     ]
-    return [*rows, ("step time is inferred", time.note)] if time.source == "modules" else rows
+    return [*rows, ("step time is inferred", time.note)] if time.source != "steps" else rows
 
 
-def _findings(findings: Sequence[Finding]) -> list[str]:
-    """A table of the findings, and below what each rests on."""
-    if not findings:
+def _findings(page: Overview) -> list[str]:
+    if not page.findings:
         return []
     rows, rests_on = [], []
-    for rank, finding in enumerate(findings, 1):
+    for rank, finding in enumerate(page.findings, 1):
         metrics = fields.worth(finding, False), fields.share(finding)
         rows.append((str(rank), finding.title, *metrics, finding.place.tab))
         rests_on.append(f"{rank}. {' '.join(map(escaped, (*finding.evidence, finding.basis, finding.advice)))}")
-    head = ("", "finding", fields.findings_heading(findings), "share", "where")
+    head = ("", "finding", fields.findings_heading(page, False), "share", "where")
     return ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), "", *rests_on]
 
 
-REPORT = declared("overview", page_of(pages.OVERVIEW), declare, (TOP_OPS,), METRICS, pictures=_pictures)
+REPORT = declared("overview", page_of(OVERVIEW), declare, (TOP_OPS,), METRICS, pictures=_pictures)

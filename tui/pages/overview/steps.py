@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median, medians
 from tpuprof.parsers.base.words import significant
-from tpuprof.parsers.pages.overview.ledger import StepAccount
+from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.accounts.owners import Owner, owner_index
 from tpuprof.tui.draw.columns import GraphColumns, columns_of, graph_lines, names_line
@@ -46,7 +46,7 @@ _LEAST_NAMED, _LEAST_TOLD = 0.01, 0.001
 """The legend names a group that has this part of some step; the line on a step, one that has this part of it."""
 
 
-def step_parts(steps: Sequence[Step], account: StepAccount | None) -> Floats:
+def step_parts(steps: Sequence[Step], account: MeanStep | None) -> Floats:
     """float64[steps, len(GROUPS)]: each step's time by group of owners, which add up to it; busy without an account."""
     if account is None:
         out = np.zeros((len(steps), len(GROUPS)))
@@ -118,11 +118,7 @@ def _wanted_names(steps: Sequence[Step], columns: GraphColumns, cursor: int | No
 
 
 def step_detail(steps: Sequence[Step], parts: Floats, cursor: int | None, pen: Pen) -> Line:
-    """One line on the step under the cursor, else on the slowest one.
-
-    Args:
-        parts: of all steps, by `step_parts`.
-    """
+    """One line on the step under the cursor, else on the slowest one."""
     middle = median_ps(steps)
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]

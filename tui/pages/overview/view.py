@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from textual import work
@@ -11,7 +12,7 @@ from textual.message import Message
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS
+from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.ledger import owners_without
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
@@ -32,20 +33,19 @@ from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, sentence, taken_words
 from tpuprof.tui.report.declared import drawn_by
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.states import Failed, state_lines
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload, jump_row
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import JumpTarget
-    from tpuprof.parsers.pages.inference import InferencePage, LatencyRow
-    from tpuprof.parsers.steps.ledger import Ledger
-    from tpuprof.tui.pages.overview.ledger.use.screen import ModelView
+    from tpuprof.parsers.pages.shared.latencies import InferencePage, LatencyRow
+    from tpuprof.parsers.steps.step_account import Account
+    from tpuprof.tui.pages.overview.ledger.model_use.screen import ModelView
     from tpuprof.tui.report.describe import Section
 
-_model_meanings = drawn_by("tpuprof.tui.pages.overview.ledger.use.screen:meanings")
+_model_meanings = drawn_by("tpuprof.tui.pages.overview.ledger.model_use.screen:meanings")
 
 View = Literal["overview", "model", "latencies"]
 
@@ -53,11 +53,11 @@ MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
     "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
     "Idle": "share of the capture in which a core ran no op at all.",
-    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak: with "
+    "FLOPS": "FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak: with "
     "recomputation, which MFU (tpuprof-tui report model) leaves out.",
     "HBM BW": "bytes that ops move to and from HBM by the compiler's count, as a share of the device's peak.",
     "Why slow?": "what takes more of a step than it needs, the largest first; ~ marks an estimate. Enter shows the "
-    "evidence, `o` goes to where to look.",
+    "evidence, o goes to where to look.",
     "Verdict": "the largest cause of lost time in a step. INPUT-BOUND: it waits for input; HOST-BOUND: no "
     "program runs, because the host has not launched it; COMPILING: the device waits while the host compiles; "
     "WAITING FOR a host or "
@@ -67,8 +67,8 @@ MEANINGS: Mapping[str, str] = {
     "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n% OF THE ROOF: the ops lose more than any cause takes, or no "
     "cause takes 5% of a step. At their roof the ops would take n% of it.",
     "A step goes": "to its owners, which add up to the mean step. Enter on a bar shows what the owner is, since "
-    "when, the steps and cores with most of it, and its ops; `o` goes to where to look. On a low "
-    "screen the cursor moves over the parts of one bar; `i` lists all owners.",
+    "when, the steps and cores with most of it, and its ops; o goes to where to look. On a low "
+    "screen the cursor moves over the parts of one bar; i lists all owners.",
     "What if": "Space on a bar or a reason takes that owner out of the step; again puts it back, Esc puts all "
     "back. A core that becomes faster helps only as far as others wait for it: "
     "the steps are replayed with their waits. Bars keep the lengths and shares of the measured step.",
@@ -83,12 +83,12 @@ MEANINGS: Mapping[str, str] = {
     "inside it.",
     "count": "how often the op ran, summed over cores.",
     "FLOP/s": "FLOPs by the compiler's count over the op's time; n/a where the profile has no count.",
-    "REQUEST, RUN": "in serving programs: the time of a request, or of a run of the module with the most time; `v` "
+    "REQUEST, RUN": "in serving programs: the time of a request, or of a run of the module with the most time; v "
     "breaks it down.",
-    "EFFICIENCY": "the larger of FLOPS and HBM BW: how close the program is to its roof. On wide screens, and in `i`.",
-    "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in "
-    "`i`.",
-    "n/a": "unknown: the notes (`W`) say why. Unknown is never shown as 0.",
+    "EFFICIENCY": "the larger of FLOPS and HBM BW: how close the program is to its roof. On wide screens, and in i.",
+    "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. "
+    "Also in i.",
+    "n/a": "unknown: the notes (W) say why. Unknown is never shown as 0.",
 }
 
 
@@ -108,7 +108,7 @@ class OverviewTab(StepGraphTab[Overview]):
             "saves",
             "what a step would save if the cause cost nothing, or only what it should; ~: an estimate.",
         ),
-        ("evidence", "the figures behind a finding, each as on the page that `o` opens."),
+        ("evidence", "the figures behind a finding, each as on the page that o opens."),
         (
             "a bar",
             "what the owner is, its time in the mean step, since when or in which rhythm it comes, and how much of "
@@ -133,7 +133,7 @@ class OverviewTab(StepGraphTab[Overview]):
         """The annotation whose spans are taken for requests."""
         self._measured: Overview | None = None
         """The page as it was read: without what is left of owners' times where some are taken away."""
-        self._ledger: Ledger | None = None
+        self._ledger: Account | None = None
         self._what_if = AS_IT_IS
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
@@ -149,7 +149,7 @@ class OverviewTab(StepGraphTab[Overview]):
         """What stands for the view of the model while it is read, or cannot be."""
         if self._no_model is not None:
             return ComposedGraph(tuple(state_lines(Failed(self._no_model), pen, height)), -1, -1, -1)
-        words = pen.glyphs.keyed("The blocks of the model: being read now. After Esc, `r` reads them again.")
+        words = "The blocks of the model: being read now. After Esc, r reads them again."
         return ComposedGraph(tuple(pen.wrap(words, "dim", [("  ", "dim")])), -1, -1, -1)
 
     @property
@@ -165,10 +165,6 @@ class OverviewTab(StepGraphTab[Overview]):
     @property
     def _shown(self) -> View:
         return self._view if self._view in self._views else "overview"
-
-    @property
-    def _next_view(self) -> View:
-        return self._view_after(1)
 
     def _view_after(self, by: int) -> View:
         views = self._views
@@ -187,7 +183,6 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
-        """What the figures of the view are called and mean."""
         if self._shown == "model":
             model: Mapping[str, str] = _model_meanings()
             return model.items()
@@ -195,7 +190,6 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def note(self) -> str:
-        """What a session is, where latencies are shown."""
         if self._shown != "latencies" or self._page is None or self._page.inference is None:
             return ""
         return self._latencies_of(self._page.inference).note
@@ -206,29 +200,55 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """Keys for what there is to move over, and that of the other view."""
-        keys = super().keys
-        if self._shown != "overview":
+        if self._page is None:
+            return super().keys
+        is_overview, there = self._shown == "overview", self._there
+        words = "go there" if is_overview and self._panel != "ops" else "in ops"
+        leads_on = jump_row("there", there, words, 2 if is_overview else 4)
+        if not is_overview:
             what = "module" if self._shown == "latencies" else "block"
-            short = what, "", "details"
-            first, *others = motion_keys(what, "", f"Details of the {what}", ends="one", short=short)
-            offers = [KeyRow("group", "requests")] * ("group" in self.commands)
-            jump = [KeyRow("there", "in ops", rank=1)] * ("same_op" in self.commands)
-            return (first, KeyRow("view", self._next_view), *offers, *others, *jump, KeyRow("figures", "figures"))
-        if "what_if" in self.commands:
-            owners, taken = self._owners_here, self._what_if
+            motions = motion_keys(what, "", f"Details of the {what}", ends="one", short=(what, "", "details"))
+            figures = verb_row("figures", self._open_figures, short="figures", rank=3)
+            return (*motions, figures, *self._view_keys, *self._request_keys, *leads_on)
+        others = (*jump_row("timeline", self._longest_run), *jump_row("graph", self._graph))
+        return (*super().keys, *self._view_keys, *leads_on, *self._mark_keys, *others)
+
+    @property
+    def _view_keys(self) -> Sequence[KeyRow]:
+        """The keys of the views, where there are several; of a program that serves the footer has them first."""
+        if len(self._views) == 1:
+            return ()
+        is_first = self._shown != "overview" or (self._page is not None and self._page.serves)
+        title = "Next view: latencies of requests or runs, the model, and back"
+        return (
+            verb_row("view", partial(self._turn, 1), title, self._view_after(1), rank=0 if is_first else 4),
+            verb_row("previous_view", partial(self._turn, -1)),
+        )
+
+    @property
+    def _request_keys(self) -> Sequence[KeyRow]:
+        """The key that takes other spans for requests, where there are some."""
+        page = self._page.inference if self._page is not None and self._shown == "latencies" else None
+        return () if page is None or not page.offers else (verb_row("group", self._take_next, short="requests"),)
+
+    @property
+    def _mark_keys(self) -> Sequence[KeyRow]:
+        """The key that takes what is under the cursor out of the step, and the one that puts all back."""
+        page, place, taken = self._page, self.place, self._what_if
+        rows = []
+        if (
+            page is not None
+            and page.account is not None
+            and place is not None
+            and place.panel in ("findings", "owners")
+        ):
+            owners = self._owners_here
             words = "put back" if owners and taken.takes(owners) else "what if"
-            keys = (*keys[:-1], KeyRow("mark", words, rank=0 if taken.owners else 1), keys[-1])
-        if self._what_if.owners:
-            keys = (*keys[:-1], KeyRow("back", "as it is"), keys[-1])
-        if "latencies" not in self.commands:
-            return keys
-        if self._page is not None and self._page.serves:
-            return (keys[0], KeyRow("view", self._next_view), *keys[1:])
-        return (*keys, KeyRow("view", self._next_view, rank=1))
+            title = "What if: the step without the bar's owner, or the finding's cause; and back"
+            rows.append(verb_row("mark", self._take_away, title, words, rank=1 if taken.owners else 2))
+        return (*rows, *([KeyRow("back", "as it is", rank=1)] if taken.owners else []))
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
-        """The module on that row, where modules are what is listed."""
         return page.inference.modules[index] if self._shown == "latencies" and page.inference is not None else None
 
     def _listed(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
@@ -284,7 +304,6 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
-        """What is under the cursor, in full."""
         found = super().details
         title = {"latencies": "Module", "model": "Block"}.get(self._shown)
         return (title, found[1]) if found is not None and title is not None else found
@@ -316,37 +335,8 @@ class OverviewTab(StepGraphTab[Overview]):
         self._lists["findings"] = findings.at(findings.cursor, len(payload.findings))
         self.redraw()
 
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """From an op to the same one in the ops tab, from a step to the timeline, from a finding to where to look."""
-        page, place, always = self._page, self.place, super().commands
-        if page is None:
-            return ()
-        always += ("latencies",) if len(self._views) > 1 else ()
-        if self._shown == "latencies" and page.inference is not None and page.inference.offers:
-            always += ("group",)
-        if place is not None and self._shown == "model" and self._model is not None:
-            return ("same_op", *always) if self._model.largest_op(place.index) else always
-        if place is None or self._shown != "overview":
-            return always
-        if page.account is not None and place.panel in ("findings", "owners"):
-            always += ("what_if",)
-        there = self._place_of(page, place)
-        if there is not None:
-            always = ("graph", *always) if jump_to(page, there)[1] in _OF_OPS else always
-            return ("same_op", *always)
-        return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
-
-    def command(self, name: str, by: int = 1) -> str:
-        """Shows latencies, or the overview with its graph again; the step without some owners; or all figures."""
-        if name == "what_if":
-            return self._take_away()
-        if name == "group":
-            return self._take_next()
-        if name != "latencies":
-            return super().command(name, by)
+    def _turn(self, by: int) -> None:
         self._show_view(self._view_after(by))
-        return ""
 
     def _take_next(self) -> str:
         """Takes the spans of the next annotation for requests, after the last one none."""
@@ -354,7 +344,6 @@ class OverviewTab(StepGraphTab[Overview]):
         names: list[str | None] = [None, *(offer.subject for offer in page.offers)] if page is not None else [None]
         at = names.index(self._taken) if self._taken in names else 0
         self._taken = names[(at + 1) % len(names)]
-        self.redraw()
         return "" if self._taken is None else f"sessions are the spans of {self._taken}"
 
     def _show_view(self, wanted: View) -> None:
@@ -365,27 +354,22 @@ class OverviewTab(StepGraphTab[Overview]):
         if page is not None:
             self._panel = self._list = self._first_panel(page)
         self.scroll_lines_to(0)
-        self.redraw()
 
     @property
     def opened(self) -> Mapping[str, Callable[[], object]]:
-        """Another view, and the step without some owners."""
         view = {self._shown: lambda: self._show_view("overview")} if self._shown != "overview" else {}
         return view | ({"what if": lambda: self._show_left(AS_IT_IS)} if self._what_if.owners else {})
 
     @property
     def view_name(self) -> str:
-        """Name of the view that is shown."""
         return self._shown
 
     @property
     def op_elsewhere(self) -> str | None:
-        """The op under the cursor, or that a finding or bar is about."""
-        there = self.jump("graph") if "graph" in self.commands else None
-        return None if there is None else there.name or None
+        graph = self._graph
+        return None if graph is None else graph.name or None
 
     def why_not(self, verb: str) -> str:
-        """Why a verb does nothing here."""
         return WHY_NOT.get(verb, "") if self._page is not None else ""
 
     # --- the step without some owners
@@ -398,11 +382,7 @@ class OverviewTab(StepGraphTab[Overview]):
             return frozenset()
         if place.panel == "owners":
             return self._bars(page)[place.index].names
-        return (
-            frozenset(KIND_OWNERS.get(page.findings[place.index].kind, ()))
-            if place.panel == "findings"
-            else frozenset()
-        )
+        return frozenset(KINDS[page.findings[place.index].kind].owners) if place.panel == "findings" else frozenset()
 
     def _take_away(self) -> str:
         """Takes the owners under the cursor away from the step, or puts them back; says what comes of it."""
@@ -418,7 +398,6 @@ class OverviewTab(StepGraphTab[Overview]):
         if not self._what_if.owners:
             self._show_left(AS_IT_IS)
             return "The step as it is"
-        self.redraw()
         words = f"Without {taken_words(self._what_if.owners)}"
         if self._ledger is None:
             self.post_message(PageWanted())
@@ -428,13 +407,11 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def wanted(self) -> str:
-        """What is not read yet: the model where that is shown, the account by core and step for what-if."""
         if self._shown == "model" and self._model is None and self._no_model is None:
             return "model"
         return "ledger" if self._what_if.owners and self._ledger is None else ""
 
     def show_failure(self, page: str, error: ProfileError) -> None:
-        """The account could not be read: the step is shown as it is; the model could not be: its view says why."""
         if page == "model":
             self._no_model = error
             self.redraw()
@@ -442,14 +419,13 @@ class OverviewTab(StepGraphTab[Overview]):
         self._show_left(AS_IT_IS)
 
     def _compute_left(self) -> None:
-        """Begins to compute the step that is asked for."""
         if self._ledger is None:
             self._show_left(AS_IT_IS)
         elif not self._what_if.is_whole:
             self._without(self._ledger, self._what_if.owners)
 
     @work(thread=True, exclusive=True, group="what-if", description="what-if")
-    def _without(self, of: Ledger, owners: frozenset[Owner]) -> None:
+    def _without(self, of: Account, owners: frozenset[Owner]) -> None:
         self.post_message(LeftReady(without(of, owners)))
 
     def on_left_ready(self, message: LeftReady) -> None:
@@ -475,37 +451,52 @@ class OverviewTab(StepGraphTab[Overview]):
             self._lists["owners"] = Listing(index)
         self.redraw()
 
-    def jump(self, command: str) -> Jump | None:
-        """To where a finding points, to a step or an op's longest run on the timeline, to the op in the ops tab."""
-        page, place, selected = self._page, self.place, self.selection
-        if page is None or place is None or selected is None or command not in ("same_op", "on_timeline", "graph"):
+    @property
+    def _target(self) -> Jump | None:
+        """Where to look for the finding or the owner under the cursor."""
+        page, place = self._page, self.place
+        if page is None or place is None or self._shown != "overview":
             return None
-        if self._shown == "model":
-            name = "" if self._model is None else self._model.largest_op(place.index)
-            return Jump("op-profile", "op", name) if name else None
-        there = self._place_of(page, place)
-        if command == "graph":
-            return Jump("graph", "op", selected if there is None else jump_to(page, there)[2])
-        if command == "same_op" and there is not None:
-            return Jump(*jump_to(page, there))
-        if command == "same_op" and place.panel == "ops":
-            return Jump("op-profile", "framework_op", selected)
-        return Jump("timeline", "step" if place.panel == "steps" else "op", selected)
-
-    def _place_of(self, page: Overview, place: PanelItem) -> JumpTarget | None:
-        """Where to look for a finding or an owner; None for ops and steps, which are where they are."""
         if place.panel == "findings":
-            return page.findings[place.index].place
+            return Jump(*jump_to(page, page.findings[place.index].place))
         if place.panel == "owners" and page.account is not None:
-            return place_of(self._bars(page)[place.index], page.account)
+            return Jump(*jump_to(page, place_of(self._bars(page)[place.index], page.account)))
         return None
 
+    @property
+    def _there(self) -> Jump | None:
+        """To where a finding or an owner points, from an op or a block to the ops tab, from a step to the timeline."""
+        place, name = self.place, self.selection
+        if place is None or name is None or self._shown == "latencies":
+            return None
+        if self._shown == "model":
+            largest = "" if self._model is None else self._model.largest_op(place.index)
+            return Jump("op-profile", "op", largest) if largest else None
+        if place.panel == "ops":
+            return Jump("op-profile", "framework_op", name)
+        return Jump("timeline", "step", name) if place.panel == "steps" else self._target
+
+    @property
+    def _op(self) -> str | None:
+        place = self.place
+        return self.selection if self._shown == "overview" and place is not None and place.panel == "ops" else None
+
+    @property
+    def _longest_run(self) -> Jump | None:
+        return None if self._op is None else Jump("timeline", "op", self._op)
+
+    @property
+    def _graph(self) -> Jump | None:
+        """To the graph of the op under the cursor, or of the one that a finding or an owner leads to."""
+        if self._op is not None:
+            return Jump("graph", "op", self._op)
+        target = self._target
+        return Jump("graph", "op", target.name) if target is not None and target.what in _OF_OPS else None
+
     def verdict_lines(self, pen: Pen) -> list[Line]:
-        """The headline in full, for the notes."""
         return verdict(self._page, pen) if self._page is not None else []
 
     def unknown_lines(self, pen: Pen) -> list[Line]:
-        """What is unknown, and why, for the notes."""
         return notes(replace(self._page, warnings=()), pen) if self._page is not None else []
 
 

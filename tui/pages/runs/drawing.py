@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
+from tpuprof.parsers.base.words import SOURCE_WORDS
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import NARROW
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.runs.fields import NOT_YET, RUNS, RunList, RunRow, device_words, step_words
+from tpuprof.tui.pages.runs.fields import NOT_YET, RUNS, ListedRuns, RunRow, device_words, step_words
 from tpuprof.tui.report import fields
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
@@ -46,7 +47,7 @@ def ordered(rows: Sequence[RunRow], order: RunOrder, is_reversed: bool = False) 
     """Rows that come newest first by age, size or step time, the largest first or last; unknown step times last."""
     if order == "time":
         return list(rows[::-1] if is_reversed else rows)
-    return [rows[index] for index in fields.order(RUNS, RunList(rows), order, not is_reversed).tolist()]
+    return [rows[index] for index in fields.order(RUNS, ListedRuns(rows), order, not is_reversed).tolist()]
 
 
 def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
@@ -59,7 +60,7 @@ def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
 
 def searched_texts(rows: Sequence[RunRow], now: float) -> list[str]:
     """What a filter looks at in each row."""
-    return fields.searched_texts(RUNS, RunList(rows, now))
+    return fields.searched_texts(RUNS, ListedRuns(rows, now))
 
 
 def list_lines(
@@ -79,7 +80,7 @@ def _columns(rows: Sequence[RunRow], now: float, pen: Pen) -> list[Column]:
     """The columns that fit, the names of modules only where there is room for some of a name."""
     longest = max((len(pen.text(row.run.name)) for row in rows), default=8)
     widest = max(8, min(longest, _LONGEST_NAME if pen.width >= NARROW else _NARROW_NAME))
-    sign, name, *others, modules = fields.screen_columns(RUNS, RunList(rows, now), pen.glyphs)
+    sign, name, *others, modules = fields.screen_columns(RUNS, ListedRuns(rows, now), pen.glyphs)
     columns = [sign, replace(name, width=widest), *others]
     left = pen.width - 1 - sum(column.width + 1 for column in columns)
     if left <= _LEAST_MODULES:
@@ -106,7 +107,6 @@ def detail_lines(row: RunRow | None, pen: Pen) -> list[Line]:
 
 
 def _capture(run: Run, facts: RunFacts, glyphs: Glyphs) -> str:
-    """Device, duration, HLO, the host's events and the software of the host that was read."""
     parts = ["SIMULATED TIMES" if facts.simulated else "", device_words(facts) or facts.unknown.get("device_type", "")]
     if facts.duration_ps is not None:
         parts.append(f"{duration(facts.duration_ps, glyphs.is_ascii)} profiled")
@@ -124,7 +124,9 @@ def _steps(facts: RunFacts, glyphs: Glyphs) -> str:
     if facts.core_step_ps is None:
         return "no step time: " + facts.unknown.get("core_step_ps", "")
     steps = counted(facts.step_count or 0, "step")
-    what = f"median of {steps}" if facts.step_source == "steps" else f"median period of a module, {steps}"
+    what = f"median of {steps}"
+    if facts.step_source != "steps":
+        what += f" {SOURCE_WORDS[facts.step_source or 'modules']}"
     return f"step time {step_words(facts, glyphs.is_ascii)}, {what} on one core"
 
 

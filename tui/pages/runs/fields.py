@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import SOURCE_HELP
 from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
@@ -40,7 +41,7 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RunList:
+class ListedRuns:
     """Rows in their order, and the time in seconds since 1970 that ages are counted from."""
 
     rows: Sequence[RunRow]
@@ -66,7 +67,7 @@ def step_words(facts: RunFacts | None, is_ascii: bool) -> str:
     """The step time; with ``~`` where it was inferred from the periods of a module."""
     if facts is None or facts.core_step_ps is None:
         return UNKNOWN
-    return ("~" if facts.step_source == "modules" else "") + duration(facts.core_step_ps, is_ascii)
+    return ("" if facts.step_source == "steps" else "~") + duration(facts.core_step_ps, is_ascii)
 
 
 def device_words(facts: RunFacts) -> str:
@@ -99,12 +100,12 @@ def _known(read: Callable[[RunFacts], Any]) -> Callable[[RunRow], Any]:
     return lambda row: None if row.facts is None else read(row.facts)
 
 
-def _drawn(draw: Callable[[RunRow, bool], Span]) -> Callable[[RunList, Glyphs], Cells]:
+def _drawn(draw: Callable[[RunRow, bool], Span]) -> Callable[[ListedRuns, Glyphs], Cells]:
     """Cells drawn from the whole row; with True in ASCII characters only."""
     return lambda source, glyphs: each(lambda index: draw(source.rows[index], glyphs.is_ascii))
 
 
-def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Glyphs], Cells]:
+def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[ListedRuns, Glyphs], Cells]:
     """Cells of a fact: dots as long as nobody has looked, `UNKNOWN` where the profile does not record it."""
 
     def draw(row: RunRow, is_ascii: bool) -> Span:
@@ -132,15 +133,15 @@ def _name(row: RunRow, is_ascii: bool) -> Span:
     return row.run.name, "strong" if row.is_shown else "text" if row.run.hosts else "dim"
 
 
-def _step_times(source: RunList) -> list[int | None]:
+def _step_times(source: ListedRuns) -> list[int | None]:
     return [None if row.facts is None else row.facts.core_step_ps for row in source.rows]
 
 
-def _ages(source: RunList, rows: Rows) -> list[str]:
+def _ages(source: ListedRuns, rows: Rows) -> list[str]:
     return [short_age(source.rows[row].run, source.now) for row in rows]
 
 
-def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "") -> tuple[str, Field[RunList]]:
+def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "") -> tuple[str, Field[ListedRuns]]:
     null = "the profile does not say, or the run has not been read"
     return attribute, Field(key, unit, _of_row(_known(attrgetter(attribute))), meaning, null, heading)
 
@@ -162,7 +163,7 @@ _FACTS = (
     _fact("modules", "modules", _blank(TEXTS), "HLO modules, the busiest first, some of many", "modules"),
     _fact("module_count", "module_count", COUNT, "how many HLO modules there are"),
     _fact("core_step_ps", "core_step_ps", _blank(TIME_PS), _CORE_STEP, "step on one core"),
-    _fact("step_source", "step_time_source", _TEXT, "whether steps are marked, or periods of the busiest module"),
+    _fact("step_source", "step_time_source", _TEXT, SOURCE_HELP),
     _fact("step_count", "step_count", COUNT, _CORE_STEPS),
     _fact("duration_ps", "profile_duration_ps", TIME_PS, "how long was profiled, as the profiler recorded it"),
     _fact("has_hlo", "has_hlo", FLAG, "whether the profile holds compiled HLO"),
@@ -189,29 +190,29 @@ def _row(
     read: Callable[[RunRow], Any],
     meaning: str,
     heading: str = "",
-    screen: ColumnSpec[RunList] | None = None,
+    screen: ColumnSpec[ListedRuns] | None = None,
     is_found: bool = True,
-) -> Field[RunList]:
+) -> Field[ListedRuns]:
     """A field of a row, which the filter looks at if `is_found`."""
     return Field(key, unit, _of_row(read), meaning, "", heading, screen, filter=_FOUND if is_found else ())
 
 
-_SIGN: ColumnSpec[RunList] = ColumnSpec("", "", 1, cells=_drawn(_sign), fixed=True)
-_NAME: ColumnSpec[RunList] = ColumnSpec("", "run", 8, cells=_drawn(_name), fixed=True, grows=True)
-_FAULTED: ColumnSpec[RunList] = ColumnSpec("", "!", 2, cells=_drawn(_problem_sign))
-_HOSTS: ColumnSpec[RunList] = ColumnSpec("", "hosts", 5)
-_SIZE: ColumnSpec[RunList] = ColumnSpec("size", "size", 7)
-_STEP_COLUMN: ColumnSpec[RunList] = ColumnSpec("step", "step", 8, cells=_drawn_fact(step_words))
+_SIGN: ColumnSpec[ListedRuns] = ColumnSpec("", "", 1, cells=_drawn(_sign), fixed=True)
+_NAME: ColumnSpec[ListedRuns] = ColumnSpec("", "run", 8, cells=_drawn(_name), fixed=True, grows=True)
+_FAULTED: ColumnSpec[ListedRuns] = ColumnSpec("", "!", 2, cells=_drawn(_problem_sign))
+_HOSTS: ColumnSpec[ListedRuns] = ColumnSpec("", "hosts", 5)
+_SIZE: ColumnSpec[ListedRuns] = ColumnSpec("size", "size", 7)
+_STEP_COLUMN: ColumnSpec[ListedRuns] = ColumnSpec("step", "step", 8, cells=_drawn_fact(step_words))
 _DEVICE_CELLS = _drawn_fact(lambda facts, _: device_words(facts) or UNKNOWN)
-_DEVICE: ColumnSpec[RunList] = ColumnSpec("", "device", 14, cells=_DEVICE_CELLS, is_left=True)
+_DEVICE: ColumnSpec[ListedRuns] = ColumnSpec("", "device", 14, cells=_DEVICE_CELLS, is_left=True)
 _MODULE_CELLS = _drawn_fact(lambda facts, _: UNKNOWN if facts.modules is None else ", ".join(facts.modules))
-_NAMES: ColumnSpec[RunList] = ColumnSpec("", "modules", 0, cells=_MODULE_CELLS)
+_NAMES: ColumnSpec[ListedRuns] = ColumnSpec("", "modules", 0, cells=_MODULE_CELLS)
 
 _HOST_COUNT, _FAULT_COUNT = "how many hosts have a file in it", "how many problems its files have"
 _WRITTEN, _NO_TIME = "when its files were written last, in UTC", "the file's time is out of range"
 _STEP_TIME = "the median step on one core, with ~ where it is inferred from the periods of a module"
 _DEVICE_TYPE = "the type of the device, and how many cores the host that was read has"
-RUNS: Table[RunList] = Table(
+RUNS: Table[ListedRuns] = Table(
     "runs",
     (
         _row("sign", _TEXT, lambda row: "newest" if row.is_newest else "", "whether it is the newest run", "", _SIGN),

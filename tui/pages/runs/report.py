@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import UNKNOWN, local_minute, size
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
+from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, ListedRuns, RunRow, step_words
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric
 from tpuprof.tui.report.json import head
@@ -38,10 +38,9 @@ class Runs:
     facts: Mapping[str, RunFacts] | None
 
     @property
-    def listed(self) -> RunList:
-        """The rows of the table."""
+    def listed(self) -> ListedRuns:
         facts = self.facts or {}
-        return RunList([RunRow(run, facts.get(run.path)) for run in self.runs])
+        return ListedRuns([RunRow(run, facts.get(run.path)) for run in self.runs])
 
 
 # the table with the facts
@@ -70,7 +69,7 @@ def read(request: ReportRequest) -> Runs:
 
 _CANT_BE_READ = frozenset(
     (
-        *("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt", "codec_missing"),
+        *("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt", "foreign_codec"),
         *("too_large", "changed", "not_found"),
     )
 )
@@ -110,7 +109,7 @@ def _problems(runs: Sequence[Run]) -> list[str]:
     return ["", "## Problems", "", *problems] if problems else []
 
 
-def _unknown_facts(listed: RunList) -> dict[str, str]:
+def _unknown_facts(listed: ListedRuns) -> dict[str, str]:
     """Why a fact is unknown, by dotted key: one reason a key, of the first run that lacks it."""
     why: dict[str, str] = {}
     for row in listed.rows:
@@ -157,7 +156,6 @@ def _cut_end(text: str, pen: Pen) -> str:
 
 
 def _remark(sentence: str, pen: Pen) -> list[Line]:
-    """A sentence under a row, marked and wrapped."""
     pieces = textwrap.wrap(pen.text(sentence), pen.width - 5) or [""]
     first: Line = (("   ! ", "warn"), (pieces[0], "text"))
     return [first, *((("     " + piece, "text"),) for piece in pieces[1:])]

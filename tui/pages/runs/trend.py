@@ -10,8 +10,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.pages.shared.split_runs import whole_captures
 from tpuprof.parsers.session.diff.regression import Regression
-from tpuprof.parsers.session.makers.trend import Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
+from tpuprof.parsers.session.trend import Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
 from tpuprof.tui.draw.format import UNKNOWN, duration, utc
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -44,8 +45,14 @@ class Trend:
 
     @property
     def changes(self) -> list[TrendRow]:
-        """The runs with which a new level begins."""
         return [row for row in self.runs if row.judged.verdict in ("slower", "faster")]
+
+
+def row_of(run: Run, point: TrendPoint | str | None, found: Judged | None) -> TrendRow:
+    """A run of a series that is being read: `point` is its figures, why it can't be read, or None so far."""
+    if isinstance(point, TrendPoint):
+        return TrendRow(run, point, found or Judged("unknown"), point.why_no_step)
+    return TrendRow(run, None, Judged("unknown"), point or "it is not read yet")
 
 
 def read(request: ReportRequest) -> Trend:
@@ -56,7 +63,7 @@ def read(request: ReportRequest) -> Trend:
     """
     if request.run_name is not None:
         raise ProfileError("usage", "The page trend covers all runs of a folder.", "leave --run out", EXIT_USAGE)
-    runs = sorted(request.logdir.runs, key=lambda run: (run.time, run.name))
+    runs = sorted(whole_captures(request.logdir.runs), key=lambda run: (run.time, run.name))
     known = KnownPoints(request.session(runs[0]).cache if runs else None, request.logdir.query)
     points: list[TrendPoint | None] = []
     problems = []
@@ -123,9 +130,7 @@ _VERDICT = (
 _EXPOSED = "collectives of a step that no compute hides"
 _LEVEL = "number of the level that it is part of, from 0"
 _MFU = "model FLOPs by the compiler's count, as a share of the cores' peak in the mean step, as of the page model"
-_NO_MFU = f"no FLOPs or no peak is known, or {_NO_ACCOUNT}"
 _IDLE, _MEMORY = "time of the capture in which a core ran no op", "the peak of the fullest device memory"
-_NO_MEMORY = "no allocator reported it"
 
 
 def _shown(key: str, unit: Unit, name: str, meaning: str, heading: str, width: int, null: str = "") -> Field[Trend]:
@@ -160,10 +165,10 @@ RUNS: Table[Trend] = Table(
         _judged("change_percent", "change", _CHANGE, "change", 7),
         _judged("noise_percent", "noise", _NOISE, "noise", 6),
         _shown("roof_percent", SHARE_PERCENT, "roof_fraction", "part of a step at the roof", "at roof", 7, _NO_ACCOUNT),
-        _shown("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", 6, _NO_MFU),
+        _shown("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", 6, f"no FLOPs or no peak is known, or {_NO_ACCOUNT}"),
         _shown("exposed_collective_ms", TIME_MS, "collective_ps", _EXPOSED, "exposed", 9, _NO_ACCOUNT),
         _shown("device_idle_percent", PERCENT, "idle_percent", _IDLE, "idle", 6, _NO_ACCOUNT),
-        _shown("peak_memory_bytes", BYTES, "memory_bytes", _MEMORY, "memory", 9, _NO_MEMORY),
+        _shown("peak_memory_bytes", BYTES, "memory_bytes", _MEMORY, "memory", 9, "no allocator reported it"),
         named("findings", _FINDINGS, _of_point("worths", ()), "how much findings save per step", "findings", 34),
         Field("step_error_ms", TIME_MS, _of_point("error_ps"), _ERROR, f"it has one step; or {_NO_STEP}"),
         Field("step_count", COUNT, _of_point("step_count"), "how many steps it has", _NO_RUN),
@@ -253,11 +258,12 @@ def _spark(page: Trend, pen: Pen) -> list[Line]:
     return [pen.fit([(" step time  ", "dim"), (drawn, "busy")])]
 
 
-def _text(page: Trend, table: Section[Trend], pen: Pen) -> list[Line]:
+def head_lines(page: Trend, pen: Pen) -> list[Line]:
+    """The series in a sentence, the check that was asked for, and step times as columns."""
     lines = pen.wrap(statement(page), "strong")
     if page.check is not None and page.check.sentence:
         lines += pen.wrap(page.check.sentence, "warn")
-    return [*lines, *_spark(page, pen), *table.lines(pen, ""), *pen.notes(_warnings(page), ())]
+    return [*lines, *_spark(page, pen)]
 
 
 def _warnings(page: Trend) -> tuple[str, ...]:
@@ -276,7 +282,7 @@ def declare(page: Trend, request: ReportRequest) -> Declared:
         statement=statement(page),
         parts=(Metrics(METRICS, page), Block(markdown=Section(_CHANGES, page.changes, "Changes").markdown), runs),
         csv=runs,
-        text=lambda pen: _text(page, runs, pen),
+        text=lambda pen: [*head_lines(page, pen), *runs.lines(pen, ""), *pen.notes(_warnings(page), ())],
         notes=(check,) if check else (),
     )
 

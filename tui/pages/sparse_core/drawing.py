@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
+from tpuprof.parsers.pages.sparse_core.page import SparseCorePage
 from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import cut_middle
@@ -123,7 +123,6 @@ def op_card(page: SparseCorePage, row: int, pen: Pen) -> list[Line]:
 
 
 def _waiting(page: SparseCorePage, parent: str, pen: Pen) -> list[Line]:
-    """The ops that wait for a call."""
     lines: list[Line] = []
     for wait in page.waits:
         if parent and wait.started_by == parent:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.base.words import SOURCE_HELP
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.ops.sparse_core.host import SparseWait
-from tpuprof.parsers.pages.ops.sparse_core.page import (
+from tpuprof.parsers.pages.sparse_core.host import SparseWait
+from tpuprof.parsers.pages.sparse_core.page import (
     NO_FEEDS,
     NO_SPARSE_CORES,
     NO_SYNCS,
@@ -78,7 +79,7 @@ SPLIT: tuple[Metric[StepSplit], ...] = (STEP, *(figure for part in PARTS for fig
 
 _MEAN = "means over the steps and over the TensorCores that have SparseCores beside them"
 _VERDICT = "bottleneck: they delay the TensorCores by 10% of the step or more; not_bottleneck; idle; unknown"
-_SOURCE = "where steps come from: steps, modules, Sparse Core Steps, or whole profile where there are none"
+_SOURCE = f"{SOURCE_HELP}, Sparse Core Steps, or whole profile where there are none"
 METRICS: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "whether the SparseCores are the bottleneck, in a sentence or two"),
     attribute("verdict", VERBATIM, _VERDICT, null=NO_SPARSE_CORES),

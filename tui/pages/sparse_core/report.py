@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.sparse_core.page import SPARSE_CORE, SparseCorePage
 from tpuprof.tui.pages.sparse_core.fields import CORES, METRICS, OPS, SPLIT, STEPS, WAITS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
@@ -34,6 +33,4 @@ def declare(page: SparseCorePage, request: ReportRequest) -> Declared:
     )
 
 
-REPORT = declared(
-    "sparse-core", page_of(pages.SPARSE_CORE), declare, (STEPS, CORES, WAITS, OPS), METRICS, csv_table=OPS
-)
+REPORT = declared("sparse-core", page_of(SPARSE_CORE), declare, (STEPS, CORES, WAITS, OPS), METRICS, csv_table=OPS)

@@ -21,12 +21,7 @@ _EVENT = 18  # bytes that an event takes, see `parsers.timeline.model.Track`
 
 
 class Hosts:
-    """What is read of the hosts of a run.
-
-    Attributes:
-        reads: of each host what is here.
-        flows: what leads from event to event, by number of the host, where it is read whole.
-    """
+    """What is read of the hosts of a run."""
 
     def __init__(self, reads: Sequence[HostRead], room: int = ROOM) -> None:
         self.reads = list(reads)
@@ -36,16 +31,13 @@ class Hosts:
 
     @property
     def timeline(self) -> Timeline:
-        """The timelines that are read, as one."""
         return joined(self.reads)
 
     @property
     def read(self) -> int:
-        """How many are read."""
         return sum(each.timeline is not None for each in self.reads)
 
     def take(self, number: int, read: HostRead) -> None:
-        """A host is read, or can't be."""
         self.reads[number] = read
         self.flows.pop(number, None)
         self._seen.pop(number, None)

@@ -30,7 +30,6 @@ class Marks:
 
     @property
     def selected(self) -> tuple[Track, int] | None:
-        """The selected event."""
         return None if self.event is None else (self.timeline.track(self.event), self.event[2])
 
     @property
@@ -47,7 +46,6 @@ class Marks:
 
     @property
     def interval(self) -> tuple[int, int] | None:
-        """What lies between the two marks."""
         return (min(self.marks), max(self.marks)) if len(self.marks) == 2 else None
 
     def event_span(self) -> tuple[int, int] | None:
@@ -65,7 +63,7 @@ class Marks:
         """
         if len(self.marks) != 1:
             self.marks = (self.cursor_ps,)
-            return "marked; `space` again ends the interval"
+            return "marked; space again ends the interval"
         self.marks = (self.marks[0], self._end_after(self.marks[0]))
         return ""
 
@@ -78,7 +76,7 @@ class Marks:
     def move_end(self, direction: int, ascii_only: bool = False) -> str:
         """Moves the begin (-1) or the end (1) of the marked interval to the cursor; says how long it is then."""
         if self.interval is None:
-            return "no interval to change: `space` marks its begin and its end"
+            return "no interval to change: space marks its begin and its end"
         begin, end = self.interval
         if direction < 0:
             self.stretch(end, self.cursor_ps)
@@ -93,10 +91,9 @@ class Marks:
     def interval_words(self, ascii_only: bool = False) -> str:
         """How long the marked interval is, and what lists what ran in it; nothing without one."""
         begin, end = self.interval or (0, 0)
-        return "" if self.interval is None else f"{duration(end - begin, ascii_only, 6)}; `i` lists what ran in it"
+        return "" if self.interval is None else f"{duration(end - begin, ascii_only, 6)}; i lists what ran in it"
 
     def clear_marks(self) -> None:
-        """Nothing is marked any more."""
         self.marks = ()
         self.base = "trace" if self.base == "mark" else self.base
 

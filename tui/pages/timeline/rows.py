@@ -224,7 +224,6 @@ class RowList:
 
     @property
     def current(self) -> TimelineRow | None:
-        """The row under the cursor."""
         return self.all[self.cursor] if self.cursor < len(self.all) else None
 
     @property
@@ -238,7 +237,6 @@ class RowList:
 
     @property
     def hosts_in_sight(self) -> list[int]:
-        """Which hosts have a row on the screen, from top to bottom."""
         hosts = dict.fromkeys(self.host_at(self.all[number]) for number in self.in_sight)
         return [host for host in hosts if host is not None]
 
@@ -257,13 +255,11 @@ class RowList:
 
     @property
     def in_sight(self) -> list[int]:
-        """Indices of the rows on the screen, from top to bottom."""
         pinned = min(self.pinned, max(0, self.height - 1))
         first = self.pinned + self.top
         return [*range(pinned), *range(first, min(len(self.all), first + self.height - pinned))]
 
     def shows(self, track: TrackId) -> bool:
-        """Whether a track has any row."""
         return track in self._first_rows
 
     def extend(self, timeline: Timeline, sections: Mapping[int, int], tracks: Mapping[TrackId, TrackId]) -> None:
@@ -283,12 +279,10 @@ class RowList:
         self._host = self.host
 
     def resize(self, height: int) -> None:
-        """Makes room for `height` rows."""
         self.height = height
         self._scroll()
 
     def move(self, by: int) -> None:
-        """Moves the cursor `by` rows down."""
         self.cursor = max(0, min(self.cursor + by, len(self.all) - 1))
         self._scroll()
 
@@ -331,7 +325,6 @@ class RowList:
         self.__dict__.pop("_first_rows", None)
 
     def _scroll(self) -> None:
-        """Keeps the cursor's row in sight."""
         pinned = min(self.pinned, max(0, self.height - 1))
         room = max(1, self.height - pinned)
         self.cursor = max(0, min(self.cursor, len(self.all) - 1))
@@ -388,7 +381,6 @@ class TimeWindow:
 
     @property
     def span_ps(self) -> int:
-        """How long it is."""
         return self.end_ps - self.start_ps
 
     @property
@@ -416,11 +408,9 @@ class TimeWindow:
         return replace(self, start_ps=start, end_ps=start + span)
 
     def shifted(self, by_ps: int) -> TimeWindow:
-        """The window so much later."""
         return self.moved(self.start_ps + by_ps, self.end_ps + by_ps)
 
     def resized(self, cells: int) -> TimeWindow:
-        """What was in sight, in `cells` cells."""
         return replace(self, cells=cells).moved(self.start_ps, self.end_ps)
 
     def zoomed(self, factor: int, instant_ps: int) -> TimeWindow:
@@ -436,7 +426,6 @@ class TimeWindow:
         return self.moved(start_ps - margin, end_ps + margin)
 
     def whole(self) -> TimeWindow:
-        """The whole trace."""
         return self.fitted(self.first_ps, self.last_ps, 100)
 
 

@@ -28,11 +28,7 @@ class TimelineView(Marks):
         timeline, window: what is looked at, and what is shown of it.
         flows: what leads from event to event; None while they are not read yet, and where there are several hosts.
         hosts: what is read of several hosts; None where there is one.
-        cursor_ps: the cursor's instant.
         rows: sections and tracks, with the cursor on one of them.
-        event: what is selected.
-        marks: none, one, or two instants.
-        base: what times are relative to.
         matches: of the text searched for.
     """
 
@@ -123,7 +119,6 @@ class TimelineView(Marks):
 
     @property
     def cursor_cell(self) -> int:
-        """The column of the cursor."""
         return self.window.cell_of(self.cursor_ps)
 
     @property
@@ -140,7 +135,6 @@ class TimelineView(Marks):
     # --- moving over rows and cells
 
     def move_rows(self, by: int) -> None:
-        """Moves the cursor `by` rows down."""
         self.rows.move(by)
         self.event = self._under_cursor()
 
@@ -197,7 +191,6 @@ class TimelineView(Marks):
     # --- events
 
     def _lanes(self, row: rows.TimelineRow, track: Track) -> range:
-        """The lanes that a row shows."""
         return range(row.lane, row.lane + 1) if row.kind == "lane" else range(track.depth)
 
     def _under_cursor(self) -> EventId | None:
@@ -234,7 +227,6 @@ class TimelineView(Marks):
         return ""
 
     def first_or_last(self, direction: int) -> None:
-        """To the first (-1) or last (1) event of the row."""
         here = self._here
         if here is None:
             self.cursor_ps = self.timeline.first_ps if direction < 0 else self.timeline.last_ps
@@ -336,7 +328,6 @@ class TimelineView(Marks):
         return kind + (f", 1 of {number}" if len(arrows) > 1 else "")
 
     def show_step(self, name: str) -> str:
-        """The step of that name fills the window."""
         step = next((step for step in self.timeline.steps if step.name == name), None)
         if step is None:
             return f"step {name} is not on this host's timeline"
@@ -353,7 +344,7 @@ class TimelineView(Marks):
         self.window = self.window.moved(begin - 2 * (end - begin), end + 2 * (end - begin))
         self.matches = runs_of(self.timeline, event, name)
         runs = self.matches.total
-        number = f"{self.matches.label(event)} by start; `n` `N` go to the others" if runs > 1 else "its only one"
+        number = f"{self.matches.label(event)} by start; n N go to the others" if runs > 1 else "its only one"
         return f"longest run of {printable(name)[:60]}: {number}"
 
     # --- rows
@@ -396,7 +387,7 @@ class TimelineView(Marks):
         """To the next (1) or previous (-1) host, on the same row where that is open; says how its clock was aligned."""
         hosts, here = self.timeline.hosts, self.rows.host
         if len(hosts) < 2:
-            return "there is one host here; `H` chooses hosts"
+            return "there is one host here; H chooses hosts"
         number = 0 if here is None else here + direction
         if not 0 <= number < len(hosts):
             return f"no host {'below' if direction > 0 else 'above'} this one"
@@ -407,7 +398,6 @@ class TimelineView(Marks):
         return f"{printable(part.host)}, {number + 1:,} of {len(hosts):,}{said}"
 
     def sort(self) -> str:
-        """Tracks by busy time, or in their own order."""
         self._arrange(replace(self.rows.folding, by_busy=not self.rows.folding.by_busy))
         return "tracks by busy time" if self.rows.folding.by_busy else "tracks in their own order"
 
@@ -432,7 +422,6 @@ class TimelineView(Marks):
 
     @property
     def names(self) -> list[str]:
-        """Names of its events, as a search looks at them."""
         return event_names(self.timeline)
 
     def _arrange(self, folding: rows.Folding) -> None:
@@ -453,7 +442,6 @@ class TimelineView(Marks):
         return ", ".join(filter(None, found))
 
     def next_match(self, direction: int) -> str:
-        """To the next (1) or previous (-1) match, around the ends."""
         matches, selected = self.matches, self.selected
         if matches is None:
             return "no match"

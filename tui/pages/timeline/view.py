@@ -14,14 +14,22 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.pages.timeline.popup import MeasurementPopup
+from tpuprof.tui.pages.timeline.popup import measured_popup
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import KeyRow
+from tpuprof.tui.widgets.chrome import KeyRow, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import Decoding, State, state_lines
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
+from tpuprof.tui.widgets.tab import (
+    CursorMoved,
+    FilterWanted,
+    Jump,
+    OpenPopup,
+    PageWanted,
+    Payload,
+    Tab,
+    jump_row,
+)
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.model import EventId, Timeline
@@ -34,43 +42,17 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
 
 _READ = "tpuprof.tui.pages.timeline.report.read"  # imported when events are written
 
-_COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
-    "zoom": lambda view, by, _: view.zoom(by),
-    "pan": lambda view, by, _: view.pan(by),
-    "fit": lambda view, *_: view.fit(),
-    "whole": lambda view, *_: view.show_all(),
-    "step": lambda view, by, _: view.next_step(by),
-    "gap": lambda view, by, glyphs: view.next_gap(by, glyphs.is_ascii),
-    "event": lambda view, by, _: view.next_event(by),
-    "mark": lambda view, *_: view.mark(),
-    "interval_end": lambda view, by, glyphs: view.move_end(by, glyphs.is_ascii),
-    "measure": lambda *_: None,
-    "follow": lambda view, by, _: view.follow(by),
-    "base": lambda view, *_: view.next_base(),
-    "fold": lambda view, *_: view.fold(),
-    "fold_all": lambda view, *_: view.fold_all(),
-    "pin": lambda view, *_: view.pin(),
-    "by_busy": lambda view, *_: view.sort(),
-    "filter": lambda *_: None,
-    "next_host": lambda view, by, _: view.next_host(by),
-}
-"""What each command does; the number is which way, or how much."""
-
 _LEAST_DRAG = 2  # columns that the mouse moves with its button down to mark an interval
 
-_KEYS = (
+_GAP = "{} gap longer than 5% of a step"
+_NEXT_HOST = "Next host, on the same row if it is open"
+_MOTIONS = (
     KeyRow("left right", title="Select: the cursor, a cell to the left or right"),
     KeyRow("down up", title="Next, previous row"),
     KeyRow("first last", title="First, last event of the row"),
     KeyRow("page_down page_up", title="One screen of rows down, up"),
     KeyRow("open", title="Everything about the event; a section opens or closes"),
     KeyRow("mouse", title="Click to point, drag to mark or to move an end, scroll with the wheel, zoom with Ctrl"),
-    KeyRow("zoom_in pan_left zoom_out pan_right", "zoom pan", foot="wasd"),
-    KeyRow("previous_step next_step", "step"),
-    KeyRow("previous_peak next_peak", "gap"),
-    KeyRow("next_event previous_event", "event"),
-    KeyRow("mark", "mark"),
-    KeyRow("next_host previous_host", "host"),
 )
 _MEANINGS = {
     "Time": "the trace's clock, to which the profiler maps the devices' clocks; durations use that clock too.",
@@ -102,13 +84,12 @@ _OF_EVENTS: tuple[tuple[str, str], ...] = (
     ("self time", "without the events nested in it, and the share of it."),
     ("in step", "the step in which it began, and how far into the step."),
     ("occurrences", "events of this name on the same track."),
-    ("> <", "arrows: what it launched or started, and what launched it; `>` and `<` on the timeline follow them."),
+    ("> <", "arrows: what it launched or started, and what launched it; > and < on the timeline follow them."),
     ("Stats", "of the event itself, then those that all events of its name share. Times in ps are shown with units."),
 )
 
 
 def _new_page(timeline: Timeline, hosts: int, several: Hosts | None) -> TimelinePage:
-    """What draws a timeline."""
     from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - protobuf
 
     return TimelinePage(timeline, hosts, several)
@@ -130,7 +111,6 @@ class TimelineTab(Tab):
     # --- what it shows
 
     def show(self, part: str, payload: Payload) -> str | None:
-        """Shows the events of a host, or adds the arrows between them."""
         if part == "timeline":
             return self._show_timeline(payload)
         if part in ("hosts", "host", "host_flows"):
@@ -155,9 +135,9 @@ class TimelineTab(Tab):
             return words
         notes = []
         if self._view is not None and self._view.is_on_a_part:
-            notes.append("It opens where devices worked; `0` shows all")
+            notes.append("It opens where devices worked; 0 shows all")
         if shown.run_hosts > 1 and not shown.is_chosen:
-            notes.append(f"The timeline is of host {printable(shown.timeline.host)}; `H` shows another")
+            notes.append(f"The timeline is of host {printable(shown.timeline.host)}; H shows another")
         return ". ".join(notes)
 
     def _show_hosts(self, part: str, payload: Payload) -> str | None:
@@ -185,16 +165,14 @@ class TimelineTab(Tab):
         self.redraw()
         wanted, self._wanted = (self._wanted, None) if self.is_whole else (None, self._wanted)
         words = self.go_to(*wanted) if wanted is not None else ""
-        return words or ("All hosts on one time axis: `J` next host, `Z` one row each, `H` one host" if is_new else "")
+        return words or ("All hosts on one time axis: J next host, Z one row each, H one host" if is_new else "")
 
     @property
     def wanted(self) -> str:
-        """How the next host in sight is to be read."""
         return self._next_host[0]
 
     @property
     def wanted_host(self) -> str | None:
-        """Which host that is."""
         return self._next_host[1] or None
 
     @property
@@ -205,18 +183,15 @@ class TimelineTab(Tab):
         return view.hosts.wanted(view.rows.hosts_in_sight, view.rows.folding.hosts) or ("", "")
 
     def _ask_for_hosts(self) -> None:
-        """Has the hosts read that came into sight."""
         if self.wanted:
             self.post_message(PageWanted())
 
     def show_state(self, state: State) -> None:
-        """Shows what is going on instead; progress alone leaves what is there of a timeline."""
         if self._page is None or not isinstance(state, Decoding) or state.progress is None:
             super().show_state(state)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is shown."""
         return self._view is not None and not self._view.timeline.unread
 
     @property
@@ -224,49 +199,65 @@ class TimelineTab(Tab):
         return None if self._page is None else self._page.view
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
-        """The timeline or the state."""
         pen = Pen(width, self.look.glyphs)
         return state_lines(self._state, pen, height) if self._page is None else self._page.lines(pen, height)
 
     def detail_line(self, width: int) -> AnyLine:
-        """What the capture lacks, and the end of what is known of the event's place."""
         pen = Pen(width, self.look.glyphs)
         return pen.fit([]) if self._page is None else self._page.status_line(pen)
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """The four tools of the browser's viewer, select, zoom, pan and timing, and the other motions."""
-        if self._view is None:
+        view = self._view
+        if view is None:
             return super().keys
-        left_out = {"previous_step next_step"} if not self._view.timeline.steps else set()
-        left_out |= set() if self._view.timeline.hosts else {"next_host previous_host"}
-        return [key for key in _KEYS if key.verbs not in left_out]
+        is_ascii = self.look.glyphs.is_ascii
+        step, host = "step" if view.timeline.steps else "", "host" if view.timeline.hosts else ""
+        return (
+            *_MOTIONS,
+            verb_row("zoom_in", partial(view.zoom, 2), short="zoom pan", foot="wasd"),
+            verb_row("zoom_out", partial(view.zoom, -2)),
+            verb_row("pan_left", partial(view.pan, -1)),
+            verb_row("pan_right", partial(view.pan, 1)),
+            verb_row("fit", view.fit),
+            verb_row("whole", view.show_all, "The whole trace"),
+            verb_row("previous_step", partial(view.next_step, -1), "Previous step", step, foot="[ ]"),
+            verb_row("next_step", partial(view.next_step, 1), "Next step"),
+            verb_row("previous_peak", partial(view.next_gap, -1, is_ascii), _GAP.format("Previous"), "gap", foot="{ }"),
+            verb_row("next_peak", partial(view.next_gap, 1, is_ascii), _GAP.format("Next")),
+            verb_row("next_event", partial(view.next_event, 1), short="event", foot=". ,"),
+            verb_row("previous_event", partial(view.next_event, -1), "Previous event of the row"),
+            verb_row("mark", self._mark, "Timing: mark begin, then end; lists what ran between", "mark"),
+            verb_row("interval_begin", partial(view.move_end, -1, is_ascii)),
+            verb_row("interval_end", partial(view.move_end, 1, is_ascii)),
+            verb_row("figures", self._measure_window, "What ran in the interval, or in the window"),
+            verb_row("follow", partial(view.follow, 1), "Follow an arrow: to what the event launches or starts"),
+            verb_row("follow_back", partial(view.follow, -1), "Follow an arrow back"),
+            verb_row("base", view.next_base),
+            verb_row("fold", view.fold),
+            verb_row("fold_all", view.fold_all, "Close or open all sections; with several hosts, all hosts"),
+            verb_row("next_host", partial(view.next_host, 1), _NEXT_HOST, host, foot="J K"),
+            verb_row("previous_host", partial(view.next_host, -1)),
+            verb_row("hold", view.pin, "Pin the track on top"),
+            verb_row("reverse", view.sort, "Tracks by busy time, or in their own order"),
+            verb_row("filter_tracks", FilterWanted),
+            *jump_row("there", self._of_op("op-profile")),
+            *jump_row("graph", self._of_op("graph")),
+            *jump_row("buffers", self._of_op("memory")),
+        )
+
+    def _of_op(self, tab: str) -> Jump | None:
+        if self.op_name is None or self._page is None:
+            return None
+        return Jump(tab, "op", self.op_name, None if tab == "op-profile" else self._page.op_program)
 
     @property
     def selection(self) -> str | None:
-        """Name of the selected event."""
         selected = None if self._view is None else self._view.selected
         return None if selected is None else selected[0].label(selected[1])
 
     @property
-    def commands(self) -> tuple[str, ...]:
-        """Everything, and the jump to the op where the event is one's.
-
-        Before the timeline is there its keys do nothing, rather than what they mean on other tabs.
-        """
-        return (*_COMMANDS, "same_op", "buffers", "graph") if self.op_name is not None else tuple(_COMMANDS)
-
-    def jump(self, command: str) -> Jump | None:
-        """To the op that the event ran in the ops tab, or to its buffers."""
-        tabs = {"same_op": "op-profile", "buffers": "memory", "graph": "graph"}
-        op = self.op_name if command in tabs else None
-        if op is None or self._page is None:
-            return None
-        return Jump(tabs[command], "op", op, None if command == "same_op" else self._page.op_program)
-
-    @property
     def op_name(self) -> str | None:
-        """Name of the op that the selected event ran, for other tabs."""
         selected = None if self._view is None else self._view.selected
         if selected is None or selected[0].kind not in ("ops", "async", "framework_ops"):
             return None
@@ -280,7 +271,6 @@ class TimelineTab(Tab):
 
     @property
     def note(self) -> str:
-        """What the capture lacks."""
         view = self._view
         if view is None or self._page is None:
             return ""
@@ -297,22 +287,18 @@ class TimelineTab(Tab):
         return message or ""
 
     def move(self, across: int, down: int) -> None:
-        """Across by cells, down by rows."""
         if across:
             self._act(lambda view: view.move_cells(across))
         if down:
             self._act(lambda view: view.move_rows(down))
 
     def ends(self, direction: int) -> None:
-        """First or last event of the row."""
         self._act(lambda view: view.first_or_last(direction))
 
     def page(self, screens: float) -> None:
-        """Moves the cursor by `screens` screens of rows."""
         self._act(lambda view: view.move_rows(round(screens * view.rows.height)))
 
     def enter(self) -> str:
-        """Opens or closes a section; else fetches all that the profile says of the event."""
         view = self._view
         if view is None:
             return ""
@@ -324,21 +310,30 @@ class TimelineTab(Tab):
             return "There is no event under the cursor."
         return ""
 
-    def command(self, name: str, by: int = 1) -> str:
-        """Does one of `commands`."""
-        message = self._act(lambda view: _COMMANDS[name](view, by, self.look.glyphs))
+    def do(self, act: Callable[[], object]) -> object:
+        answer = super().do(act)
+        self._ask_for_hosts()
+        return answer
+
+    def _mark(self) -> str | None:
+        """Marks the begin of an interval, or its end and shows what ran in it."""
         view = self._view
-        if view is not None and name == "mark" and view.interval is not None:
-            self._measure(view.timeline, *view.interval)
-            message = view.so_far
-        elif view is not None and name == "measure":
-            self._measure(view.timeline, *(view.interval or (view.window.start_ps, view.window.end_ps)))
-            message = view.so_far
-        return message
+        said = None if view is None else view.mark()
+        if view is None or view.interval is None:
+            return said
+        self._measure(view.timeline, *view.interval)
+        return view.so_far
+
+    def _measure_window(self) -> str:
+        """Shows what ran in the marked interval, else in the window."""
+        view = self._view
+        if view is None:
+            return ""
+        self._measure(view.timeline, *(view.interval or (view.window.start_ps, view.window.end_ps)))
+        return view.so_far
 
     @property
     def opened(self) -> Mapping[str, Callable[[], object]]:
-        """The marks, and the filter of tracks."""
         view = self._view
         if view is None:
             return {}
@@ -347,7 +342,6 @@ class TimelineTab(Tab):
 
     @property
     def shown_table(self) -> ShownPage | None:
-        """The events of the marked interval, else of the window, of the tracks that a filter leaves."""
         view = self._view
         if view is None or not self.is_whole:
             return None
@@ -357,39 +351,33 @@ class TimelineTab(Tab):
 
     @property
     def searched(self) -> Sequence[str]:
-        """Names of tracks and events, as they are filtered and searched by."""
         return () if self._view is None else self._view.names
 
     @property
     def has_matches(self) -> bool:
-        """Whether there are runs of an op to step through."""
         return self._view is not None and self._view.matches is not None
 
     @property
     def op_elsewhere(self) -> str | None:
-        """The op of the event under the cursor."""
         return self.op_name
 
     @property
     def syntax(self) -> str:
-        """What may be typed into a search."""
         return "words of an event's name, HLO text or framework op; all have to match"
 
     def why_not(self, verb: str) -> str:
-        """Why a verb does nothing here."""
         words = {
             "there": "The event under the cursor belongs to no op.",
-            "view": "The timeline has one view: `z` folds, `F` filters its tracks.",
-            "group": "Tracks are in their own order; `S` sorts them by busy time.",
-            "exclude": "Nothing is left out here; `F` filters tracks.",
+            "view": "The timeline has one view: z folds, F filters its tracks.",
+            "group": "Tracks are in their own order; S sorts them by busy time.",
+            "exclude": "Nothing is left out here; F filters tracks.",
             "timeline": "This is the timeline.",
-            "compare_ops": "Ops are compared on tab 3: `o` goes there.",
+            "compare_ops": "Ops are compared on tab 3: o goes there.",
             "edit": "The event under the cursor belongs to no op.",
         }
         return words.get(verb, "") if self._view is not None else ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Goes to a step, an op's longest run or a counter, by name; as soon as the timeline is there."""
         if not self.is_whole:
             self._wanted = (what, name)
             return ""
@@ -400,15 +388,12 @@ class TimelineTab(Tab):
     # --- searching
 
     def search(self, text: str) -> str:
-        """Finds events over the whole trace and moves to the first."""
         return self._act(lambda view: view.search(text))
 
     def next_match(self, direction: int) -> str:
-        """To the next or previous match."""
         return self._act(lambda view: view.next_match(direction))
 
     def filter(self, text: str) -> str:
-        """Shows only tracks with this in their name."""
         return self._act(lambda view: view.filter(text))
 
     # --- work that takes time
@@ -425,7 +410,7 @@ class TimelineTab(Tab):
         measurement = measure(timeline, start_ps, end_ps)
         kinds = [timeline.track(share.place).kind for share in measurement.tracks]
         use = mean_use(timeline, start_ps, end_ps)
-        popup = MeasurementPopup(self.look, measurement, kinds, use, partial(self.select, timeline))
+        popup = measured_popup(self.look, measurement, kinds, use, partial(self.select, timeline))
         self.post_message(OpenPopup(popup))
 
     def select(self, timeline: Timeline, event: EventId) -> None:
@@ -443,7 +428,6 @@ class TimelineTab(Tab):
             self.capture_mouse()  # or it would hold on to the end where the button is let go elsewhere
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        """The end that the mouse holds goes with it."""
         if self._page is not None and self._pressed_at is not None and self._fixed_end is not None:
             self._page.drag_end(self._fixed_end, event.x)
             self.redraw()

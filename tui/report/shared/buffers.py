@@ -49,12 +49,7 @@ def whole_share(value: float | None, _: bool) -> str:
     return "100%" if value == 100 else percent(value)
 
 
-def expansion_phrase(expansion: float | None, _: bool) -> str:
-    """``8.0x``; nothing without padding."""
-    return UNKNOWN if expansion is None else f"{expansion:.1f}x" if expansion > 1 else ""
-
-
-EXPANSION = Unit("ratio", plain, expansion_phrase)
+EXPANSION = Unit("ratio", plain, lambda value, _: UNKNOWN if value is None else f"{value:.1f}x" if value > 1 else "")
 _NAME = replace(VERBATIM, words=lambda value, _: str(value))
 
 
@@ -89,7 +84,6 @@ _LOOKS: dict[str, ColumnSpec[BufferRows]] = {
 
 
 def _own(key: str, unit: Unit, meaning: str, null: str = "", heading: str = "") -> Field[BufferRows]:
-    """A field that a buffer has under the same name."""
     filter = (key,) if unit.is_text else ()
     return Field(key, unit, of_each(key, "buffers"), meaning, null, heading, _LOOKS.get(key), filter=filter)
 

@@ -14,7 +14,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.report.choice import report_of_rows
 from tpuprof.tui.report.output import Produce, stream_file, text_pieces
-from tpuprof.tui.report.page import Choice, Format, Head, Report, ReportRequest, ShownPage, TextLook
+from tpuprof.tui.report.page import Format, Head, Report, ReportRequest, ShownPage, TableOptions, TextLook
 from tpuprof.tui.report.shared.target import check_output
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LOOK = TextLook(120, False, False)
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownTable:
     """A table as it is shown: a `Listed` of a report.
 
     Attributes:
@@ -103,7 +103,7 @@ def _takes_files(run: Run | None) -> bool:
 
 def export_of(
     name: str,
-    shown: Shown | ShownPage | None,
+    shown: ShownTable | ShownPage | None,
     screen: Callable[[str], str],
     run: Run | None,
     logdir: Logdir | None = None,
@@ -117,7 +117,7 @@ def export_of(
         report_of: how the page of a name is printed, where whole pages are written.
     """
     kinds = kinds_of_screen(screen)
-    of = shown.run or run if isinstance(shown, Shown) else run
+    of = shown.run or run if isinstance(shown, ShownTable) else run
     if shown is not None and of is not None:
         kinds = {end: partial(_table, shown, form, of, report_of) for end, form in OF_TABLES.items()} | kinds
     path = default_path(name if shown is None else shown.page, ".csv" in kinds, run)
@@ -133,14 +133,14 @@ def _drawn(screen: Callable[[str], str], form: str) -> tuple[Produce, str]:
     return text_pieces((screen(form),)), "the screen"
 
 
-def _table(shown: Shown | ShownPage, form: Format, run: Run, report_of: ReportOf | None) -> tuple[Produce, str]:
+def _table(shown: ShownTable | ShownPage, form: Format, run: Run, report_of: ReportOf | None) -> tuple[Produce, str]:
     """A table or a page as its report writes it."""
     if isinstance(shown, ShownPage):
         assert report_of is not None, f"no report of the page {shown.page} is known here"
         content, how_much = shown.made()
         return text_pieces((page_text(report_of(shown.page), content, form, run),)), how_much
     head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
-    choice = Choice(shown.filter, shown.sort, tuple(shown.keys))
+    choice = TableOptions(shown.filter, shown.sort, tuple(shown.keys))
     text = report_of_rows(shown.page, head, shown, choice, form, _LOOK)
     return text_pieces((text,)), counted(len(shown.rows), "row")
 

@@ -48,7 +48,6 @@ HOLDERS: Table[Sequence[AllocationGroup]] = object_table(
         attribute("size_bytes", BYTES, "their total size", name="total.size_bytes"),
     ),
 )
-"""Source lines that hold memory of a device."""
 
 METRICS = (
     attribute("name", VERBATIM, "the device memory profile", name="page.name"),
@@ -56,7 +55,6 @@ METRICS = (
     attribute("count", COUNT, "buffers that are alive on it", name="total.count"),
     attribute("size_bytes", BYTES, "their total size", name="total.size_bytes"),
 )
-"""What there is one of for a device."""
 
 
 def totals(held: Holders) -> str:

@@ -85,7 +85,6 @@ def _objects(values: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _no_key(path: tuple[str, ...], body: Mapping[str, Any]) -> ProfileError:
-    """The error of a key that isn't there, with the nearest ones."""
     wanted, known = ".".join(path), list(dict.fromkeys(_paths(body)))
     near = nearest(wanted, known, _MOST_NEAR)
     last = [each for each in known if each.rpartition(".")[2] == path[-1]]  # the same key elsewhere

@@ -12,14 +12,16 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.tui.report.choice import choose
 from tpuprof.tui.report.fields import Table, columns
 from tpuprof.tui.report.output import Produce, Write
-from tpuprof.tui.report.page import Choice, Content, Report, ReportRequest
+from tpuprof.tui.report.page import Content, Report, ReportRequest, TableOptions
 from tpuprof.tui.report.shared.database import create, fitting, insert, sql_column
 from tpuprof.tui.report.shared.optional import package
 
 _PIECE = 1 << 20
 
 
-def report_parquet(report: Report[Content], content: Content, asked: ReportRequest, choice: Choice | None) -> Produce:
+def report_parquet(
+    report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None
+) -> Produce:
     """What writes the main table of a page, or the rows and columns of it that a call chooses.
 
     Raises:
@@ -29,7 +31,7 @@ def report_parquet(report: Report[Content], content: Content, asked: ReportReque
     if not tables:
         raise ProfileError("usage", "This page is no table.", "--format json has all of it", EXIT_USAGE)
     listed = tables[0]
-    chosen = choose(listed, choice or Choice(), asked.most_rows, listed.table.json)
+    chosen = choose(listed, choice or TableOptions(), asked.most_rows, listed.table.json)
     return table_parquet(listed.table, listed.source, chosen.shown, chosen.keys)
 
 

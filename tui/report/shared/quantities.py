@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import SOURCE_HELP
 from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, nested, object_table
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without numpy
-    from tpuprof.parsers.pages.inference import Latency, Percentile
+    from tpuprof.parsers.pages.shared.latencies import Latency, Percentile
 
 RANK: Field[Any] = Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place")
 
@@ -29,8 +30,8 @@ STEP_TIME = nested(
     (
         *STEP_TIMES,
         STEP_COUNT,
-        attribute("source", VERBATIM, "steps: marked in the profile; modules: inferred from periods of a program"),
-        attribute("note", VERBATIM, "how reliable an inferred time is; empty for marked steps"),
+        attribute("source", VERBATIM, SOURCE_HELP),
+        attribute("note", VERBATIM, "how steps without markers are found; empty for marked steps"),
     )
 )
 """The summary over steps, and what it is made from."""
@@ -58,7 +59,7 @@ BOTTLENECK = (
     attribute("bottleneck.statement", VERBATIM, "the verdict in a sentence or two"),
     attribute("bottleneck.next_steps", TEXTS, "what to do, the most useful first"),
 )
-"""What holds the program of a page up."""
+"""What limits the program of a page."""
 
 PERCENTILE = Unit("percent", plain, lambda value, _: value if isinstance(value, str) else f"{value:g}%", is_text=True)
 

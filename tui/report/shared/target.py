@@ -42,7 +42,7 @@ def check_output(path: str, logdir: Logdir, inputs: Iterable[str | int] = ()) ->
     elif _is_one_of(target, read):
         sentence = f"{shown} is a file that the report reads; a report never overwrites it."
         hint = "give the report another name"
-    elif _in_run_folder(folder) or _holds_hosts(folder, logdir):
+    elif ("plugins", "profile") in pairwise(folder.split(os.sep)) or _holds_hosts(folder, logdir):
         sentence = f"{shown} lies in a folder of profiles; reports are not written beside them."
         hint = "write it to another folder"
     else:
@@ -61,11 +61,6 @@ def _is_one_of(target: str, paths: Iterable[str | int]) -> bool:
             if os.path.samestat(file, os.stat(path)):
                 return True
     return False
-
-
-def _in_run_folder(folder: str) -> bool:
-    """Whether ``…/plugins/profile`` is the folder or above it."""
-    return ("plugins", "profile") in pairwise(folder.split(os.sep))
 
 
 def _holds_hosts(folder: str, logdir: Logdir) -> bool:

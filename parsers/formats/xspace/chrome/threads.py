@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.chrome.torch import device_of, translated
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF, KIND_UINT64
 
 ThreadId: TypeAlias = tuple[object, object]
@@ -54,6 +55,7 @@ _PENDING = 1 << 15
 ROOM = 768 << 20
 """Bytes that columns and texts may take; the five million events that XProf writes at most take half."""
 
+_MOST_THREADS = 4096  # no program has as many, and a line of a few bytes takes a millisecond to make
 _THREAD, _COLUMN, _OP, _EVENT, _VALUE = 4000, 1000, 1500, 32, 24  # about what one takes
 
 _EXACT_MICROS = 1 << 30
@@ -129,6 +131,7 @@ class Threads:
     Attributes:
         threads: by process and thread.
         processes, names: names of processes and threads, by id.
+        labels: what PyTorch's profiler calls processes, ``GPU 0``.
         keys: name and arguments of what events have in common, by index.
         texts: texts of single events' arguments, by index.
         slices: how many events of a begin and a duration the trace has.
@@ -140,6 +143,7 @@ class Threads:
         self.threads: dict[ThreadId, Thread] = {}
         self.processes: dict[object, str] = {}
         self.names: dict[ThreadId, str] = {}
+        self.labels: dict[object, str] = {}
         self.slices = self.unread = 0
         self._room = room
         self._pending = 0
@@ -158,7 +162,6 @@ class Threads:
 
     @property
     def texts(self) -> list[str]:
-        """See the class."""
         return list(self._texts)
 
     def read(self, events: Iterable[object]) -> None:
@@ -200,8 +203,9 @@ class Threads:
     # --- events by what they are
 
     def _take_slice(self, event: dict[str, Any]) -> None:
-        """A whole slice."""
         self.slices += 1
+        if self.labels:
+            event = translated(event)
         pid, tid = event.get("pid"), event.get("tid")
         thread = self.threads.get((pid, tid)) or self._thread(pid, tid)
         args = event.get("args")
@@ -220,13 +224,7 @@ class Threads:
         args = event.get("args")
         args = args if isinstance(args, dict) else {}
         if kind == "M":
-            shown = args.get("name")
-            if name == "process_name" and isinstance(shown, str):
-                self._spend(_THREAD)
-                self.processes[pid] = shown
-            elif name == "thread_name" and isinstance(shown, str):
-                self._spend(_THREAD)
-                self.names[pid, tid] = shown
+            self._take_name(name, pid, tid, args)
         elif kind in ("i", "I", "R", "C"):
             thread = self._thread(pid, COUNTERS if kind == "C" else tid)
             self._put(thread, event.get("ts"), 0, *self._told(name, args, thread.own))
@@ -241,8 +239,20 @@ class Threads:
         elif kind in ("b", "e"):
             self._take_async(event, args)
 
+    def _take_name(self, name: object, pid: object, tid: object, args: dict[str, Any]) -> None:
+        """What a process, a thread or, in PyTorch's traces, a device is called."""
+        shown, labels = args.get("name"), args.get("labels")
+        if name == "process_name" and isinstance(shown, str):
+            self.processes[pid] = shown
+        elif name == "thread_name" and isinstance(shown, str):
+            self.names[pid, tid] = shown
+        elif name == "process_labels" and isinstance(labels, str) and device_of(labels) is not None:
+            self.labels[pid] = labels
+        else:
+            return
+        self._spend(_THREAD)
+
     def _take_async(self, event: dict[str, Any], args: dict[str, Any]) -> None:
-        """One end of an event that may overlap others of its thread."""
         link = event.get("id"), event.get("cat"), event.get("pid"), event.get("name")
         begun, begins = self._async.pop(link, None), event.get("ph") == "b"
         if begun is not None:
@@ -269,6 +279,8 @@ class Threads:
     def _thread(self, pid: object, tid: object) -> Thread:
         thread = self.threads.get((pid, tid))
         if thread is None:
+            if len(self.threads) == _MOST_THREADS:
+                raise TooMuch
             self._spend(_THREAD)
             thread = self.threads[pid, tid] = Thread()
         return thread
@@ -320,7 +332,6 @@ class Threads:
     # --- from Python objects to columns
 
     def _settle(self) -> None:
-        """Puts all events into columns."""
         self._pending = 0
         for thread in self.threads.values():
             if thread.start:
@@ -359,7 +370,6 @@ class Threads:
         return out
 
     def _columns(self, name: str, values: Sequence[Any]) -> tuple[NDArray[np.uint8], Int64s]:
-        """Kind and value of an argument of several events."""
         if name in _SPANS:
             try:
                 numbers = np.array(list(map(int, values)), np.int64)

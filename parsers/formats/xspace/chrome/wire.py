@@ -108,7 +108,6 @@ def _stat_blocks(column: Column, count: int) -> list[Block]:
 
 
 def _numbers(field: int, values: Int64s) -> Block:
-    """A field with a number, for each row."""
     tag = np.full((len(values), 1), field << 3, np.uint8)
     return _side_by_side([(tag, np.ones(tag.shape, np.bool_)), _varints(values)])
 
@@ -120,7 +119,6 @@ def _lengths(field: int, sizes: Int64s) -> list[Block]:
 
 
 def _varints(values: Int64s) -> Block:
-    """Each value as a varint."""
     left = values.astype(np.int64).view(np.uint64)
     width = max(1, -(-int(left.max()).bit_length() // 7))
     data = np.empty((len(left), width), np.uint8)

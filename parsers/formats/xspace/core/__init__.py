@@ -1,1 +1,1 @@
-"""The decoding core: one contract, in C and in numpy."""
+"""The decoder: its functions, the compiled loops behind them, and the fallback for where these are not built."""

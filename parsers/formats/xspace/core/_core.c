@@ -1,4 +1,4 @@
-/* The wire-decoding core in C. What the functions do is written down in api.py and op_pass.py; here is how.
+/* The loops of the decoder in C. What the functions do is written down in api.py and op_pass.py; here is how.
  *
  * The loops run without the GIL over buffers that Python owns. They trust nothing: lengths and alignment are checked on
  * entry, outputs may not overlap anything, and every span, key and byte position is checked where it is used, from a
@@ -286,79 +286,6 @@ static PyObject *core_split(PyObject *module, PyObject *const *args, Py_ssize_t 
     Py_END_ALLOW_THREADS
     release(&a);
     return Py_BuildValue("LLi", (long long)out.count, (long long)out.next, out.status);
-}
-
-/* ---- events ---- */
-
-static int64_t events_loop(Bytes bytes, int64_t n, const int64_t *begin, const int64_t *end,
-                           int64_t *metadata_id, int64_t *offset, int64_t *duration, uint8_t *flags) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = begin[i], stop = end[i];
-        uint64_t id = 0, first = 0, length = 0;
-        uint8_t flag = 0;
-        if (UNLIKELY(at < 0 || at > stop || stop > bytes.size))
-            return i;
-        while (at < stop) {
-            Field field;
-            if (UNLIKELY(read_inner(bytes, at, stop, &field) != OK)) {
-                flag |= EVENT_MALFORMED;
-                break;
-            }
-            at = field.end;
-            if (field.wire != VARINT)
-                continue;
-            switch (field.number) {
-            case 1:
-                id = field.value;
-                break;
-            case 2:
-                first = field.value;
-                flag = HAS_OFFSET;
-                break;
-            case 3:
-                length = field.value;
-                break;
-            case 5:
-                first = field.value;
-                flag = HAS_OCCURRENCES;
-                break;
-            default:
-                break;
-            }
-        }
-        metadata_id[i] = (int64_t)id;
-        offset[i] = (int64_t)first;
-        duration[i] = (int64_t)length;
-        flags[i] = flag;
-    }
-    return n;
-}
-
-/* events(buf, begin, end, metadata_id, offset, duration, flags) -> None */
-static PyObject *core_events(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    Arrays a;
-    int64_t done;
-    (void)module;
-    if (!expect_args(given, 7) || !acquire(&a, args, 3, 4))
-        return NULL;
-    Py_ssize_t n = a.view[6].len;
-    int fits = 1;
-    for (int i = 1; i < 6; i++)
-        fits = fits && holds(&a, i, n, 8);
-    if (!fits) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    done = events_loop(bytes_of(&a), n, a.view[1].buf, a.view[2].buf, a.view[3].buf, a.view[4].buf,
-                       a.view[5].buf, a.view[6].buf);
-    Py_END_ALLOW_THREADS
-    if (done != n) {
-        refuse(&a, "a span lies outside the bytes, or ends before it begins");
-        return NULL;
-    }
-    release(&a);
-    return none();
 }
 
 /* ---- stats ---- */
@@ -1566,12 +1493,10 @@ enum {
     TIME,                                         /* how many of the times are answered */
     CELLS, BUSY, WORKING, OFF, INSIDE, REDUCES, TRACED, WORK, WITHIN, /* how many rows of the outputs are written */
     RUNS,                                         /* the open run of each kind, from and to; empty before the first */
-    INHERITED = RUNS + 8,                         /* how many of the open events began in an earlier piece */
-    STATE_SIZE
+    STATE_SIZE = RUNS + 8
 };
 enum { DONE = 0, NO_ROOM = 1, UNUSUAL = 2 };
-enum { ONLY_TIMES = 1, ALL_SPANS = 3 };
-enum { GOES_ON = 0, IS_END = 1, IS_BORDER = 2 }; /* what comes behind a block's events: the line's end, or a piece's */
+enum { ONLY_TIMES = 1, ALL_SPANS = 3, ANY_ORDER = 4 };
 enum { STACK_COLUMNS = 5, TIME_COLUMNS = 4, OUTPUT_KINDS = RUNS - CELLS };
 enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF, STACK_TRACED };
 enum { TRACED_SELF = 3 }; /* the column of `traced` that is known only when the event is closed */
@@ -1602,9 +1527,9 @@ typedef struct {
     int64_t *occurrences, *total, *self, *minimum, *step_self, *step_count;
     int32_t *touched;
     Rows stack, out[OUTPUT_KINDS]; /* in the order of the state */
-    int64_t *inherited_self;       /* by depth: what the events of this piece take from those that it inherited */
     int64_t steps, times;
-    int spans; /* what else is wanted: nothing, the times, these and the unions but for `working`, or all */
+    int spans; /* what else is wanted: nothing, the times, these and the unions but for `working`, or all; ANY_ORDER: all
+                  but the times, of events in any order on the trace's clock, which leaves the unions in parts */
     const int64_t *step_start, *step_end, *time;
     int64_t *time_span;
 } OpSums;
@@ -1637,13 +1562,9 @@ INLINE void end_step(OpSums *to) {
     to->state[TOUCHED] = 0;
 }
 
-/* Closes the innermost open event: its self time is known now, but for one that began in an earlier piece. */
+/* Closes the innermost open event: its self time is known now. */
 INLINE void close_event(OpSums *to) {
     const int64_t *event = to->stack.cells + STACK_COLUMNS * --to->state[DEPTH];
-    if (UNLIKELY(to->state[DEPTH] < to->state[INHERITED])) {
-        to->inherited_self[--to->state[INHERITED]] = event[STACK_SELF];
-        return;
-    }
     int64_t self = event[STACK_SELF] < 0 ? 0 : event[STACK_SELF], id = event[STACK_ID];
     if (UNLIKELY(id < 0 || id >= to->ids))
         return; /* a caller's nonsense */
@@ -1652,7 +1573,7 @@ INLINE void close_event(OpSums *to) {
         to->out[TRACED - CELLS].cells[OUTPUT_COLUMNS[TRACED - CELLS] * event[STACK_TRACED] + TRACED_SELF] = self;
     if (event[STACK_STEP] < 0)
         return;
-    if (LIKELY(event[STACK_STEP] == to->state[STEP_OF_SUMS]))
+    if (LIKELY(event[STACK_STEP] == to->state[STEP_OF_SUMS] && to->step_count[id]))
         to->step_self[id] += self;
     else
         put(to, CELLS, cell_of(event[STACK_STEP], id), self, 0);
@@ -1661,7 +1582,7 @@ INLINE void close_event(OpSums *to) {
 /* Adds a span to a union whose open interval is at state[from] and state[from + 1]. */
 INLINE void unite(OpSums *to, int which, int from, int64_t start, int64_t end) {
     int64_t *open = to->state + from;
-    if (start > open[1]) {
+    if (start > open[1] || start < open[0]) {
         if (open[1] > open[0])
             put(to, which, open[0], open[1], 0);
         open[0] = start;
@@ -1754,8 +1675,9 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
         end = start + device_duration;
     } else if (UNLIKELY((block->kind[0] && block->kind[0][i]) || (block->kind[1] && block->kind[1][i])))
         return 0;
-    if (UNLIKELY(own_start > FAR || own_start < -FAR || own_start < s[OWN_START] || start < s[DEVICE_START] ||
-                 (start == s[DEVICE_START] && end > s[DEVICE_END])))
+    if (UNLIKELY(own_start > FAR || own_start < -FAR || start < s[DEVICE_START] ||
+                 (start == s[DEVICE_START] && end > s[DEVICE_END]) ||
+                 (own_start < s[OWN_START] && to->spans != ANY_ORDER)))
         return 0;
     s[DURATIONS] += duration;
     s[DEVICE_DURATIONS] += end - start;
@@ -1773,6 +1695,8 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
 
     while (step + 1 < to->steps && to->step_start[step + 1] <= own_start)
         step++;
+    while (UNLIKELY(step >= 0 && to->step_start[step] > own_start))
+        step--;
     s[STEP] = step;
     if (step >= 0 && own_start >= to->step_end[step])
         step = -1;
@@ -1807,7 +1731,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
 
     if (!to->spans)
         return 1;
-    if (!s[OUTER] || own_end > s[OUTER_END]) {
+    if (to->spans != ANY_ORDER && (!s[OUTER] || own_end > s[OUTER_END])) {
         if (s[OUTER])
             answer_times(to, own_start, start, 0);
         s[OUTER] = 1;
@@ -1819,9 +1743,9 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     if (to->spans != ONLY_TIMES && own_end > own_start) {
         unite(to, BUSY, BUSY_FROM, own_start, own_end);
         if (LIKELY(!to->off_duty[id])) {
-            if (to->spans == ALL_SPANS)
+            if (to->spans >= ALL_SPANS)
                 unite(to, WORKING, WORK_FROM, own_start, own_end);
-            if (own_start <= s[OFF_TO])
+            if (own_start <= s[OFF_TO] || to->spans == ANY_ORDER)
                 put(to, INSIDE, own_start, own_end, 0);
         } else {
             put(to, OFF, own_start, own_end, 0);
@@ -1831,39 +1755,31 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     return 1;
 }
 
-/* Closes the unions and runs behind the last event of the line or of a piece, so that what follows begins its own. */
-INLINE void end_spans(OpSums *to) {
+/* Closes all that is open behind the last event. */
+INLINE void end_line(OpSums *to) {
     int64_t *s = to->state;
+    while (s[DEPTH])
+        close_event(to);
+    end_step(to);
     if (s[BUSY_TO] > s[BUSY_FROM])
         put(to, BUSY, s[BUSY_FROM], s[BUSY_TO], 0);
     if (s[WORK_TO] > s[WORK_FROM])
         put(to, WORKING, s[WORK_FROM], s[WORK_TO], 0);
-    s[BUSY_FROM] = s[BUSY_TO] = s[WORK_FROM] = s[WORK_TO] = INT64_MIN;
-    for (int kind = 0; kind < 2 * CODE_TRACED; kind++) {
+    for (int kind = 0; kind < 2 * CODE_TRACED; kind++)
         put_run(to, kind);
-        s[RUNS + 2 * kind] = s[RUNS + 2 * kind + 1] = INT64_MIN;
-    }
-}
-
-/* Closes all that is open behind the last event. */
-INLINE void end_line(OpSums *to) {
-    while (to->state[DEPTH])
-        close_event(to);
-    end_step(to);
-    end_spans(to);
-    if (to->state[OUTER])
+    if (s[OUTER])
         answer_times(to, 0, 0, 1);
 }
 
-/* op_pass(id, offset, duration, kind, value, off_duty, code, step_start, step_end, time, state, device_duration,
+/* take_ops(id, offset, duration, kind, value, off_duty, code, step_start, step_end, time, state, device_duration,
  *         occurrences, total, self, minimum, step_self, step_count, touched, stack, cells, busy, working, off, inside,
- *         reduces, traced, work, within, time_span, inherited_self, shift, at, count, behind, spans, offset_row,
- *         duration_row, reduce_row)
+ *         reduces, traced, work, within, time_span, shift, at, count, is_end, spans, offset_row, duration_row,
+ *         reduce_row)
  * -> (at, status)
  * Takes the events [at, count) of a block; status NO_ROOM: call again from `at` with larger outputs. The last three say
  * which rows of `kind` and `value` hold the stats; -1 for none. */
-static PyObject *core_op_pass(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    enum { INPUTS = 10, OUTPUTS = 21, NUMBERS = 8, ROWS = 5 /* the first of them */, FIRST_OUTPUT = 20, TIME_SPAN = 29 };
+static PyObject *core_take_ops(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    enum { INPUTS = 10, OUTPUTS = 20, NUMBERS = 8, ROWS = 5 /* the first of them */, FIRST_OUTPUT = 20, TIME_SPAN = 29 };
     Arrays a;
     Py_ssize_t number[NUMBERS];
     (void)module;
@@ -1888,16 +1804,14 @@ static PyObject *core_op_pass(PyObject *module, PyObject *const *args, Py_ssize_
     memcpy(state, v[10].buf, v[10].len < (Py_ssize_t)sizeof state ? 0 : sizeof state);
     OpSums to = {state, ids, v[5].buf, v[6].len ? v[6].buf : NULL, v[12].buf, v[13].buf, v[14].buf, v[15].buf,
                  v[16].buf, v[17].buf, v[18].buf, {v[19].buf, v[19].len / 8 / STACK_COLUMNS}, {{0, 0}},
-                 v[TIME_SPAN + 1].buf, steps, times, (int)number[4], v[7].buf, v[8].buf, v[9].buf, v[TIME_SPAN].buf};
+                 steps, times, (int)number[4], v[7].buf, v[8].buf, v[9].buf, v[TIME_SPAN].buf};
     for (int i = 0; i < OUTPUT_KINDS; i++) {
         to.out[i].cells = v[FIRST_OUTPUT + i].buf;
         to.out[i].room = v[FIRST_OUTPUT + i].len / 8 / OUTPUT_COLUMNS[i];
         fits = fits && state[CELLS + i] >= 0 && state[CELLS + i] <= to.out[i].room;
     }
-    fits = fits && state[INHERITED] >= 0 && state[INHERITED] <= state[DEPTH] &&
-           holds(&a, TIME_SPAN + 1, v[TIME_SPAN + 1].len / 8, 8) && state[INHERITED] <= v[TIME_SPAN + 1].len / 8;
     fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TOUCHED] >= 0 && state[TOUCHED] <= ids &&
-           number[4] >= 0 && number[4] <= ALL_SPANS && state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
+           number[4] >= 0 && number[4] <= ANY_ORDER && state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
     for (int i = ROWS; i < NUMBERS; i++)
         fits = fits && has_row(number[i], capacity, v[3].len);
     if (!fits) {
@@ -1917,8 +1831,6 @@ static PyObject *core_op_pass(PyObject *module, PyObject *const *args, Py_ssize_
     if (status == DONE && number[3]) {
         if (!has_room(&to))
             status = NO_ROOM;
-        else if (number[3] == IS_BORDER)
-            end_spans(&to);
         else
             end_line(&to);
     }
@@ -1926,105 +1838,6 @@ static PyObject *core_op_pass(PyObject *module, PyObject *const *args, Py_ssize_
     Py_END_ALLOW_THREADS
     release(&a);
     return Py_BuildValue("Li", (long long)at, status);
-}
-
-/* ---- what the ops of a piece of a line leave for the next piece ---- */
-
-/* Places in the output of a look at a piece's events, see op_pass.py. */
-enum {
-    AT_DEVICE_START, AT_DEVICE_END, AT_OWN_START, /* of the last event */
-    AT_LATEST,                                    /* the latest end by the device's clock */
-    AT_OFF_TO,                                    /* the latest end of an event off duty */
-    AT_OUTER_START, AT_OUTER_END, AT_OUTER_DEVICE_START, AT_OUTER_DEVICE_END, /* of the first of those that end last */
-    AT_OUTER,                                     /* which event that is */
-    BORDER_SIZE
-};
-
-/* The span of event i on the trace's clock and by the device's; nonsense for an event that take_event refuses. */
-INLINE void spans_of(const OpBlock *block, int64_t i, int64_t *span) {
-    uint64_t start = (uint64_t)block->offset[i] + (uint64_t)block->shift;
-    span[0] = span[2] = (int64_t)start;
-    span[1] = span[3] = (int64_t)(start + (uint64_t)block->duration[i]);
-    if (LIKELY(has_integer(block, 0, i) && has_integer(block, 1, i))) {
-        span[2] = block->value[0][i];
-        span[3] = (int64_t)((uint64_t)block->value[0][i] + (uint64_t)block->value[1][i]);
-    }
-}
-
-/* Which events of a piece are open behind it, innermost first, and what else it leaves. Returns how many are open. */
-static int64_t border_loop(const OpBlock *block, int64_t count, const uint8_t *off_duty, int64_t ids, int64_t *out,
-                           int64_t *open, int64_t room) {
-    int64_t depth = 0, least = INT64_MIN, span[4];
-    for (int64_t i = 0; i < BORDER_SIZE; i++)
-        out[i] = INT64_MIN;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t id = block->id[i];
-        spans_of(block, i, span);
-        if (span[3] > out[AT_LATEST])
-            out[AT_LATEST] = span[3];
-        if (span[1] > out[AT_OUTER_END]) {
-            out[AT_OUTER_START] = span[0];
-            out[AT_OUTER_END] = span[1];
-            out[AT_OUTER_DEVICE_START] = span[2];
-            out[AT_OUTER_DEVICE_END] = span[3];
-            out[AT_OUTER] = i;
-        }
-        if (span[1] > span[0] && span[1] > out[AT_OFF_TO] && id >= 0 && id < ids && off_duty[id])
-            out[AT_OFF_TO] = span[1];
-    }
-    for (int64_t i = count - 1; i >= 0; i--) {
-        spans_of(block, i, span);
-        if (i == count - 1) {
-            out[AT_DEVICE_START] = span[2];
-            out[AT_DEVICE_END] = span[3];
-            out[AT_OWN_START] = span[0];
-        } else if (span[3] < least)
-            continue;
-        least = span[3];
-        if (depth < room) {
-            open[3 * depth] = span[3];
-            open[3 * depth + 1] = block->id[i];
-            open[3 * depth + 2] = span[0];
-        }
-        depth++;
-    }
-    return depth;
-}
-
-/* op_border(id, offset, duration, kind, value, off_duty, out, open, shift, count, offset_row, duration_row) -> open events
- * Where these are more than `open` has rows for: call again with more. */
-static PyObject *core_op_border(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    enum { INPUTS = 6, OUTPUTS = 2, NUMBERS = 4 };
-    Arrays a;
-    Py_ssize_t number[NUMBERS];
-    int64_t depth;
-    (void)module;
-    if (!expect_args(given, INPUTS + OUTPUTS + NUMBERS) || !read_numbers(args + INPUTS + OUTPUTS, NUMBERS, number))
-        return NULL;
-    if (!acquire(&a, args, INPUTS, OUTPUTS))
-        return NULL;
-    const Py_buffer *v = a.view;
-    Py_ssize_t capacity = v[0].len / 4, room = v[7].len / 24;
-    int fits = holds(&a, 0, capacity, 4) && holds(&a, 1, capacity, 8) && holds(&a, 2, capacity, 8) &&
-               holds(&a, 4, v[3].len, 8) && holds(&a, 6, BORDER_SIZE, 8) && holds(&a, 7, 3 * room, 8) &&
-               number[1] >= 0 && number[1] <= capacity;
-    for (int i = 2; i < NUMBERS; i++)
-        fits = fits && has_row(number[i], capacity, v[3].len);
-    if (!fits) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
-    OpBlock block = {v[0].buf, v[1].buf, v[2].buf, {0}, {0}, number[0], NULL};
-    for (int i = 0; i < 2; i++)
-        if (number[2 + i] >= 0) {
-            block.kind[i] = (const uint8_t *)v[3].buf + number[2 + i] * capacity;
-            block.value[i] = (const int64_t *)v[4].buf + number[2 + i] * capacity;
-        }
-    Py_BEGIN_ALLOW_THREADS
-    depth = border_loop(&block, number[1], v[5].buf, v[5].len, v[6].buf, v[7].buf, room);
-    Py_END_ALLOW_THREADS
-    release(&a);
-    return PyLong_FromLongLong(depth);
 }
 
 /* ---- hash ---- */
@@ -2091,8 +1904,8 @@ static PyObject *core_hash_packets(PyObject *module, PyObject *const *args, Py_s
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))core_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef functions[] = {
-    FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
-    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_pass), FUNCTION(op_border), FUNCTION(subtract),
+    FUNCTION(split), FUNCTION(stats),      FUNCTION(scan),       FUNCTION(nest),
+    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(take_ops), FUNCTION(subtract),
     FUNCTION(until), FUNCTION(trim),       FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
     FUNCTION(cell_sums), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
@@ -2102,7 +1915,7 @@ static PyModuleDef_Slot slots[] = {{0, NULL}};
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "_core",
-    .m_doc = "Loops of the wire-decoding core; see c_core.py.",
+    .m_doc = "Loops of the decoder; see api.py.",
     .m_size = 0,
     .m_methods = functions,
     .m_slots = slots,

@@ -1,27 +1,24 @@
-"""Decodes protobuf wire bytes into columns, in C where the compiled module is there, else in numpy.
+"""Decodes protobuf wire bytes into columns, and goes through columns of events: in compiled loops.
 
-Both cores give the same answers. `TPUPROF_CORE=c` or `TPUPROF_CORE=numpy` in the environment forces one; it is read at
-the first use.
+Where these are not built, `fallback` decodes, with the same answers, and numpy does the rest.
 """
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted
+from tpuprof.parsers.formats.xspace.core import fallback, types
+from tpuprof.parsers.formats.xspace.core.compiled import CORE
 from tpuprof.parsers.formats.xspace.core.types import (
     EVERY_EVENT,
     Buffer,
     CellSums,
-    Core,
     EventColumns,
-    EventFields,
     Fields,
     KeyedSpans,
     LanedEvents,
@@ -32,45 +29,21 @@ from tpuprof.parsers.formats.xspace.core.types import (
     StepCells,
 )
 
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
+_BYTES_A_FIELD = 24
+"""A guess at how many fields come; another block follows when there are more."""
+
+_LEAST_BLOCK = 1024
 
 _FEW_LANES = 4
-
-VARIABLE = "TPUPROF_CORE"
-
-
-@lru_cache(maxsize=1)
-def _core() -> tuple[Literal["c", "numpy"], Core]:
-    """The core in use and its name."""
-    wish = os.environ.get(VARIABLE, "")
-    if wish not in {"", "c", "numpy"}:
-        raise ProfileError("usage", f"{VARIABLE}={wish} names no core.", "Use c or numpy.", EXIT_USAGE)
-    if wish != "numpy":
-        try:
-            from tpuprof.parsers.formats.xspace.core import c_core  # noqa: PLC0415 - the compiled module may be absent
-
-            return "c", c_core
-        except ImportError as error:
-            if wish == "c":
-                raise ProfileError(
-                    "no_compiled_core",
-                    f"{VARIABLE}=c, but the compiled core can't be imported: {error}.",
-                    f"Install again with a C compiler at hand, or unset {VARIABLE}.",
-                    EXIT_USAGE,
-                ) from error
-    from tpuprof.parsers.formats.xspace.core import numpy_core  # noqa: PLC0415 - not needed beside the compiled one
-
-    return "numpy", numpy_core
+_FIRST_LANES = 8
+_MOST_MERGED = 16
+_FREE = np.iinfo(np.int64).min
+"""When a lane that nothing was in is free."""
 
 
-def core_name() -> Literal["c", "numpy"]:
-    """The name of the core that does the work.
-
-    Raises:
-        ProfileError: `TPUPROF_CORE` asks for a core that does not exist.
-    """
-    return _core()[0]
+def core_name() -> Literal["c", "python"]:
+    """What decodes: the compiled loops, or the fallback."""
+    return "python" if CORE is None else "c"
 
 
 def split_fields(buf: Buffer, start: int = 0) -> Fields:
@@ -82,19 +55,25 @@ def split_fields(buf: Buffer, start: int = 0) -> Fields:
     Raises:
         ValueError: `start` lies outside `buf`.
     """
-    return _core()[1].split_fields(buf, start)
-
-
-def decode_events(buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
-    """Decodes the plain fields of the XEvent bodies `buf[begin[i]:end[i]]`; it skips stats.
-
-    As in protobuf, the last occurrence of a field counts, `offset_ps` and `num_occurrences` exclude each other, and a
-    known field with a foreign wire type is an unknown field.
-
-    Raises:
-        ValueError: a span lies outside `buf`.
-    """
-    return _core()[1].decode_events(buf, begin, end)
+    data = types.as_bytes(buf)
+    types.check_start(len(data), start)
+    if CORE is None:
+        return fallback.split_fields(data, start)
+    parts = []
+    offset, status = start, types.FULL
+    while status == types.FULL:
+        # Pages of a block that stay unwritten take no memory.
+        block = (len(data) - offset) // _BYTES_A_FIELD + _LEAST_BLOCK
+        number, wire = np.empty(block, np.uint32), np.empty(block, np.uint8)
+        begin, end = np.empty(block, np.int64), np.empty(block, np.int64)
+        count, offset, status = CORE.split(data, number, wire, begin, end, offset)
+        parts.append((number[:count], wire[:count], begin[:count], end[:count]))
+    if len(parts) == 1:
+        return Fields(*parts[0], offset, status)
+    numbers, wires, begins, ends = zip(*parts, strict=True)
+    return Fields(
+        np.concatenate(numbers), np.concatenate(wires), np.concatenate(begins), np.concatenate(ends), offset, status
+    )
 
 
 def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
@@ -112,7 +91,16 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
     Raises:
         ValueError: a span lies outside `buf`, or a wanted id comes twice.
     """
-    return _core()[1].stat_columns(buf, begin, end, stats_field, wanted)
+    data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
+    begin, end = types.as_int64(begin, "begin"), types.as_int64(end, "end")
+    types.check_spans(len(data), begin, end)
+    types.check_wanted(wanted)
+    if CORE is None:
+        return fallback.stat_columns(data, begin, end, stats_field, wanted)
+    shape = (len(wanted), len(begin))
+    kind, value, length = np.empty(shape, np.uint8), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    CORE.stats(data, begin, end, wanted, kind, value, length, stats_field)
+    return StatFields(kind, value, length)
 
 
 def scan_events(
@@ -126,8 +114,9 @@ def scan_events(
 ) -> Scan:
     """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from `place` on.
 
-    It does in one pass what `split_fields`, `decode_events` and `stat_columns` do in three. It skips fields that are no
-    events, and ends before an event that is incomplete in the bytes.
+    As in protobuf, the last occurrence of a field counts, `offset_ps` and `num_occurrences` exclude each other, and a
+    known field with a foreign wire type is an unknown field. Stats are picked as by `stat_columns`. It skips other
+    fields than events, and ends before an event that is incomplete in the bytes.
 
     Args:
         buf: the bytes.
@@ -141,7 +130,32 @@ def scan_events(
     Raises:
         ValueError: columns that do not fit together, a wanted id that comes twice, or a place outside.
     """
-    return _core()[1].scan_events(buf, base, start, wanted, columns, place, chosen)
+    data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
+    types.check_wanted(wanted)
+    types.check_columns(columns, len(wanted), place)
+    if CORE is None:
+        types.check_start(len(data), start)
+        return fallback.scan_events(data, base, start, wanted, columns, place, chosen)
+    to = columns
+    return Scan(
+        *CORE.scan(
+            data,
+            wanted,
+            np.ascontiguousarray(chosen, np.bool_).view(np.uint8),
+            to.metadata_id,
+            to.offset_ps,
+            to.duration_ps,
+            to.flags,
+            to.begin,
+            to.length,
+            to.kind,
+            to.value,
+            to.stat_length,
+            base,
+            start,
+            place,
+        )
+    )
 
 
 def nest(start: Int64s, end: Int64s) -> Nesting:
@@ -156,7 +170,13 @@ def nest(start: Int64s, end: Int64s) -> Nesting:
     Raises:
         ValueError: not sorted, or of different lengths.
     """
-    return _core()[1].nest(start, end)
+    start, end = types.as_int64(start, "start"), types.as_int64(end, "end")
+    if CORE is None:
+        return fallback.nest(start, end)
+    n = len(start)
+    parent, depth, self_ps = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
+    CORE.nest(start, end, parent, depth, self_ps)
+    return Nesting(parent, depth, self_ps)
 
 
 def self_times(start: Int64s, end: Int64s) -> Int64s:
@@ -177,7 +197,29 @@ def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
 
     Args and errors as for `nest`.
     """
-    return _core()[1].lanes(start, end)
+    start, end = types.as_int64(start, "start"), types.as_int64(end, "end")
+    if CORE is None:
+        return fallback.lanes(start, end)
+    lane = np.empty(len(start), np.int32)
+    tree = np.full(2 * _FIRST_LANES, _FREE, np.int64)
+    done = CORE.lanes(start, end, lane, tree, 0)
+    while done < len(start):
+        tree = _twice(tree)
+        done = CORE.lanes(start, end, lane, tree, done)
+    return lane
+
+
+def _twice(tree: Int64s) -> Int64s:
+    """The tree of `CORE.lanes` with room for twice as many lanes."""
+    lanes = len(tree) // 2
+    out = np.full(4 * lanes, _FREE, np.int64)
+    out[2 * lanes : 3 * lanes] = tree[lanes:]
+    level = 2 * lanes
+    while level > 1:
+        below = out[level : 2 * level]
+        out[level // 2 : level] = np.minimum(below[::2], below[1::2])
+        level //= 2
+    return out
 
 
 def lane_bounds(lane: NDArray[np.int32]) -> Int64s:
@@ -199,17 +241,20 @@ def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> 
     Raises:
         ValueError: lengths that differ, or lanes that do not fit the bounds.
     """
-    return _core()[1].by_lane(lane, bounds, *columns)
+    if CORE is None:
+        return fallback.by_lane(lane, bounds, *columns)
+    out = tuple(np.empty(len(lane), column.dtype) for column in columns)
+    CORE.by_lane(lane, *(np.require(column, requirements=["C", "A"]) for column in columns), bounds[:-1].copy(), *out)
+    return out
 
 
 def busy(start: Int64s, end: Int64s, bounds: Int64s) -> int:
     """The time that at least one event covers, of events in lanes: each between two of the bounds, and in order."""
-    return _core()[1].busy(start, end, bounds)
-
-
-def in_order(ops: LanedEvents) -> LanedEvents:
-    """The same events as the core goes through them fastest in `runs` and `self_sums`: numpy wants them in one lane."""
-    return _core()[1].in_order(ops)
+    if CORE is None or len(bounds) - 1 > _MOST_MERGED:
+        return intervals.union_length(start, end)
+    columns = (types.as_int64(column, "column") for column in (start, end, bounds))
+    covered: int = CORE.busy(*columns)
+    return covered
 
 
 def runs(ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
@@ -228,7 +273,15 @@ def runs(ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int
     Raises:
         ValueError: a key outside of the labels, or lanes that do not fit.
     """
-    return _core()[1].runs(ops, label, groups, gap, nests)
+    if CORE is None:
+        return fallback.runs(ops, label, groups, gap, nests)
+    n = len(ops.start)
+    # pages that stay unwritten take no memory
+    out = Runs(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.bool_))
+    places = ops.bounds[:-1].copy()
+    count = CORE.runs(*ops[:4], label, *groups, places, *out[:3], out.apart.view(np.uint8), gap, nests)
+    columns: list[NDArray[Any]] = [column[:count].copy() for column in out]
+    return Runs(*columns)
 
 
 def self_sums(ops: LanedEvents, keys: int) -> Int64s:
@@ -237,7 +290,15 @@ def self_sums(ops: LanedEvents, keys: int) -> Int64s:
     Raises:
         ValueError: a key outside, lanes that do not fit, or events not in the order that `nest` wants.
     """
-    return _core()[1].self_sums(ops, keys)
+    if CORE is None:
+        start, end, key = fallback.in_order(ops)
+        return sum_by_key(key, self_times(start, end), keys)
+    room, has_room, out = 64, False, np.zeros(keys, np.int64)
+    while not has_room:
+        out[:] = 0
+        has_room = CORE.self_sums(*ops[:4], ops.bounds[:-1].copy(), np.empty(3 * room, np.int64), out)
+        room *= 2
+    return out
 
 
 def duration_sums(spans: KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
@@ -250,7 +311,15 @@ def duration_sums(spans: KeyedSpans, classes: NDArray[np.uint8], count: int, blo
     Raises:
         ValueError: a key or class outside.
     """
-    return _core()[1].duration_sums(spans, classes, count, block)
+    out = np.zeros((-(-len(spans.start) // block), count), np.int64)
+    if CORE is None:
+        types.check_keys(spans.key, len(classes))
+        of = classes[spans.key]
+        types.check_keys(of, count)
+        np.add.at(out, (np.arange(len(of)) // block, of), spans.end - spans.start)
+    else:
+        CORE.block_sums(*spans, classes, np.zeros(0), out, block)
+    return out
 
 
 def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
@@ -262,7 +331,15 @@ def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
     Raises:
         ValueError: a key outside.
     """
-    return _core()[1].work_sums(key, work, block)
+    out, none = np.zeros(-(-len(key) // block)), np.zeros(0, np.int64)
+    if len(key) and not len(work):
+        raise ValueError("a key lies outside the work")
+    if CORE is None:
+        types.check_keys(key, len(work))
+        np.add.at(out, np.arange(len(key)) // block, work[key])
+    elif len(key):
+        CORE.block_sums(none, none, key, np.zeros(0, np.uint8), work, out, block)
+    return out
 
 
 def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool) -> CellSums:
@@ -276,7 +353,22 @@ def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps:
     Raises:
         ValueError: a step, op or kind outside, or lengths that differ.
     """
-    return _core()[1].cell_sums(cells, kind, kinds, weight, steps, by_op)
+    step, row, count = (types.as_int32(getattr(cells, name), name) for name in ("step", "row", "count"))
+    columns = step, row, types.as_int64(cells.self_ps, "self_ps"), count
+    by_kind, weighted, events = np.zeros((steps, kinds), np.int64), np.zeros(steps), np.zeros(steps, np.int64)
+    counts = np.zeros((steps, len(kind)) if by_op else (0, 0))
+    if CORE is None:
+        types.check_keys(step, steps)
+        types.check_keys(row, len(kind))
+        types.check_keys(kind[row], kinds)
+        np.add.at(by_kind, (step, kind[row]), cells.self_ps)
+        np.add.at(weighted, step, cells.self_ps * weight[row])
+        np.add.at(events, step, count)
+        if by_op:
+            np.add.at(counts, (step, row), count)
+    else:
+        CORE.cell_sums(*columns, types.as_int64(kind, "kind"), weight, by_kind, weighted, events, counts)
+    return CellSums(by_kind, weighted, events, counts if by_op else None)
 
 
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
@@ -285,18 +377,38 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
     Raises:
         ValueError: intervals that are not so.
     """
-    return _core()[1].subtract(start, end, less_start, less_end)
+    start, end = types.as_int64(start, "start"), types.as_int64(end, "end")
+    less_start, less_end = types.as_int64(less_start, "less_start"), types.as_int64(less_end, "less_end")
+    if CORE is None:
+        types.check_disjoint(start, end)
+        types.check_disjoint(less_start, less_end)
+        return intervals.subtract(start, end, less_start, less_end)
+    room = len(start) + len(less_start)
+    out_start, out_end = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = CORE.subtract(start, end, less_start, less_end, out_start, out_end)
+    return out_start[:count], out_end[:count]
 
 
-def until(times: Int64s, intervals: Int64s) -> Int64s:
+def until(times: Int64s, weighted: Int64s) -> Int64s:
     """int64[n]: the time of weighted intervals up to each of some instants; it wraps around where int64 ends.
 
     Args:
         times: int64[n], in any order.
-        intervals: int64[m, 3], start, end and weight (1 or -1) of each; those of one weight in order of start. It is
+        weighted: int64[m, 3], start, end and weight (1 or -1) of each; those of one weight in order of start. It is
             fastest where these do not overlap.
     """
-    return _core()[1].until(times, intervals)
+    rows = np.ascontiguousarray(weighted, np.int64)
+    if CORE is None:
+        return intervals.weighted_until(times, rows)
+    order = None if is_sorted(times) else np.argsort(times, kind="stable")
+    out = np.empty(len(times), np.int64)
+    if not CORE.until(types.as_int64(times if order is None else times[order], "times"), rows.reshape(-1), out):
+        return intervals.weighted_until(times, rows)
+    if order is None:
+        return out
+    back = np.empty_like(out)
+    back[order] = out
+    return back
 
 
 def trim() -> None:
@@ -304,22 +416,8 @@ def trim() -> None:
 
     It takes some milliseconds: call it after large columns were freed.
     """
-    _core()[1].trim()
-
-
-def op_pass(
-    off_duty: Bools,
-    code: NDArray[np.uint8],
-    step_start: Int64s,
-    step_end: Int64s,
-    times: Int64s,
-    room: int,
-    spans: bool,
-    time_span: Int64s | None = None,
-) -> OpPass | None:
-    """A pass over the op events of a line, see `OpPass`; None without the compiled core."""
-    made = _core()[1].op_pass(off_duty, code, step_start, step_end, times, room, spans, time_span)
-    return cast("OpPass | None", made)
+    if CORE is not None:
+        CORE.trim()
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
@@ -328,7 +426,7 @@ def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     Raises:
         ValueError: a key outside [0, k), or lengths that differ.
     """
-    return _core()[1].sum_by_key(keys, values, k)
+    return _by_key(keys, values, k, 0, np.add, "sum_by_key")
 
 
 def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
@@ -337,7 +435,20 @@ def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     Raises:
         ValueError: a key outside [0, k), or lengths that differ.
     """
-    return _core()[1].min_by_key(keys, values, k)
+    return _by_key(keys, values, k, np.iinfo(np.int64).max, np.minimum, "min_by_key")
+
+
+def _by_key(keys: NDArray[np.integer], values: Int64s, k: int, initial: int, combine: np.ufunc, loop: str) -> Int64s:
+    """Combines the values of each key with the initial value: in the loop of that name, else with numpy."""
+    keys, values = types.as_keys(keys), types.as_int64(values, "values")
+    types.check_key_count(keys, values, k)
+    out = np.full(k, initial, np.int64)
+    if CORE is None:
+        types.check_keys(keys, k)
+        combine.at(out, keys, values)
+    else:
+        getattr(CORE, loop)(keys, values, out)
+    return out
 
 
 def hash_packets(data: Buffer, state: NDArray[np.uint64]) -> None:
@@ -350,4 +461,4 @@ def hash_packets(data: Buffer, state: NDArray[np.uint64]) -> None:
     Raises:
         ValueError: bytes that are no whole packets, or another state.
     """
-    _core()[1].hash_packets(data, state)
+    (fallback if CORE is None else CORE).hash_packets(types.as_bytes(data), state)

@@ -1,13 +1,13 @@
-"""The arguments and results of the wire-decoding cores, the same for both."""
+"""What the decoder is given, and what it returns."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, nesting_order
 from tpuprof.parsers.base.record import dataclass
 
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
@@ -67,23 +67,6 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class EventFields:
-    """The plain fields of XEvent messages, one entry per event, 0 where a field is absent.
-
-    Attributes:
-        metadata_id: ids into the plane's event metadata.
-        offset_ps: start in picoseconds relative to the line's timestamp, or the number of occurrences, see `flags`.
-        duration_ps: length in picoseconds.
-        flags: sum of `HAS_OFFSET`, `HAS_OCCURRENCES` and `EVENT_MALFORMED`.
-    """
-
-    metadata_id: Int64s
-    offset_ps: Int64s
-    duration_ps: Int64s
-    flags: NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
 class StatFields:
     """Chosen stats of many messages: row = wanted stat id, column = message.
 
@@ -105,8 +88,10 @@ class EventColumns:
 
     Attributes:
         metadata_id: int32[n] or int64[n].
-        offset_ps, duration_ps: int64[n], as in `EventFields`.
-        flags: uint8[n]; its length is the capacity.
+        offset_ps: int64[n], start in picoseconds relative to the line's timestamp; or the number of occurrences, as
+            `flags` has it.
+        duration_ps: int64[n], length in picoseconds.
+        flags: uint8[n], sums of `HAS_OFFSET`, `HAS_OCCURRENCES` and `EVENT_MALFORMED`; its length is the capacity.
         begin, length: int64[n] and uint32[n], where each event lies; both empty where the caller does not want that.
         kind, value: uint8[k, n] and int64[k, n], as in `StatFields`; zero before, `value` is written only where a stat
             has one.
@@ -169,7 +154,6 @@ class KeyedSpans(NamedTuple):
     key: NDArray[np.int32]
 
     def take(self, rows: NDArray[np.intp]) -> KeyedSpans:
-        """Some of them, in the order given."""
         return KeyedSpans(self.start[rows], self.end[rows], self.key[rows])
 
 
@@ -214,6 +198,48 @@ class StepCells:
     count: NDArray[np.int32]
 
 
+@dataclass(frozen=True, slots=True)
+class PassSums:
+    """What a pass over a line's op events makes of them.
+
+    Attributes:
+        occurrences, total_ps, self_ps, minimum_ps: int64[ids], by metadata id.
+        events: how many events there were.
+        span, own_span: from the first start to the last end, by the device's clock and on the trace's; None without
+            events.
+        has_two_clocks: whether there are two events, and one of all has another start by the device's clock.
+        times: int64[n], as given; time_span: int64[n, 4], see `OpPass`.
+        cells: sums by step and op, whose row is its metadata id here.
+        busy, working: when an op ran, and when one on duty ran; disjoint, in order.
+        off, inside: spans of ops off duty, and of ops on duty that begin while others wait, or just where they begin
+            or end.
+        reduces: int64[m, 3]: step, id and duration of each all-reduce inside a step.
+        traced: int64[m, 5]: metadata id, start, end, self time and start on the trace's clock of each event of a traced
+            op.
+        work, within: int64[m, 3]: start, end and weight, see `parsers.ops.core.traced.TracedEvents`.
+    """
+
+    occurrences: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+    minimum_ps: Int64s
+    events: int
+    span: tuple[int, int] | None
+    own_span: tuple[int, int] | None
+    has_two_clocks: bool
+    times: Int64s
+    time_span: Int64s
+    cells: StepCells
+    busy: Intervals
+    working: Intervals
+    off: Intervals
+    inside: Intervals
+    reduces: Int64s
+    traced: Int64s
+    work: Int64s
+    within: Int64s
+
+
 class CellSums(NamedTuple):
     """What cells add up to by step.
 
@@ -230,88 +256,7 @@ class CellSums(NamedTuple):
     by_op: Floats | None
 
 
-class Core(Protocol):
-    """The functions of a core; see `tpuprof.parsers.formats.xspace.core.api` for what they do."""
-
-    def split_fields(self, buf: Buffer, start: int = 0) -> Fields:
-        """The fields of a message."""
-
-    def decode_events(self, buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
-        """The plain fields of events."""
-
-    def stat_columns(self, buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
-        """Chosen stats of messages."""
-
-    def scan_events(
-        self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int, chosen: Bools
-    ) -> Scan:
-        """The events of a stretch of a line, all or those of some ids, into columns."""
-
-    def nest(self, start: Int64s, end: Int64s) -> Nesting:
-        """How events contain each other."""
-
-    def lanes(self, start: Int64s, end: Int64s) -> NDArray[np.int32]:
-        """Rows in which events do not overlap."""
-
-    def by_lane(self, lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Columns lane by lane."""
-
-    def busy(self, start: Int64s, end: Int64s, bounds: Int64s) -> int:
-        """The time that some lanes cover."""
-
-    def in_order(self, ops: LanedEvents) -> LanedEvents:
-        """The same events, perhaps in one lane."""
-
-    def runs(self, ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
-        """Events in a row that have one label."""
-
-    def self_sums(self, ops: LanedEvents, keys: int) -> Int64s:
-        """Self times by key."""
-
-    def duration_sums(self, spans: KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
-        """Durations by block and class."""
-
-    def work_sums(self, key: NDArray[np.int32], work: Floats, block: int) -> Floats:
-        """Work by block."""
-
-    def cell_sums(
-        self, cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
-    ) -> CellSums:
-        """Sums by step of what is known by step and op."""
-
-    def op_pass(
-        self,
-        off_duty: Bools,
-        code: NDArray[np.uint8],
-        step_start: Int64s,
-        step_end: Int64s,
-        times: Int64s,
-        room: int,
-        spans: bool,
-        time_span: Int64s | None,
-    ) -> object:  # an `OpPass`, which imports these types, or None
-        """A pass over the ops of a line."""
-
-    def sum_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
-        """Sums of groups."""
-
-    def subtract(self, start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
-        """Intervals without others."""
-
-    def until(self, times: Int64s, intervals: Int64s) -> Int64s:
-        """Time of weighted intervals."""
-
-    def trim(self) -> None:
-        """Gives free memory back."""
-
-    def min_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
-        """Minima of groups."""
-
-    def hash_packets(self, data: Buffer, state: NDArray[np.uint64]) -> None:
-        """The inner step of a checksum."""
-
-
-# --- checks of the arguments, the same for both cores ---
+# --- checks of the arguments ---
 
 
 def as_bytes(buf: Buffer) -> NDArray[np.uint8]:
@@ -388,6 +333,24 @@ def check_key_count(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
         raise ValueError("the number of keys is negative")
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
+
+
+def check_keys(keys: NDArray[np.integer], k: int) -> None:
+    """Raises ValueError for a key outside of [0, k)."""
+    if len(keys) and not 0 <= int(keys.min()) <= int(keys.max()) < k:
+        raise ValueError(f"a key lies outside [0, {k})")
+
+
+def check_order(start: Int64s, end: Int64s) -> None:
+    """Raises ValueError unless events are sorted as nesting needs it."""
+    if len(start) != len(end) or nesting_order(start, end) is not None:
+        raise ValueError("events must be sorted by start, then by descending end")
+
+
+def check_disjoint(start: Int64s, end: Int64s) -> None:
+    """Raises ValueError unless intervals are disjoint, not empty and in order."""
+    if len(start) != len(end) or bool((start >= end).any()) or bool((start[1:] < end[:-1]).any()):
+        raise ValueError("intervals must be disjoint, not empty and in order")
 
 
 def check_columns(columns: EventColumns, stats: int, place: int) -> None:

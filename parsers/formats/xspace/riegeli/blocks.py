@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.xspace.riegeli.codecs import STEP
 from tpuprof.parsers.formats.xspace.riegeli.hashing import highway_hash
 from tpuprof.parsers.formats.xspace.source import ByteSource
@@ -19,7 +20,7 @@ BLOCK_HEADER = 24
 CHUNK_HEADER = 40
 _USABLE = BLOCK - BLOCK_HEADER
 
-SIMPLE, TRANSPOSED = b"r", b"t"
+_SIMPLE, _TRANSPOSED = b"r", b"t"
 _WITHOUT_RECORDS = (b"s", b"p", b"m")
 """Chunk types to pass over: signature, padding, and metadata that describe the records."""
 
@@ -63,11 +64,9 @@ class Chunk:
         return b"".join(self.pieces(offset, min(length, self.size - offset)))
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
-        """Bytes of the data, some at a time."""
         return _pieces(self.source, self.begin, CHUNK_HEADER + offset, length)
 
     def is_intact(self) -> bool:
-        """Whether the data is what was written."""
         return highway_hash(self.pieces(0, self.size)) == self.data_hash
 
 
@@ -79,6 +78,7 @@ class Losses:
         places: damaged chunks and stretches without a chunk.
         bytes: how many they take in the file.
         headers: chunks whose header is intact.
+        transposed: chunks that hold their records field by field, which no profiler writes.
         cut: bytes of a chunk that the end of the file cuts off.
         is_too_much: whether chunks were left out since they grow too much.
     """
@@ -86,11 +86,11 @@ class Losses:
     places: int = 0
     bytes: int = 0
     headers: int = 0
+    transposed: int = 0
     cut: int = 0
     is_too_much: bool = False
 
     def add(self, size: int) -> None:
-        """Counts one place."""
         self.places += 1
         self.bytes += size
 
@@ -100,8 +100,11 @@ class Losses:
             return "none of its bytes read as a chunk"
         parts = []
         if self.places:
-            what = "chunk is" if self.places == 1 else "chunks are"
-            parts.append(f"{self.places:,} {what} damaged and left out ({self.bytes:,} bytes)")
+            what = counted(self.places, "chunk is", "chunks are")
+            parts.append(f"{what} damaged and left out ({self.bytes:,} bytes)")
+        if self.transposed:
+            what = counted(self.transposed, "chunk is", "chunks are")
+            parts.append(f"{what} transposed, as no profiler writes them, and left out")
         if self.cut:
             parts.append(f"it is cut off in a chunk, and {self.cut:,} bytes of that are left out")
         if self.is_too_much:
@@ -128,8 +131,10 @@ def chunks(source: ByteSource, losses: Losses) -> Iterator[Chunk]:
         if chunk.end > source.size:
             losses.cut += source.size - begin
             return
-        if chunk.kind in (SIMPLE, TRANSPOSED):
+        if chunk.kind == _SIMPLE:
             yield chunk
+        elif chunk.kind == _TRANSPOSED:
+            losses.transposed += 1
         elif chunk.kind not in _WITHOUT_RECORDS and chunk.records:
             losses.add(chunk.end - begin)
         begin = chunk.end

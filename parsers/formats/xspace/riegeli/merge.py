@@ -40,7 +40,7 @@ def riegeli_source(source: ByteSource) -> SpoolSource:
     """The profile in a Riegeli file as the bytes of one XSpace.
 
     Raises:
-        ProfileError: `corrupt` where no record can be read, `codec_missing`, `disk_full`.
+        ProfileError: `corrupt` where no record can be read, `foreign_codec`, `disk_full`.
     """
     spool = Spool()
     try:
@@ -167,7 +167,6 @@ class _Table:
     largest: int = 0
 
     def put(self, key: int, name: bytes, body: Span) -> None:
-        """Keeps an entry; a later one replaces it."""
         self.bodies[key], self.names[key] = body, name
         self.by_name.setdefault(name, key)
         self.largest = max(self.largest, key)
@@ -246,7 +245,6 @@ class _PlaneMerge:
         return ids
 
     def _merge_entry(self, table: _Table, key: int, name: bytes, body: bytes, stats: Ids) -> None:
-        """Adds an entry, or what an entry lacks and this one has."""
         message: XStatMetadata | XEventMetadata
         if table.number == _STAT_METADATA:
             message = XStatMetadata.FromString(body)

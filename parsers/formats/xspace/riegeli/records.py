@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from tpuprof.parsers.base.budget import TOO_LARGE, Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.formats.xspace.riegeli.blocks import SIMPLE, Chunk, Losses, chunks
-from tpuprof.parsers.formats.xspace.riegeli.codecs import Malformed, MissingCodec
-from tpuprof.parsers.formats.xspace.riegeli.transposed import Reader, head_of, sized, transposed_records
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.riegeli.blocks import Chunk, Losses, chunks
+from tpuprof.parsers.formats.xspace.riegeli.codecs import NONE, UNREAD, Malformed, inflate
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.spool import Spool
 
@@ -29,7 +30,7 @@ def spool_records(source: ByteSource, spool: Spool, budget: Budget | None = None
         Begin and end of each record in the spool, and a sentence on what was left out (empty where nothing was).
 
     Raises:
-        ProfileError: `codec_missing`, or what `Spool.append` raises.
+        ProfileError: `foreign_codec`, or what `Spool.append` raises.
     """
     losses = Losses()
     spans: list[tuple[int, int]] = []
@@ -42,7 +43,7 @@ def spool_records(source: ByteSource, spool: Spool, budget: Budget | None = None
         try:
             if not chunk.is_intact():
                 raise Malformed("the data is not what was written")
-            sizes = _simple(chunk, spool, budget) if chunk.kind == SIMPLE else _transposed(chunk, spool, budget)
+            sizes = _simple(chunk, spool, budget)
         except Malformed:
             spool.cut(begin)
             losses.add(chunk.end - chunk.begin)
@@ -53,9 +54,6 @@ def spool_records(source: ByteSource, spool: Spool, budget: Budget | None = None
             spool.cut(begin)
             losses.is_too_much = True
             break
-        except MissingCodec as error:
-            sentence = f"{source.name} is compressed with {error.codec}, and no package that reads it is installed."
-            raise ProfileError("codec_missing", sentence, f"pip install '{error.package}'") from error
         for size in sizes:
             spans.append((begin, begin + size))
             begin += size
@@ -64,32 +62,86 @@ def spool_records(source: ByteSource, spool: Spool, budget: Budget | None = None
 
 def _simple(chunk: Chunk, spool: Spool, budget: Budget) -> list[int]:
     """Appends the records of a simple chunk; returns their sizes."""
-    code, length, at = head_of(chunk)
+    code, length, at = _head_of(chunk)
+    if code in UNREAD:
+        sentence = f"{chunk.source.name} is compressed with {UNREAD[code]}, which is not read here."
+        raise ProfileError("foreign_codec", sentence, "the profiler writes Brotli: write the file again in that")
     most = _MOST_SIZE_BYTES * min(chunk.records, _MOST_RECORDS)
     if chunk.records > _MOST_RECORDS:
         raise Malformed("more records than a profile can have")
     budget.takes(chunk.records, _RECORD, steps=chunk.records)
-    _, inflated = sized(code, chunk.pieces(at, length), length, most)
-    reader = Reader(b"".join(inflated))
+    _, inflated = _sized(code, chunk.pieces(at, length), length, most)
+    reader = _Reader(b"".join(inflated))
     sizes = reader.varints(chunk.records)
     at += length
-    size, values = sized(code, chunk.pieces(at, chunk.size - at), chunk.size - at, chunk.decoded_size)
+    size, values = _sized(code, chunk.pieces(at, chunk.size - at), chunk.size - at, chunk.decoded_size)
     if not reader.is_at_end or sum(sizes) != chunk.decoded_size or size != chunk.decoded_size:
         raise Malformed("records are not as announced")
-    _append(spool, values)
-    return sizes
-
-
-def _append(spool: Spool, pieces: Iterator[bytes]) -> None:
-    for piece in pieces:
+    for piece in values:
         spool.append(piece)
-
-
-def _transposed(chunk: Chunk, spool: Spool, budget: Budget) -> list[int]:
-    """Appends the records of a transposed chunk; returns their sizes."""
-    if chunk.records > _MOST_RECORDS:
-        raise Malformed("more records than a profile can have")
-    budget.takes(chunk.records, _RECORD, steps=chunk.records)
-    records, sizes = transposed_records(chunk, budget)
-    spool.append(records)
     return sizes
+
+
+def _head_of(chunk: Chunk) -> tuple[int, int, int]:
+    """How the data of a chunk begins: compression, length of its first block, and where that lies."""
+    head = _Reader(chunk.read(0, 1 + _MOST_SIZE_BYTES))
+    code, length = head.byte(), head.varint()
+    if length > chunk.size - head.at:
+        raise Malformed("a block is longer than its chunk")
+    return code, length, head.at
+
+
+def _sized(code: int, pieces: Iterator[bytes], length: int, most: int) -> tuple[int, Iterator[bytes]]:
+    """A compressed block: how many bytes it stands for, and these bytes.
+
+    Args:
+        code: the compression.
+        pieces: the block's bytes.
+        length: how many there are of these.
+        most: how many it may stand for.
+
+    Raises:
+        Malformed: it stands for more, or does not even say for how many.
+    """
+    if code == NONE:
+        size, rest = length, pieces
+    else:
+        reader = _Reader(next(pieces, b""))
+        size = reader.varint()
+        rest = chain((reader.data[reader.at :],), pieces)
+    if size > most:
+        raise Malformed("a block stands for more bytes than it can")
+    return size, inflate(code, rest, size)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Bytes that are read from the front."""
+
+    data: bytes
+    at: int = 0
+
+    def varint(self) -> int:
+        value = 0
+        for shift in range(0, 7 * _MOST_SIZE_BYTES, 7):
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise Malformed("a number is too large")
+
+    def varints(self, count: int) -> list[int]:
+        """Reads `count` varints; each takes at least one byte."""
+        if count > len(self.data) - self.at:
+            raise Malformed("numbers are missing")
+        return [self.varint() for _ in range(count)]
+
+    def byte(self) -> int:
+        if self.at == len(self.data):
+            raise Malformed("bytes are missing")
+        self.at += 1
+        return self.data[self.at - 1]
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.at == len(self.data)

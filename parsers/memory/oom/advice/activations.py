@@ -155,16 +155,12 @@ def _recomputed(facts: NeedFacts) -> Cuts:
     if not kept or layers < 2:
         return {}
     width = 4 if facts.is_wide else 2
-    elements = min((math.prod(item.dims) for item in kept if _is_inputs(item)), default=0)
+    elements = min((math.prod(item.dims) for item in kept if item.is_float and len(item.dims) in (2, 3)), default=0)
     work: dict[tuple[int, ...], int] = {}
     for item in kept:
         work[item.dims] = max(work.get(item.dims, 0), -(-item.size // item.stack))
     logits = [item.buffer.dies or 0 for item in every.of("loss")]
     return Recomputed(gone(kept), layers * elements * width, sum(work.values()), max(logits, default=0))
-
-
-def _is_inputs(item: BufferFacts) -> bool:
-    return item.is_float and len(item.dims) in (2, 3)
 
 
 @change("remat", "remat", ChangeOrder.NOT_STORED, "jax.checkpoint around layers", _remat_cuts, _recomputed)
@@ -210,11 +206,12 @@ def _equal(facts: NeedFacts) -> list[BufferFacts]:
 def recompute(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Equal arrays, of which one would do; TensorFlow's names do not show whether they are kept for gradients."""
     items = _equal(facts)
-    shape, ops = words.times(len(items), words.shape_of(items[0])), words.some([item.op for item in items], 2)
+    shape = words.repeated(len(items), words.shape_of(items[0]))
+    ops = words.listed_names([item.op for item in items], 2)
     return AdviceText(
         f"{shape} in memory at once: {ops}",
         "if they are kept for gradients: tf.recompute_grad around the block keeps one of them",
-        f"{len(items) - 1} of {words.total(item.size for item in items)} = {amount(saving)}",
+        f"{len(items) - 1} of {words.sum_of_sizes(item.size for item in items)} = {amount(saving)}",
         items=items,
     )
 

@@ -17,7 +17,7 @@ from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.account.roles import NeedFacts, read
 from tpuprof.parsers.memory.oom.advice.activations import attention, bf16, loss, recompute, remat
 from tpuprof.parsers.memory.oom.advice.batch import batch
-from tpuprof.parsers.memory.oom.advice.general import fragmentation, parts, request
+from tpuprof.parsers.memory.oom.advice.general import cache, fragmentation, parts, request
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, composed, saved
 from tpuprof.parsers.memory.oom.advice.padding import chosen, padding
 from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Rule, items_of, saving_of
@@ -30,7 +30,7 @@ MOST_ADVICE = 10
 
 _HBM: tuple[Rule, ...] = (
     *(attention, loss, remat, recompute, padding, gradients, cast, layout, optimizer, donation, bf16, batch, shard),
-    *(request, parts, fragmentation, chosen, equal),
+    *(cache, request, parts, fragmentation, chosen, equal),
 )
 """In this order where they save the same, or where the saving is unknown."""
 

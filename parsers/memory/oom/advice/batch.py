@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first, leads
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, is_lone, largest_first, leads
 from tpuprof.parsers.memory.batch.fit import MARGIN
 from tpuprof.parsers.memory.batch.growth import resized as resized_in_tiles
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, lowered
@@ -96,6 +96,11 @@ def smaller_batch(facts: NeedFacts) -> int | None:
     batch, fitting = facts.batch, fitting_batch(facts)
     if batch is None or fitting is None or fitting >= batch:
         return None if batch is None else batch // 2
+    if is_lone(facts.need):  # the rest of the program, of which nothing is known, needs room too
+        (item,), there, half = facts.items, facts.need.capacity_bytes or 0, batch // 2
+        while half > 1 and at_batch(facts, item, half) >= there:
+            half //= 2
+        return half
     step = max(_ROWS, 1 << max(0, (fitting // _ROUND).bit_length() - 1))
     return fitting // step * step if fitting >= _ROWS else fitting
 

@@ -47,18 +47,40 @@ def request(facts: NeedFacts) -> list[Advice]:
         sentence += f", {amount(free)} {'are' if free != 1 else 'is'} free"
         arithmetic += f" - free {amount(free)} = {amount(requested - free)} short"
         if free >= requested:
-            sentence += ", but not in one piece"
+            piece = None if need.fragmentation_bytes is None else free - need.fragmentation_bytes
+            sentence += ", but not in one piece" if piece is None else f", of which {amount(piece)} in one piece"
             arithmetic = f"free {amount(free)} - requested {amount(requested)} = {amount(free - requested)} to spare"
     how = "other arrays hold the rest: jax.live_arrays() lists them, jax.profiler.save_device_memory_profile shows "
     how += "which lines (tpuprof-tui oom LOG memory.prof); delete or donate arrays that are no longer used"
     if need.kind == "load":
         how += "; jax.clear_caches() unloads programs that are no longer needed"
+    if need.outputs_bytes:
+        sentence += f"; outputs of earlier runs take {amount(need.outputs_bytes)}"
     lines = [AdviceText(sentence, how, arithmetic)]
     if need.program and any(name in need.program for name in _RESHARDING):
         sentence = f"{program} is JAX copying a whole array to every device (process_allgather, device_put)"
         how = "keep it sharded, or fetch it shard by shard"
         lines.insert(0, AdviceText(sentence, how, f"{amount(requested)} on every device"))
     return [advice_of(facts, "other", None, words) for words in lines]
+
+
+@Rule
+def cache(facts: NeedFacts) -> list[Advice]:
+    """The KV cache of a serving engine, which is to hold one request of the longest kind at least."""
+    need = facts.need
+    if need.kind != "cache":
+        return []
+    longest = f" of {need.wanted_tokens:,} tokens" if need.wanted_tokens else ""
+    sentence = f"the keys and values of a request{longest} do not fit into what weights leave of HBM"
+    fits = f"max_model_len={need.fitting_tokens} fits" if need.fitting_tokens else "a smaller max_model_len"
+    how = f"{fits}; or more memory for the cache: a larger gpu_memory_utilization, more chips (tensor_parallel_size), "
+    how += "keys and values in fp8 (kv_cache_dtype), which halves them"
+    texts = []
+    if need.used_bytes and need.capacity_bytes:
+        texts.append(f"{amount(need.used_bytes)} needed, {amount(need.capacity_bytes)} there")
+    if need.fitting_tokens:
+        texts.append(f"{need.fitting_tokens:,} tokens fit")
+    return [advice_of(facts, "other", None, AdviceText(sentence, how, "; ".join(texts) or "the text has no sizes"))]
 
 
 @Rule

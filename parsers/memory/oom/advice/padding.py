@@ -60,7 +60,6 @@ class _Arranged:
         return 2 * (self.moved > 0) + (self.merged is not None)
 
     def how(self, shape: Shape) -> str:
-        """What to do to get there."""
         as_shape = short_shape(shape.element_type, self.dims)
         if self.merged is None:
             return f"order its axes as {as_shape}"
@@ -200,15 +199,15 @@ def _padding_words(items: Sequence[BufferFacts], best: _Arranged, saving: int) -
     axes.sort(key=lambda axis: -padded[axis] / max(1, dims[axis]))
     grown = ", ".join(f"axis {axis}: {dims[axis]} -> {padded[axis]}" for axis in axes)
     tile = ",".join(str(size) for size in shape.tiles[0])
-    what = words.times(len(items), short_shape(shape.element_type, dims))
-    names = words.some([item.op_name for item in items], 1)
+    what = words.repeated(len(items), short_shape(shape.element_type, dims))
+    names = words.listed_names([item.op_name for item in items], 1)
     sentence = f"{math.prod(padded) / max(1, math.prod(dims)):.1f}x padding of {what}, tile ({tile})"
     sentence += f": {names}" if names and len(items) == 1 else ""
     width, whole = items[0].size // max(1, math.prod(padded)), size_of(items)
     sizes = words.product(padded, width) if width else short_shape(shape.element_type, padded)
     elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
     left = "unpadded" if whole - saving <= elements else "rearranged"
-    arithmetic = f"{grown}; {words.times(len(items), sizes)} = {amount(whole)}, {left} {amount(whole - saving)}"
+    arithmetic = f"{grown}; {words.repeated(len(items), sizes)} = {amount(whole)}, {left} {amount(whole - saving)}"
     return AdviceText(sentence, best.how(shape), arithmetic, key="padding")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.account.need import Need
-from tpuprof.parsers.memory.account.roles import NeedFacts, read
+from tpuprof.parsers.memory.account.roles import NeedFacts, is_lone, read
 from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.advice import advise, changes_of
 from tpuprof.parsers.memory.oom.advice.batch import at_batch, batch_items, smaller_batch
@@ -58,12 +58,14 @@ class _Candidate:
 
 
 def plan(need: Need) -> Plan | None:
-    """What to change so that a program fits into HBM; None where it fits, or nothing is known of its buffers.
+    """What to change so that a program fits into HBM; None where it fits, or at most one of its buffers is known.
 
     Where no combination is enough, the one that comes nearest, and how many chips its arguments need.
     """
     there, used = need.capacity_bytes, need.used_bytes
     if need.memory_space != "hbm" or there is None or used is None or (need.over_bytes or 0) <= 0 or not need.buffers:
+        return None
+    if is_lone(need):
         return None
     facts = read(need)
     cuts = {key: left for key, left in changes_of(facts) if key in _COSTS and left}

@@ -17,7 +17,7 @@ from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
 from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of, saving_of
-from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
+from tpuprof.parsers.memory.oom.advice.words import amount, capacity, listed_names, short_name, short_shape, size_of
 from tpuprof.parsers.memory.oom.model import Advice
 
 _NAME = pattern(r"%?[\w.\-]{1,80}")
@@ -113,11 +113,7 @@ def _changed(items: Sequence[BufferFacts]) -> Sequence[BufferFacts]:
     if _windows(items):
         axis = _shared_axis(items)
         return () if axis is None else axis.items
-    return [item for item in items[:1] if _is_scratch(item)]
-
-
-def _is_scratch(item: BufferFacts) -> bool:
-    return "scratch" in (item.buffer.tag or "").lower()
+    return [item for item in items[:1] if "scratch" in (item.buffer.tag or "").lower()]
 
 
 def _in(need: Need) -> str:
@@ -302,7 +298,7 @@ def _kernel(items: Sequence[BufferFacts]) -> str:
     item = items[0]
     parts = [part for part in item.op.split("/") if part and part != "pallas_call"]
     label = (item.buffer.label or "").partition(" = ")[0].lstrip("%")
-    return short_name(label or (parts[-1] if parts else item.buffer.name)) or some([item.buffer.name])
+    return short_name(label or (parts[-1] if parts else item.buffer.name)) or listed_names([item.buffer.name])
 
 
 def kernel_name_of(need: Need) -> str:

@@ -37,8 +37,10 @@ def _spread(facts: NeedFacts) -> list[BufferFacts]:
     return found
 
 
-def _cuts(facts: NeedFacts, chips: int) -> Cuts:
-    """One share of each; what is gathered for a layer at work stays with the largest of them."""
+def _cuts(facts: NeedFacts, chips: int | None) -> Cuts:
+    """One share of each; what is gathered for a layer at work stays with the largest of them; nothing for None."""
+    if chips is None:
+        return {}
     items = _spread(facts)
     cuts = {}
     for item in items:  # what else used an output's place is no longer than it by chance then
@@ -77,23 +79,13 @@ def chips_in_words(facts: NeedFacts) -> str:
     return f"{chips} times as many chips" if is_spread else f"{chips} chips"
 
 
-def _all_cuts(facts: NeedFacts) -> Cuts:
-    chips = chips_for(facts)
-    return {} if chips is None else _cuts(facts, chips)
-
-
-def _everywhere(facts: NeedFacts) -> Cuts:
-    chips = chips_for(facts)
-    return {} if chips is None else _cuts(facts.everywhere or facts, chips)
-
-
 @change(
     "shard",
     "optimizer",
     ChangeOrder.STATE,
     lambda facts, _: f"state over {chips_in_words(facts)}",
-    _all_cuts,
-    _everywhere,
+    lambda facts: _cuts(facts, chips_for(facts)),
+    lambda facts: _cuts(facts.everywhere or facts, chips_for(facts)),
 )
 def shard(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
     """State that each chip has all of."""

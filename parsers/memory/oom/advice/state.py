@@ -20,7 +20,7 @@ from tpuprof.parsers.memory.oom.advice.rule import (
     halved,
     worth_it,
 )
-from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, some, summed
+from tpuprof.parsers.memory.oom.advice.words import amount, listed_names, shapes_of, size_of, summed
 from tpuprof.parsers.memory.oom.model import Advice
 
 _LEAST_CAST = 0.4  # share of the saving that is sure: the compiler keeps copies of its own for its matrix products
@@ -44,7 +44,7 @@ def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> Advice
     names = Counter[str]()
     for item in items:
         names[_state_name(item)] += item.size
-    largest = some([name for name, _ in names.most_common()])
+    largest = listed_names([name for name, _ in names.most_common()])
     return AdviceText(
         f"optimizer {largest} in f32, {len(items)} array{'s' * (len(items) != 1)}"
         + (f", and its new values beside it ({amount(size_of(new))}), which are not donated" if new else ""),
@@ -168,7 +168,7 @@ def equal(facts: NeedFacts) -> list[Advice]:
     if not worth_it(facts, size_of(items) // 2):
         return []
     words = AdviceText(
-        f"{shapes_of(items)} in memory at once: {some([item.op or item.buffer.name for item in items], 3)}",
+        f"{shapes_of(items)} in memory at once: {listed_names([item.op or item.buffer.name for item in items], 3)}",
         "check whether one is enough, and whether they must be alive together",
         summed(items),
     )

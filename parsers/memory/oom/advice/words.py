@@ -30,11 +30,11 @@ def product(dims: Sequence[int], element_bytes: float) -> str:
     return " x ".join([*map(str, dims), f"{element_bytes:g} B"])
 
 
-def total(sizes: Iterable[int]) -> str:
+def sum_of_sizes(sizes: Iterable[int]) -> str:
     """``3 x 4.00 GiB``, ``7.81 + 3.91 GiB`` in the unit of the largest, of many the largest four and the rest."""
     values = sorted(sizes, reverse=True)
     if not values or values[0] == values[-1]:
-        return times(len(values), amount(values[0])) if values else "0 B"
+        return repeated(len(values), amount(values[0])) if values else "0 B"
     shown = values if len(values) <= 5 else values[:3]
     rest = [] if len(values) <= 5 else [f"{len(values) - 3} more"]
     return " + ".join([*map(amount, shown), *rest])
@@ -51,7 +51,7 @@ def short_name(name: str) -> str:
     return text if len(text) <= _LONGEST_NAME else "..." + text[3 - _LONGEST_NAME :]
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
+def listed_names(names: Sequence[str], most: int = 3) -> str:
     """``layer_0, layer_1 and 4 more``: different names in their order."""
     different = list(dict.fromkeys(short_name(name) for name in names if name))
     rest = len(different) - most
@@ -60,7 +60,7 @@ def some(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(different[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def times(count: int, noun: str) -> str:
+def repeated(count: int, noun: str) -> str:
     """``3 x f32[8,8]``; the noun alone for one."""
     return noun if count == 1 else f"{count} x {noun}"
 
@@ -92,7 +92,7 @@ def shapes_of(items: Sequence[BufferFacts]) -> str:
     for item in items:
         sizes.setdefault(shape_of(item), []).append(item.size)
     ordered = sorted(sizes, key=lambda shape: -sum(sizes[shape]))
-    shown = [times(len(sizes[shape]), shape) for shape in ordered[:_MOST_SHAPES]]
+    shown = [repeated(len(sizes[shape]), shape) for shape in ordered[:_MOST_SHAPES]]
     rest = sum(len(sizes[shape]) for shape in ordered[_MOST_SHAPES:])
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
@@ -101,4 +101,4 @@ def summed(items: Sequence[BufferFacts]) -> str:
     """``3 x 4.00 GiB = 12.0 GiB``; of one buffer its shape and size."""
     if len(items) == 1:
         return f"{shape_of(items[0])} = {amount(items[0].size)}"
-    return f"{total(item.size for item in items)} = {amount(size_of(items))}"
+    return f"{sum_of_sizes(item.size for item in items)} = {amount(size_of(items))}"

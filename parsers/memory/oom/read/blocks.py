@@ -13,10 +13,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.clean import clean_lines, origin, without_digits
 from tpuprof.parsers.memory.oom.read.forms import ANCHORS, BEGINNING, HEADLESS, INTERESTING, LEADS, Piece, pieces
 from tpuprof.parsers.memory.oom.read.partial_report import PartialReport
-from tpuprof.parsers.memory.oom.read.shuffled import MOST_COPIES, InterleavedCopies
 from tpuprof.parsers.memory.oom.read.stream import LogLine
 
-_MOST_OPEN, _MOST_MIXED = 256, 64
+_MOST_OPEN = 256
 _MOST_CHARACTERS = 1 << 25
 _LEAD_LINES = 3
 _STEPS_A_LINE, _STEPS_A_FORM = 50, 150
@@ -65,11 +64,10 @@ class Blocks:
     """
 
     def __init__(self, on_partial: Callable[[PartialReport], None], on_other: Callable[[str, int], None]) -> None:
-        self._on_draft = on_partial
+        self._on_partial = on_partial
         self._on_other = on_other
         self._open: list[PartialReport] = []  # the one that got the latest line last
         self._leads: list[_Lead] = []
-        self._mixed: dict[int, InterleavedCopies] = {}  # of open partial reports, by their identity
         self._here: PartialReport | None = None  # what this line of the log goes on with
         self._in_payload = False
         self._check_at = 0
@@ -77,7 +75,6 @@ class Blocks:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no text is open."""
         return not self._open and not self._leads
 
     def add(self, line: LogLine, ends_log: bool) -> None:
@@ -96,7 +93,6 @@ class Blocks:
             self._add_part(part, line.number, ends_log and left == 0)
 
     def finish(self) -> None:
-        """Nothing follows."""
         self._expire(None)
 
     def _add_part(self, text: str, number: int, ends_log: bool) -> None:
@@ -142,7 +138,6 @@ class Blocks:
         partial = PartialReport(piece.form, key, number, number, is_payload=self._in_payload)
         if not partial.take(piece):
             return
-        partial.keep(piece)
         if lead is not None:
             self._leads.remove(lead)
             partial.at_line = min(number, lead.number)
@@ -157,7 +152,6 @@ class Blocks:
         before = [  # of the same process, which is through with them then
             each for each in self._open if each.head == key or (each.bound is not None and _begins(key, each.bound))
         ]
-        self._mix(partial, before)
         self._close(before)
         self._open.append(partial)
         self._here = partial
@@ -168,16 +162,11 @@ class Blocks:
 
     def _continue(self, piece: Piece, key: str, number: int) -> None:
         partial = self._here if self._here is not None else self._owner(key)
-        mixed = self._mixed.get(id(partial))
-        if mixed is not None:
-            mixed.feed(piece)
         took = partial is not None and partial.take(piece)
-        if not took and (begun := self._without_beginning(piece, key, number, mixed)) is not None:
+        if not took and (begun := self._without_beginning(piece, key, number)) is not None:
             partial, took = begun, True
         if partial is None:
             return
-        if took and partial.form == "ran":
-            partial.keep(piece)
         if piece.ends_log and (not took or piece.form not in ("scoped_limit", "exceeded", "rule", "type")):
             partial.cut_here()
         if not took:
@@ -191,9 +180,7 @@ class Blocks:
             self._open.remove(partial)
             self._open.append(partial)
 
-    def _without_beginning(
-        self, piece: Piece, key: str, number: int, mixed: InterleavedCopies | None
-    ) -> PartialReport | None:
+    def _without_beginning(self, piece: Piece, key: str, number: int) -> PartialReport | None:
         """Opens a text whose beginning is not in the log, where a form identifies it."""
         if piece.form not in HEADLESS:
             return None
@@ -201,14 +188,10 @@ class Blocks:
         if not begun.take(piece):
             return None
         self._open.append(begun)
-        if mixed is not None:
-            mixed.is_open += 1
-            self._mixed[id(begun)] = mixed
         self._close(self._open[:-_MOST_OPEN])
         return begun
 
     def _owner(self, key: str) -> PartialReport | None:
-        """The open text that a line with this origin belongs to."""
         latest = self._open[::-1]
         bound = next((partial for partial in latest if partial.bound == key), None)
         unbound = (partial for partial in latest if partial.bound is None and _begins(partial.head, key))
@@ -232,7 +215,7 @@ class Blocks:
         for lead in [each for each in self._leads if number is None or number - each.number > _LEAD_LINES]:
             self._leads.remove(lead)
             if lead.code_name.endswith(_OOM_CODES):
-                self._on_draft(_only_code(lead))
+                self._on_partial(_only_code(lead))
         self._close([each for each in self._open if number is None or number - each.last_line > each.patience])
         if number is not None:
             self._check_at = number + (30 if not self._leads else 1)
@@ -244,25 +227,7 @@ class Blocks:
         self._open = [each for each in self._open if id(each) not in closed]
         for partial in partials:
             partial.finish()
-            mixed = self._mixed.pop(id(partial), None)
-            for each in (partial,) if mixed is None else mixed.close(partial):
-                self._on_draft(each)
-
-    def _mix(self, partial: PartialReport, before: list[PartialReport]) -> None:
-        """Notes that a text begins like one that is open: two processes may write it at once."""
-        for other in reversed(before):
-            if partial.form != "ran" or other.form != "ran" or partial.is_payload or other.is_payload:
-                continue
-            if other.pieces[0].text.strip() != partial.pieces[0].text.strip():
-                continue
-            mixed = self._mixed.get(id(other))
-            if mixed is None and other.keeps_all and len(self._mixed) < _MOST_MIXED:
-                mixed = self._mixed[id(other)] = InterleavedCopies(other)
-            if mixed is not None and mixed.copies < MOST_COPIES:
-                mixed.is_open += 1
-                mixed.feed(partial.pieces[0])
-                self._mixed[id(partial)] = mixed
-            return
+            self._on_partial(partial)
 
 
 def _same(first: str, second: str) -> bool:

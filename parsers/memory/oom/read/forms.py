@@ -20,7 +20,7 @@ _LIMIT = 2**63
 _WORD = r"(?<![\w./-])"
 _NUMBER = re.compile(r"([0-9]{1,9})\.")
 
-ANCHORS = ("ran", "allocation", "attempt", "cores")
+ANCHORS = ("ran", "allocation", "attempt", "cores", "cache")
 """Forms that begin an error; `LEADS` stand in front of one, at times on a line of their own."""
 LEADS = ("code", "load", "device_buffer")
 
@@ -36,7 +36,11 @@ _FORMS = {
     "device_buffer": r"Error allocating device buffer",
     "ran": r"Ran out of memory (?=in memory space \w|on \w)",
     "allocation": r"Allocation \(size=",
-    "attempt": r"Attempting to (?:allocate|reserve) (?=" + SIZE + ")",
+    "attempt": rf"Attempting to (?:allocate|reserve) (?={SIZE})|Could not allocate (?=[0-9]{{1,20}} bytes in memory )",
+    "capacity": rf"HBM capacity (?={SIZE})",
+    "live": rf"Currently allocated: {{1,60}}(?={SIZE})",
+    "cache": r"To serve at least one request with the model|The model\\{0,8}'s max seq len \("
+    r"|No available memory for the cache",
     "cores": r"(?:TPU )?TensorCore Hbm usage",
     "stack": r"while allocating on stack for ",
     "used": rf"{_WORD}Used (?={SIZE} of {SIZE})",
@@ -45,7 +49,8 @@ _FORMS = {
     "total": r"Total (?=\w+ usage >= )",
     "requirement": rf"Program (?=\w+ requirement {SIZE})",
     "output": rf"Output size (?=unknown|{SIZE})",
-    "row": rf"{_WORD}(?:reserved|program|arguments|global|scoped|overlays|HLO temp)\s{{1,60}}(?={SIZE}|unknown size)",
+    "row": rf"{_WORD}(?:reserved|program|arguments|output|global|scoped|overlays|HLO temp)"
+    rf"\s{{1,60}}(?={SIZE}|unknown size)",
     "fragmentation": r"HLO temp fragmentation\s{1,60}(?=[0-9.]{1,12}%)",
     "largest": r"Largest program allocations in \w+",
     "loose_list": r"(?:Largest allocations?|Repeated large temps):",
@@ -63,19 +68,19 @@ _FORMS = {
 }
 # the look ahead spares most places in a line a try of every form
 _ANY = re.compile(
-    r"(?=[\[ECRAwUSTPOrpagsoHLX=0-9])(?:" + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()) + ")"
+    r"(?=[\[ECRAwUSTPONrpagsoHLX=0-9])(?:" + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()) + ")"
 )
 
 INTERESTING = re.compile(
     rb"emory|llocat|[Ss]ize|oading program|CompileTime|Runtime|Operator:|Shape:|Tag:|label:|====|[0-9][BKMGTPE]"
-    rb"|unknown size|requirement|OOM|Killed|bad_alloc"
+    rb"|unknown size|requirement|OOM|Killed|bad_alloc|HBM capacity|max seq len"
 )
 """A line without any of these holds no form and no other program's error."""
 
 BEGINNING = re.compile(
     rb"ut of memory|Error (?:loading|allocating)|CompileTime|AllocationFailure|Attempting to [ar]\w+ [0-9\x1b\[#^]"
     rb"|Allocation \(size=|Hbm usage|usage >=|requirement [0-9\x1b\[#^]|Largest program|Scoped allocation with"
-    rb"|OUT_OF_MEMORY|OOM|bad_alloc|MemoryError"
+    rb"|Could not allocate|OUT_OF_MEMORY|OOM|bad_alloc|MemoryError|max seq len|for the cache"
 )
 """A line without any of these begins no error."""
 
@@ -97,7 +102,6 @@ class Piece:
 
     @property
     def rest(self) -> str:
-        """What follows the form."""
         return self.text[self.head :]
 
     @property

@@ -17,7 +17,6 @@ from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, PrintedSi
 
 MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22  # of a text: entries beyond either are counted only
 MOST_DEVICES = 1000
-_MOST_KEPT, _LONGEST_KEPT = 500, 4096
 
 # a group has the name of the attribute of `OomReport` that it fills
 _RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
@@ -50,14 +49,31 @@ _ATTEMPT = re.compile(
     rf"(?:, (?P<reserved_bytes>{SIZE}) reserved, and {SIZE} reservable)?\.?)?"
     rf"(?: The largest contiguous region of free memory is (?P<largest>{SIZE})(?: due to fragmentation)?\.?)?"
 )
-_DEVICE = re.compile(r"\(([0-9]{1,5}(?:x[0-9]{1,5}){0,4}_HBM[0-9]{1,5})\)")
+_COULD_NOT = re.compile(
+    r"Could not (?P<verb>allocate) (?P<requested_bytes>[0-9]{1,20}) bytes in memory \S{0,40}?(?=[;.\s]|$)"
+    r"(?:; (?P<largest>[0-9]{1,20}) bytes allocatable(?:, (?P<free_bytes>[0-9]{1,20}) bytes available)?)?"
+)
+_OF_XRT = {
+    "capacity": re.compile(rf"HBM capacity (?P<capacity_bytes>{SIZE})"),
+    "live": re.compile(
+        rf"Currently allocated:\s+(?:{SIZE} +\( *(?=[0-9,]+ bytes))?(?P<used_bytes>[0-9,]{{1,26}}(?= bytes)|{SIZE})"
+    ),
+}
+"""What the runtime of XRT says behind an attempt, before it lists the program that was to be loaded."""
+_CACHE_SIZE = r"[0-9]{1,9}(?:\.[0-9]{1,6})? ?[GM]"
+_CACHE = (
+    re.compile(r"max seq len \((?P<wanted_tokens>[0-9]{1,12})\)"),
+    re.compile(rf"(?P<used_bytes>{_CACHE_SIZE})i?B KV cache is needed.{{0,80}}?(?P<capacity_bytes>{_CACHE_SIZE})i?B"),
+    re.compile(r"(?:maximum model length is|stored in KV cache \() ?(?P<fitting_tokens>[0-9]{1,12})(?=[.)\s])"),
+)
+_DEVICE = re.compile(r"(?:\(|in memory )([0-9]{1,5}(?:x[0-9]{1,5}){0,4}_HBM[0-9]{1,5})(?=[);.\s]|$)")
 _CORES = re.compile(
     rf"(?:TPU )?TensorCore Hbm usage:? (?P<tensor_core_bytes>{SIZE})(?:, SparseCore Hbm usage:? "
     rf"(?P<sparse_core_bytes>{SIZE})(?:, exceeding available bytes: (?P<capacity_bytes>{SIZE}))?)?"
 )
 _TABLE = re.compile(rf"(?:Total|Program) (\w+) (?:usage >=|requirement) ({SIZE})")
 _OUTPUT = re.compile(rf"Output size (?P<output_bytes>{SIZE})(?:; shares (?P<shared_bytes>{SIZE}) with arguments)?")
-_ROW = re.compile(rf"(reserved|program|arguments|global|scoped|overlays|HLO temp)\s+({SIZE}|unknown size)")
+_ROW = re.compile(rf"(reserved|program|arguments|output|global|scoped|overlays|HLO temp)\s+({SIZE}|unknown size)")
 _UTILIZATION = re.compile(r"([0-9.]{1,12})% utilization")
 _PADDED = re.compile(rf"Unpadded \((?P<unpadded_bytes>{SIZE})\) Padded \((?P<padded>{SIZE})\)")
 _FRAGMENTATION = re.compile(rf"([0-9.]{{1,12}})% (?:fragmentation )?\((?P<fragmentation_bytes>{SIZE})\)")
@@ -94,8 +110,6 @@ class PartialReport:
         entry, numbered: the entry that is being read, and the number of the latest one.
         open_allocation: whether the attributes of an allocation lack their end.
         characters: roughly how much the entries hold.
-        pieces, keeps_all: what was taken, as long as that is little, and whether that is everything; it serves to
-            separate mixed copies.
     """
 
     form: str
@@ -125,8 +139,6 @@ class PartialReport:
     open_allocation: bool = False
     characters: int = 0
     numbered: int = 0
-    pieces: list[Piece] = field(default_factory=list)
-    keeps_all: bool = True
 
     def take(self, piece: Piece) -> bool:
         """Adds what a form says; False where it can't belong here: another space, or said before."""
@@ -134,28 +146,23 @@ class PartialReport:
             return self._entry_part(piece)
         if piece.form in _FIGURES:
             return self._figures(piece)
+        if piece.form in _OF_XRT:
+            return self._of_xrt(piece)
         reader = getattr(self, "_table" if piece.form in ("total", "requirement") else f"_{piece.form}", None)
         return bool(reader(piece)) if reader is not None else False
 
-    def keep(self, piece: Piece) -> None:
-        """Keeps a piece that was taken."""
-        if len(self.pieces) < _MOST_KEPT and len(piece.text) <= _LONGEST_KEPT:
-            self.pieces.append(piece)
-        else:
-            self.keeps_all = False
-
     def cut_here(self) -> None:
-        """Says that the log ends in the middle of it."""
         self.seen.add("tail")
 
     def finish(self) -> None:
-        """Ends the last entry."""
+        """Ends the last entry; leaves out all entries if those of several copies are mixed."""
         self._close_entry(False)
+        if "mixed" in self.seen:
+            self.entries, self.characters = [], 0
 
     @property
     def is_cut(self) -> bool:
-        """Whether something is missing that such a text has."""
-        if {"tail", "gap"} & self.seen:
+        if {"tail", "gap", "mixed"} & self.seen:
             return True
         if self.form == "ran":
             if {"short", "no_figures"} & self.seen:
@@ -165,6 +172,8 @@ class PartialReport:
             return not has_figures or (bool({"total", "requirement"} & self.seen) and not list_ends)
         if self.form == "allocation":
             return self.open_allocation
+        if self.form == "cache":
+            return "short" not in self.seen
         if self.form == "attempt":
             return "free" not in self.seen
         return self.form not in ("cores", "scoped_limit")
@@ -172,7 +181,7 @@ class PartialReport:
     @property
     def patience(self) -> int:
         """How many foreign lines may follow before nothing more is expected."""
-        if self.form in ("attempt", "allocation", "cores") or {"short", "scoped_limit"} & self.seen:
+        if self.form in ("attempt", "allocation", "cores", "cache") or {"short", "scoped_limit"} & self.seen:
             return 30
         return 2000
 
@@ -258,7 +267,7 @@ class PartialReport:
         return True
 
     def _attempt(self, piece: Piece) -> bool:
-        match = _ATTEMPT.match(piece.text)
+        match = _ATTEMPT.match(piece.text) or _COULD_NOT.match(piece.text)
         if match is None:
             return False
         self.verb, self.space = match["verb"], "hbm"
@@ -270,8 +279,27 @@ class PartialReport:
         if device is not None and len(self.devices) < MOST_DEVICES:
             self.devices[device[1]] = None
         self.sentence.append(match[0].rstrip(".") + ".")
-        if piece.ends_log and not piece.text.rstrip().endswith((".", ")", "'", '"')):
+        if piece.ends_log and not piece.text.rstrip().endswith((".", ")", "'", '"', "available")):
             self.cut_here()
+        return True
+
+    def _of_xrt(self, piece: Piece) -> bool:
+        match, is_later = _OF_XRT[piece.form].match(piece.text), "capacity" in self.seen
+        if match is None or self.form != "attempt" or piece.form in self.seen or is_later != (piece.form == "live"):
+            return False
+        self._put_named(match)
+        self.seen.add(piece.form)
+        return True
+
+    def _cache(self, piece: Piece) -> bool:
+        """A serving engine has too little memory for the keys and values of one request."""
+        self.space = "hbm"
+        for match in filter(None, (form.search(piece.text) for form in _CACHE)):
+            self._put_named(match)
+        if "fitting_tokens" in self.sizes or piece.text.startswith("No available"):
+            self.seen.add("short")
+        sentence = re.split(r"(?<=[a-z0-9)]\.) ", piece.text, maxsplit=1)[0].rstrip(".")
+        self.sentence.append(re.sub(r"\\+(?=')", "", sentence) + ".")
         return True
 
     def _cores(self, piece: Piece) -> bool:
@@ -316,7 +344,7 @@ class PartialReport:
         if match is None or not self.table:
             return False
         name = {"HLO temp": "hlo_temp_bytes"}.get(match[1], f"{match[1]}_bytes")
-        in_total = match[1] in ("reserved", "program", "arguments")
+        in_total = match[1] in ("reserved", "program", "arguments", "output")
         if in_total != (self.table == "total"):
             return self.table == "requirement"  # what the program itself reserves has no place in the model
         if match[2] == "unknown size":
@@ -376,13 +404,13 @@ class PartialReport:
         return True
 
     def _entry_part(self, piece: Piece) -> bool:
-        if self.form not in _LISTING:
+        if not self._lists:
             return False
         if piece.form == "size" and not {"largest", "requirement", "total"} & self.seen:
             return False
         if piece.number is not None:
-            if piece.number != self.numbered + 1:  # some are missing
-                self.seen.add("gap")
+            if piece.number != self.numbered + 1:  # some are missing, or those of a copy are among them
+                self.seen.add("gap" if piece.number > self.numbered else "mixed")
             self.numbered = piece.number
         attributes = read_part(piece.form, piece.rest, piece.ends_log)
         entry = self.entry or AllocationEntry()
@@ -403,11 +431,16 @@ class PartialReport:
         else:
             self.entries_dropped += 1
 
+    @property
+    def _lists(self) -> bool:
+        """Whether it may go on with tables and a list of allocations."""
+        return self.form in _LISTING or "capacity" in self.seen
+
     def _same_space(self, space: str) -> bool:
         return not space or self.space is None or space.lower() == self.space
 
     def _may_have(self, part: str, space: str) -> bool:
-        return self.form in _LISTING and not {part, "short"} & self.seen and self._same_space(space)
+        return self._lists and not {part, "short"} & self.seen and self._same_space(space)
 
     def _say(self, part: str, text: str) -> None:
         self.seen.add(part)
@@ -417,8 +450,9 @@ class PartialReport:
         self.sizes.update({name: size for name, size in sizes.items() if size is not None})
 
     def _put_named(self, match: re.Match[str]) -> None:
-        """Adds what the groups that have the name of an attribute matched."""
-        self._put(**{name: printed(text) for name, text in match.groupdict().items() if name != "space"})
+        """Adds what the groups that have the name of an attribute matched; a number without a unit is a whole one."""
+        found = {name: re.sub("[ ,]", "", text) for name, text in match.groupdict().items() if text and name != "space"}
+        self._put(**{name: printed(text + "B" * text[-1:].isdigit()) for name, text in found.items()})
 
     def _fraction(self, name: str, match: re.Match[str] | None) -> None:
         if match is not None and re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,5})?", match[1]):

@@ -1,4 +1,4 @@
-"""Drafts to reports: copies of one error become one, printed figures become bytes, what is missing gets a reason."""
+"""Partial reports to reports: copies become one, printed figures become bytes, what is missing gets a reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CUT = "the error's text is cut off before it gives it"
 _SAID = "the error's text says that it is unknown"
 _TOGETHER = "the error's text gives one figure for arguments and temporaries together"
 _PARTS = frozenset(("arguments_bytes", "program_bytes", "hlo_temp_bytes"))
-_NUMBERS = frozenset(each.name for each in fields(OomReport) if each.name.endswith("_bytes"))
+_NUMBERS = frozenset(each.name for each in fields(OomReport) if each.name.endswith(("_bytes", "_tokens")))
 
 
 class Collector:
@@ -35,7 +35,7 @@ class Collector:
     """
 
     def __init__(self) -> None:
-        self._drafts: list[PartialReport] = []
+        self._partials: list[PartialReport] = []
         self._by_key: dict[tuple[object, ...], PartialReport] = {}
         # bits, one for each partial report: which of them give a size, and which give it as this
         self._giving: dict[str, int] = {}
@@ -59,7 +59,7 @@ class Collector:
             if _key(known) != before:
                 self._by_key[_key(known)] = known
             return
-        if len(self._drafts) >= MOST_REPORTS:
+        if len(self._partials) >= MOST_REPORTS:
             self.left_out += 1
             return
         if self._characters + partial.characters > MOST_CHARACTERS and len(partial.entries) > 20:
@@ -67,12 +67,12 @@ class Collector:
             partial.characters = partial.characters * 20 // len(partial.entries)
             partial.entries = partial.entries[:20]
         self._characters += partial.characters
-        self._drafts.append(partial)
+        self._partials.append(partial)
         self._by_key[key] = partial
         self._note(partial)
 
     def _note(self, partial: PartialReport) -> None:
-        bit = 1 << next(place for place, each in enumerate(self._drafts) if each is partial)
+        bit = 1 << next(place for place, each in enumerate(self._partials) if each is partial)
         for name, size in partial.sizes.items():
             self._giving[name] = self._giving.get(name, 0) | bit
             self._saying[name, size] = self._saying.get((name, size), 0) | bit
@@ -81,22 +81,22 @@ class Collector:
         """The partial reports without a size that differs, the latest first: a log may hold thousands of other
         errors.
         """
-        alike = (1 << len(self._drafts)) - 1
+        alike = (1 << len(self._partials)) - 1
         for name, size in partial.sizes.items():
             alike &= ~self._giving.get(name, 0) | self._saying.get((name, size), 0)
         while alike:
             place = alike.bit_length() - 1
-            yield self._drafts[place]
+            yield self._partials[place]
             alike ^= 1 << place
 
     def reports(self) -> tuple[OomReport, ...]:
         """The errors in order of their first lines."""
-        return tuple(report_of(partial) for partial in sorted(self._drafts, key=lambda partial: partial.at_line))
+        return tuple(report_of(partial) for partial in sorted(self._partials, key=lambda partial: partial.at_line))
 
     @property
     def entries_dropped(self) -> int:
         """Listed allocations that there was no room for."""
-        return self.entries_left_out + sum(partial.entries_dropped for partial in self._drafts)
+        return self.entries_left_out + sum(partial.entries_dropped for partial in self._partials)
 
 
 def report_of(partial: PartialReport) -> OomReport:
@@ -221,6 +221,8 @@ def _merge(known: PartialReport, partial: PartialReport) -> None:
 
 def _kind(partial: PartialReport) -> OomKind:
     """A program is loaded in one piece, reserved from below; what else is allocated belongs to one that runs."""
+    if partial.form == "cache":
+        return "cache"
     if partial.form != "attempt":
         return "compile"
     if partial.verb == "reserve" or (partial.loading and not partial.is_running):
@@ -258,6 +260,8 @@ def _unknown(report: OomReport, partial: PartialReport, without_size: int) -> di
     }
     if "short" in partial.seen:
         unknown |= dict.fromkeys(_PARTS & unknown.keys(), _TOGETHER)
+    if "mixed" in partial.seen:
+        unknown["buffers"] = "the lines of several copies of the text are mixed"
     if without_size:
         unknown["buffers"] = f"the error's text gives no size for {without_size:,} of the allocations that it names"
     return unknown

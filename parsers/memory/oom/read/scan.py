@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from tpuprof.parsers.base.budget import steps_room
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read.blocks import Blocks
-from tpuprof.parsers.memory.oom.read.clean import Joiner
 from tpuprof.parsers.memory.oom.read.reports import Collector
 from tpuprof.parsers.memory.oom.read.stream import LogReader
 
@@ -41,9 +41,7 @@ _STEPS_A_LINE = 20
 _ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _) in _KINDS.items()))
 
 
-def scan_log(
-    stream: BinaryIO, on_progress: Callable[[int], None] | None = None, is_cancelled: Callable[[], bool] | None = None
-) -> OomLog:
+def scan_log(stream: BinaryIO, on_progress: Callable[[int], None] | None = None) -> OomLog:
     """Reads a log to its end, in constant memory whatever is in it; one that gzip compressed too, or in UTF-16.
 
     A few bytes may stand for millions of lines about memory: those beyond the steps that a file of this size may take
@@ -52,19 +50,17 @@ def scan_log(
     Args:
         stream: of bytes; read once, from where it stands.
         on_progress: called with the bytes taken from the stream so far, compressed ones maybe, every chunk.
-        is_cancelled: polled every chunk.
 
     Raises:
-        Cancelled: `is_cancelled` said so.
         OSError: the stream can't be read.
     """
-    return scan(LogReader(stream, on_progress, is_cancelled))
+    return scan(LogReader(stream, on_progress))
 
 
 def scan(reader: LogReader) -> OomLog:
     """`scan_log` of a reader that nothing was read from yet."""
     errors, others, dumps = Collector(), OtherErrors(), dict[str, None]()
-    blocks, joiner = Blocks(errors.add, others.see), Joiner()
+    blocks = Blocks(errors.add, others.see)
     lines, notes = 0, list[str]()
     while not notes and reader.seek():
         while (line := reader.line()) is not None:
@@ -77,12 +73,9 @@ def scan(reader: LogReader) -> OomLog:
                 break
             if len(dumps) < _MOST_DUMPS and (named := _DUMP.search(line.content)) is not None:
                 dumps[named[1].decode("utf-8", "replace")] = None
-            for whole in joiner.add(line):
-                blocks.add(whole, reader.at_end and not whole.is_whole)
-            if blocks.is_idle and not joiner.is_waiting:
+            blocks.add(line, reader.at_end and not line.is_whole)
+            if blocks.is_idle:
                 break
-    for whole in joiner.finish():
-        blocks.add(whole, False)
     blocks.finish()
     notes += [*reader.notes, *others.notes()]
     if errors.left_out:
@@ -91,7 +84,10 @@ def scan(reader: LogReader) -> OomLog:
     if errors.entries_dropped:
         listed = counted(errors.entries_dropped, "listed allocation")
         notes.append(f"{listed} of the errors' lists are left out: too many to keep.")
-    return OomLog(errors.reports(), tuple(notes), reader.lines, reader.bytes_read, tuple(dumps))
+    reports = errors.reports()
+    if reader.numbers:
+        reports = tuple(replace(each, at_line=reader.numbers[each.at_line - 1]) for each in reports)
+    return OomLog(reports, tuple(notes), reader.lines, reader.bytes_read, tuple(dumps))
 
 
 class OtherErrors:
@@ -101,12 +97,10 @@ class OtherErrors:
         self._lines: dict[str, list[int]] = {}  # of each kind the first one, and how many there are
 
     def see(self, text: str, number: int) -> None:
-        """Looks at a line."""
         for match in _ANY.finditer(text):
             self._lines.setdefault(match.lastgroup or "", [number, 0])[1] += 1
 
     def notes(self) -> Iterator[str]:
-        """A sentence a kind, in order of first appearance."""
         for kind, (number, count) in sorted(self._lines.items(), key=lambda item: item[1][0]):
             where = f"Line {number:,}{f', one of {count:,}' if count > 1 else ''}:"
             yield f"{where} {_KINDS[kind][1]}; this is not a TPU error, and only those are read."

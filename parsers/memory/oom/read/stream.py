@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import BinaryIO
 
-from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.oom.read.order import oldest_first
 
 LONGEST_LINE = 1 << 20
 _BEFORE, _LINES_BEFORE = 1 << 16, 20
@@ -22,6 +22,9 @@ NEEDLES = (
     b"RESOURCE_EXHAUSTED",
     b"ut of memory",
     b"Attempting to ",
+    b"ould not allocate",
+    b"max seq len",
+    b"for the cache",
     b"exceed",
     b"Largest program allocations",
     b"std::bad_alloc",
@@ -69,21 +72,18 @@ class LogReader:
     Attributes:
         bytes_read: taken from the stream so far, as they are there.
         notes: what is odd about the bytes, a sentence each.
+        numbers: of a log that is read from its end, where the file has each line so far; else empty.
         most_kept: the most bytes that were held at once.
     """
 
-    def __init__(
-        self,
-        stream: BinaryIO,
-        on_progress: Callable[[int], None] | None = None,
-        is_cancelled: Callable[[], bool] | None = None,
-    ) -> None:
+    def __init__(self, stream: BinaryIO, on_progress: Callable[[int], None] | None = None) -> None:
         self._stream = stream
         self.bytes_read = 0
         self.notes: list[str] = []
-        self._texts = filter(None, _decoded(_inflated(self._chunks(), self.notes), self.notes))
+        self.numbers: list[int] = []
+        texts = _decoded(_inflated(self._chunks(), self.notes), self.notes)
+        self._texts = filter(None, oldest_first(texts, self.notes, self.numbers))
         self._on_progress = on_progress
-        self._is_cancelled = is_cancelled
         self._data = b""
         self._at = 0  # where the next line, or piece of one, begins
         self._number = 1  # of the line at `_at`
@@ -94,20 +94,14 @@ class LogReader:
 
     @property
     def lines(self) -> int:
-        """Lines so far."""
         return self._number - 1 + (self._inside or self._at < len(self._data))
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing follows."""
         return self._ended and self._at == len(self._data)
 
     def seek(self) -> bool:
-        """Goes on to the next needle, a few lines before it where these were not read yet; False at the end.
-
-        Raises:
-            Cancelled: the caller wants no more.
-        """
+        """Goes on to the next needle, a few lines before it where these were not read yet; False at the end."""
         while True:
             hit = self._next_hit()
             if hit is not None:
@@ -119,11 +113,7 @@ class LogReader:
                 return False
 
     def line(self) -> LogLine | None:
-        """The next line or piece; None at the end.
-
-        Raises:
-            Cancelled: the caller wants no more.
-        """
+        """The next line or piece; None at the end."""
         end = self._data.find(b"\n", self._at, self._at + LONGEST_LINE)
         while end < 0 and len(self._data) - self._at < LONGEST_LINE and self._more():
             end = self._data.find(b"\n", self._at, self._at + LONGEST_LINE)
@@ -165,11 +155,8 @@ class LogReader:
             self._at = to
 
     def _more(self) -> bool:
-        """Reads a chunk behind what is still needed; False at the end."""
         if self._ended:
             return False
-        if self._is_cancelled is not None and self._is_cancelled():
-            raise Cancelled
         chunk = next(self._texts, b"")
         if not chunk:
             self._ended = True

@@ -13,31 +13,21 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, short, size, time
-from tpuprof.parsers.collectives.groups import lacking_partners
+from tpuprof.parsers.base.words import sentence_name, shortened, time
 from tpuprof.parsers.ops.device import kind_by_name
-from tpuprof.parsers.pages.findings.budget import Budget, Steps
-from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows, together
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, detects
+from tpuprof.parsers.pages.findings.claims import COLLECTIVE_OWNERS, Rows, joined
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, differs_on_all, uneven_op
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.groups import (
-    NOTHING,
-    Claimed,
-    CloneGroup,
-    groups_of,
-    module_of,
-    named,
-    of_pass,
-    op_finding,
-)
-from tpuprof.parsers.pages.findings.ops.kernels import uncounted_kernels
+from tpuprof.parsers.pages.findings.finding import CORES, STEPS, JumpTarget, Kind
+from tpuprof.parsers.pages.findings.ops.groups import CloneGroup, module_of, named, of_pass, worthwhile
+from tpuprof.parsers.pages.findings.ops.kernels import uncounted_ps
 from tpuprof.parsers.pages.findings.when import When, when
-from tpuprof.parsers.steps.accounts.owners import owner_index
-from tpuprof.parsers.steps.ledger import collective_waits, waits_by_collective
+from tpuprof.parsers.steps.accounts.owners import WAITS, owner_index
+from tpuprof.parsers.steps.boundaries.replica_groups import lacking_partners
+from tpuprof.parsers.steps.step_account import collective_waits, waits_by_collective
 
 LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding. It is of the
@@ -114,15 +104,27 @@ def _kind(budget: Budget, row: int) -> str:
     return kind_by_name(budget.evidence.table.category[row] or "", budget.evidence.table.name[row])
 
 
+COLLECTIVE = Kind(
+    "collective",
+    "exposed collectives",
+    advice="Overlap it with compute, shard along another axis, or send less (bfloat16) in fewer, larger transfers.",
+    rank=16,
+    owners=COLLECTIVE_OWNERS,
+    page="collectives",
+    can_overlap=True,
+)
+
+
+@detects(COLLECTIVE)
 def exposed_collectives(budget: Budget) -> Claimed:
     """Collectives on the XLA Ops line, during which nothing else ran on the core."""
-    claim, claimed_ps = budget.take_all(*COLLECTIVE), budget.claimed(*COLLECTIVE)
+    claim, claimed_ps = budget.take_all(*COLLECTIVE_OWNERS), budget.claimed(*COLLECTIVE_OWNERS)
     worth, rows, table = claim.worth_ps, budget.rows["collective"], budget.evidence.table
     ahead = np.array([row for row in rows.tolist() if _AHEAD.match(_kind(budget, row))], np.intp)
     mostly_ahead = float(budget.op_ps(ahead).sum()) >= _MOSTLY * float(budget.op_ps(rows).sum()) > 0
     is_rest = claimed_ps > worth  # what is left of collectives that another finding is about
     least = LEAST_AHEAD if mostly_ahead and not is_rest else LEAST_COLLECTIVE
-    if worth < least * (budget.whole_ps - uncounted_kernels(budget)[1]):
+    if worth < least * (budget.whole_ps - uncounted_ps(budget)):
         return NOTHING
     waits, kinds = waits_in(budget), _kinds(budget, rows)
     timing = None if claimed_ps >= 1 else _when_exposed(budget)
@@ -137,10 +139,10 @@ def exposed_collectives(budget: Budget) -> Claimed:
             title = f"Exposed collectives: {_in_short(group.name)}, and more"
     title += timing.after if timing is not None and timing.is_regular else ""
     rest = f"; {time(claimed_ps)} of waiting counted by other findings is left out" if claimed_ps >= 1 else ""
-    finding = budget.finding(
-        "collective",
+    return budget.finding(
+        COLLECTIVE,
+        claim,
         title,
-        worth,
         f"Mean self time of collective ops on the cores' XLA Ops lines, with the waits for asynchronous ones{rest}.",
         [
             f"Collectives not hidden by compute cost {budget.amount(worth + claimed_ps)}.",
@@ -152,20 +154,14 @@ def exposed_collectives(budget: Budget) -> Claimed:
         ],
         place,
     )
-    return finding, claim
 
 
 def _when_exposed(budget: Budget) -> When | None:
     """In which steps collectives take longer than in the others."""
     if budget.steps is None:
         return None
-    times = budget.steps.of(*COLLECTIVE).mean(axis=0)
+    times = budget.steps.of(*COLLECTIVE_OWNERS).mean(axis=0)
     return when(np.maximum(times - times.min(), 0.0), budget.steps.grid.names, LEAST_COLLECTIVE * budget.whole_ps)
-
-
-def _mean_inside(timing: When) -> float:
-    """What the steps of a rhythm have, as a mean over all steps."""
-    return timing.inside_ps * float(timing.steps.mean())
 
 
 def _in_short(name: str) -> str:
@@ -203,7 +199,7 @@ def _kinds(budget: Budget, rows: Rows) -> list[CloneGroup]:
     for (kind, of), rows_of in members.items():
         chosen = np.array(rows_of, np.intp)
         count = max(sum("-done" not in table.name[row] for row in rows_of), 1)
-        what = short(table.name[rows_of[0]]) if len(rows_of) == 1 else counted(count, kind)
+        what = shortened(table.name[rows_of[0]]) if len(rows_of) == 1 else counted(count, kind)
         name = f"{what} of the {of} pass" if of in ("forward", "backward") else what
         groups.append(CloneGroup(chosen, float(budget.op_ps(chosen).sum()), name))
     return sorted(groups, key=lambda group: -group.ps)
@@ -224,6 +220,18 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
 # --- causes --------------------------------------------------------------------------------------------------------
 
 
+IMBALANCE = Kind(
+    "imbalance",
+    "uneven work",
+    advice="Balance the tokens per expert: an auxiliary loss, a lower capacity factor, other routing.",
+    rank=12,
+    owners=WAITS,
+    needs=(CORES, STEPS),
+    page="cores",
+)
+
+
+@detects(IMBALANCE)
 def imbalance(budget: Budget) -> Claimed:
     """Cores that wait for others because these have more to compute, as with uneven experts or a causal mask.
 
@@ -236,7 +244,7 @@ def imbalance(budget: Budget) -> Claimed:
         waits, kind = uneven, "Collectives"
     if steps is None or waits.wait_ps is None:
         return NOTHING
-    claim = budget.take(COLLECTIVE, waits.wait_ps)
+    claim = budget.take(COLLECTIVE_OWNERS, waits.wait_ps)
     waited = claim.worth_ps
     if waited < LEAST_WAITING * budget.whole_ps or waited < _MOSTLY * waits.ps:
         return NOTHING
@@ -245,15 +253,15 @@ def imbalance(budget: Budget) -> Claimed:
     longer = np.maximum(busy.max(axis=0) - busy - claim.cells.sum(axis=2), 0.0)
     behind = budget.take(("barrier",), longer)
     is_behind = behind.worth_ps >= _LEAST_BEHIND * waited
-    claim = together(claim, behind) if is_behind else claim
+    claim = joined(claim, behind) if is_behind else claim
     worth = claim.worth_ps
     most, mean = busy.max(axis=0), busy.mean(axis=0)
     core = steps.core(int(busy.mean(axis=1).argmax()))
     name = budget.evidence.table.name[waits.rows[0]]
-    finding = budget.finding(
-        "imbalance",
+    return budget.finding(
+        IMBALANCE,
+        claim,
         f"Cores wait for the busiest in {_together(budget, waits.rows)}: work is uneven",
-        worth,
         f"Time in {kind[0].lower()}{kind[1:]} above the shortest time of any core in each step: waiting, not transfer"
         + (", plus the time of cores that finish before the busiest one." if is_behind else "."),
         [
@@ -263,13 +271,14 @@ def imbalance(budget: Budget) -> Claimed:
             if is_behind
             else "",
             f"The busiest core of a step computes for {time(float(most.mean()))}, the mean core for "
-            f"{time(float(mean.mean()))}; the busiest is most often {short(core)}." if worth > 0 else "",
+            f"{time(float(mean.mean()))}; the busiest is most often {shortened(core)}."
+            if worth > 0
+            else "",
             uneven_op(budget),
             budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1])[0])),
         ],
         JumpTarget("timeline", name),
-    )  # fmt: skip
-    return finding, claim
+    )
 
 
 def _uneven(budget: Budget) -> CollectiveWaits | None:
@@ -282,7 +291,7 @@ def _uneven(budget: Budget) -> CollectiveWaits | None:
         waits = waits_in(budget)
     if steps is None or not waits.is_known:
         return None
-    times = steps.of(*COLLECTIVE)
+    times = steps.of(*COLLECTIVE_OWNERS)
     by_core, busy = times.mean(axis=1), steps.of(*BUSY_OWNERS).mean(axis=1)
     if by_core.argmin() != busy.argmax() or waits.ps < _MOSTLY * float(by_core.mean()):
         return None
@@ -296,6 +305,17 @@ def _together(budget: Budget, rows: Rows) -> str:
     return kinds[0].name if len(kinds) == 1 else counted(len(rows), are.pop() if len(are) == 1 else "collective")
 
 
+PIPELINE = Kind(
+    "pipeline",
+    "pipeline bubbles",
+    advice="Use more micro-batches per step, or an interleaved schedule, and stages of equal length.",
+    rank=13,
+    needs=(CORES, STEPS),
+    page="cores",
+)
+
+
+@detects(PIPELINE)
 def pipeline_bubbles(budget: Budget) -> Claimed:
     """Stages of a pipeline that wait for what the stage before or behind them sends."""
     table, steps = budget.evidence.table, budget.steps
@@ -304,27 +324,26 @@ def pipeline_bubbles(budget: Budget) -> Claimed:
         return NOTHING
     times = budget.op_ps(rows)
     transfer = np.minimum(times, [_transfer_ps(budget, steps, row) for row in rows.tolist()])
-    claim = budget.take_mean(COLLECTIVE, float((times - transfer).sum()) - budget.claimed(*COLLECTIVE))
+    claim = budget.take_mean(COLLECTIVE_OWNERS, float((times - transfer).sum()) - budget.claimed(*COLLECTIVE_OWNERS))
     worth = claim.worth_ps
     if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * float(times.sum()):
         return NOTHING
-    waits = steps.of(*COLLECTIVE).mean(axis=1)
+    waits = steps.of(*COLLECTIVE_OWNERS).mean(axis=1)
     longest, least = steps.core(int(waits.argmax())), steps.core(int(waits.argmin()))
-    finding = budget.finding(
-        "pipeline",
+    return budget.finding(
+        PIPELINE,
+        claim,
         f"Pipeline stages wait for each other in {_together(budget, rows)}",
-        worth,
         "Time in sends between stages, above the time of the shortest send.",
         [
             f"Cores wait for other stages for {budget.amount(worth)}; sending alone takes "
             f"{time(float(transfer.sum()))}.",
-            f"Core {short(longest)} waits most, {time(float(waits.max()))} a step, {short(least)} least, "
+            f"Core {shortened(longest)} waits most, {time(float(waits.max()))} a step, {shortened(least)} least, "
             f"{time(float(waits.min()))}.",
             budget.largest(int(rows[0]), float(times[0])),
         ],
         JumpTarget("timeline", table.name[rows[0]]),
     )
-    return finding, claim
 
 
 def _transfer_ps(budget: Budget, steps: Steps, row: int) -> float:
@@ -347,6 +366,21 @@ _ONCE = 1.5  # the capture may hold a little more than the steps
 # --- other slices --------------------------------------------------------------------------------------------------
 
 
+DCN = Kind(
+    "dcn",
+    "transfers between slices",
+    advice=(
+        "Send less between slices: reduce within a slice first, compress gradients, or overlap with the backward pass."
+    ),
+    rank=14,
+    owners=("collective_transfer",),
+    needs=(CORES,),
+    page="collectives",
+    can_overlap=True,
+)
+
+
+@detects(DCN)
 def across_slices(budget: Budget) -> Claimed:
     """Collectives between slices, which the hosts carry over the data centre's network: sends and receives.
 
@@ -359,33 +393,34 @@ def across_slices(budget: Budget) -> Claimed:
     explained = _explained(budget, rows, float(times.sum()))
     waited_ps = explained * float(times.sum())
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        count = len(rows)
-        # collectives within a slice may be what varies
-        is_it = timing is not None and timing.is_regular and abs(_mean_inside(timing) - worth) <= _NEARLY * worth
-        module = module_of(known, first.first) if is_it else None
-        which = f"{timing.first} the" if timing is not None and is_it else "The"
-        return budget.finding(
-            "dcn",
-            f"{which} cores wait for other slices in {short(known.table.name[first.first])}"
-            + (f" and {count - 1} more" if count > 1 else ""),
-            worth,
-            "Mean time in sends to and receives from other slices on the cores' XLA Ops lines"
-            + (f"; {time(waited_ps)} of waiting counted by other findings is left out." if waited_ps >= 1 else "."),
-            [
-                f"Collectives over the data centre's network (DCN) take {budget.amount(worth + waited_ps)}"
-                + (f", {time(waited_ps)} of it waiting for late cores" if waited_ps >= 1 else "")
-                + f": {named(groups)}.",
-                timing.sentence("they exceed those of the fastest step by") if timing is not None and is_it else "",
-                f"They are part of {sentence_name(module.name)}." if module is not None and module.name else "",
-                budget.largest(first.first, float(times[rows == first.first][0])),
-                "They go through the hosts, and are far slower than collectives within a slice (ICI).",
-            ],
-            JumpTarget("timeline", known.table.name[first.first]),
-        )
-
-    return op_finding(budget, rows, times * (1 - explained), make)
+    losing = worthwhile(budget, rows, times * (1 - explained))
+    if losing is None:
+        return NOTHING
+    first = losing.groups[0]
+    count, worth = len(rows), losing.claim.worth_ps
+    # Collectives within a slice may be what varies. What the steps of a rhythm have is a mean over all steps.
+    mean_ps = 0.0 if timing is None else timing.inside_ps * float(timing.steps.mean())
+    is_it = timing is not None and timing.is_regular and abs(mean_ps - worth) <= _NEARLY * worth
+    module = module_of(known, first.first) if is_it else None
+    which = f"{timing.first} the" if timing is not None and is_it else "The"
+    return budget.finding(
+        DCN,
+        losing.claim,
+        f"{which} cores wait for other slices in {shortened(known.table.name[first.first])}"
+        + (f" and {count - 1} more" if count > 1 else ""),
+        "Mean time in sends to and receives from other slices on the cores' XLA Ops lines"
+        + (f"; {time(waited_ps)} of waiting counted by other findings is left out." if waited_ps >= 1 else "."),
+        [
+            f"Collectives over the data centre's network (DCN) take {budget.amount(losing.claim.worth_ps + waited_ps)}"
+            + (f", {time(waited_ps)} of it waiting for late cores" if waited_ps >= 1 else "")
+            + f": {named(losing.groups)}.",
+            timing.sentence("they exceed those of the fastest step by") if timing is not None and is_it else "",
+            f"They are part of {sentence_name(module.name)}." if module is not None and module.name else "",
+            budget.largest(first.first, float(times[rows == first.first][0])),
+            "They go through the hosts, and are far slower than collectives within a slice (ICI).",
+        ],
+        JumpTarget("timeline", known.table.name[first.first]),
+    )
 
 
 def _explained(budget: Budget, rows: Rows, ps: float) -> float:
@@ -407,71 +442,3 @@ def _explained(budget: Budget, rows: Rows, ps: float) -> float:
     of_all = waits.sum(axis=2)
     part = np.divide(waits[:, :, columns].sum(axis=2), of_all, out=np.zeros(of_all.shape), where=of_all > 0)
     return min(1.0, float((claimed * part).mean()) / ps)
-
-
-# --- SparseCores ---------------------------------------------------------------------------------------------------
-
-LEAST_OFFLOADED = 0.03
-"""From this share of the time on it pays to start the work earlier. XProf speaks from 10 % on, of collectives alone."""
-
-_ON_SPARSE_CORES = pattern(r"^(all-gather|all-reduce|all-to-all|ragged-all-to-all|reduce-gather|reduce-scatter)(\.|$)")
-_WAITING_CLASSES: tuple[OpClass, ...] = ("collective", "vector", "copy", "unknown", "host")
-
-
-def sparse_core_waits(budget: Budget) -> Claimed:
-    """Time in which TensorCores wait for the end of work on a SparseCore, and the ops in which they do.
-
-    These are the ends of asynchronous ops (category ``async-done``) that have a collective's name, by which XProf
-    recognises them too, or whose start began a run on a SparseCore.
-    """
-    table = budget.evidence.table
-    if "async-done" not in table.category:
-        return NOTHING
-    rows, times = budget.ops(*_WAITING_CLASSES)
-    chosen = np.array(
-        [table.category[row] == "async-done" and _offloaded(budget, row) for row in rows.tolist()], np.bool_
-    )
-    rows, times = rows[chosen], times[chosen]
-    claim = budget.take_ops(rows, times, goes_away=True)
-    worth = claim.worth_ps
-    if worth < LEAST_OFFLOADED * budget.whole_ps or not len(rows):
-        return NOTHING
-    groups = groups_of(table, rows, times)
-    first, memory = groups[0].first, budget.evidence.memory
-    room = ""
-    if memory is not None:
-        room = (
-            f"{size(max(0, memory[1] - memory[0]))} of {size(memory[1])} of HBM are free at the peak for ops that "
-            "start "
-        )
-        room += "earlier."
-    finding = budget.finding(
-        "sparse-core",
-        f"TensorCores wait for SparseCores: {short(groups[0].label)}",
-        worth,
-        "Mean self time over cores of the done ops of offloaded work; time hidden by the computation is not counted.",
-        [
-            f"TensorCores wait for work on SparseCores for {budget.amount(float(times.sum()))}: {named(groups)}.",
-            budget.largest(first, float(times[rows == first][0])),
-            "Too little runs between their start ops and their done ops to hide them.",
-            ""
-            if budget.evidence.offloaders
-            else "No run on a SparseCore was traced: these ops are recognised by their names.",
-            room,
-        ],
-        JumpTarget("timeline", table.name[first]),
-    )
-    return finding, claim
-
-
-def _offloaded(budget: Budget, row: int) -> bool:
-    name, offloaders = budget.evidence.table.name[row], budget.evidence.offloaders
-    if _ON_SPARSE_CORES.match(name):
-        return True
-    if not offloaders:
-        return False
-    module = module_of(budget.evidence, row)
-    proto = module.instruction_proto(name) if module is not None else None
-    start = module.operand_protos(proto)[0] if module is not None and proto is not None and proto.operand_ids else None
-    began = start.name.decode("utf-8", "replace") if start is not None else name.replace("-done", "-start")
-    return began in offloaders

@@ -11,16 +11,15 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Floats, distinct, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
-from tpuprof.parsers.ops.host.activity import IdleTime
-from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
-from tpuprof.parsers.pages.findings.claims import COLLECTIVE, NO_CLAIM, Claim, Rows, filled
+from tpuprof.parsers.ops.host_events.activity import IdleTime
+from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, NOTHING, Budget, Claimed, Steps, detects
+from tpuprof.parsers.pages.findings.claims import COLLECTIVE_OWNERS, NO_CLAIM, Claim, Rows, filled
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, SLOWER, SlowerCore, slower_core
-from tpuprof.parsers.pages.findings.finding import JumpTarget
+from tpuprof.parsers.pages.findings.finding import CORES, STEPS, JumpTarget, Kind, Need
 from tpuprof.parsers.pages.findings.idle.meanwhile import behind_one_pool, main_activity, titled
-from tpuprof.parsers.pages.findings.idle.waiting import idle_gaps
-from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
+from tpuprof.parsers.pages.findings.idle.waiting import HOST, IDLE, SERVING, gaps_of_all
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS, Owner
 
@@ -133,6 +132,18 @@ class _Late:
         return JumpTarget("timeline", steps.names[int((self.own_ps - self.others_ps).argmax())])
 
 
+SLOW_CORE = Kind(
+    "slow-core",
+    "a slow core",
+    advice="Check that chip's clock, temperature and power; have it replaced if it stays slow.",
+    rank=9,
+    owners=WAITS,
+    needs=(CORES, STEPS),
+    page="cores",
+)
+
+
+@detects(SLOW_CORE)
 def slow_core(budget: Budget) -> Claimed:
     """A core that is slower than the others at the same ops, while these wait for it: its chip is slow."""
     slower, steps = slower_core(budget), budget.steps
@@ -145,13 +156,13 @@ def slow_core(budget: Budget) -> Claimed:
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
     which = f"{late.label} is"
     if len(slower.too) == 1:
-        which = f"Cores {late.name} and {short(steps.core(slower.too[0][0]))} are up to"
+        which = f"Cores {late.name} and {shortened(steps.core(slower.too[0][0]))} are up to"
     elif slower.too:
         which = f"{late.label} and {len(slower.too):,} others are up to"
-    finding = budget.finding(
-        "slow-core",
+    return budget.finding(
+        SLOW_CORE,
+        claim,
         f"{which} {share(of_it)} slower than the others at the same {slower.what}s{late.when.after}",
-        claim.worth_ps,
         _LONGER,
         [
             *_sentences(late, steps),
@@ -162,14 +173,13 @@ def slow_core(budget: Budget) -> Claimed:
         late.step(steps),
         is_estimate=True,
     )
-    return finding, claim
 
 
 def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
     """A sentence on other slow cores, and what the slowest one alone costs; empty where there are none."""
     if not slower.too:
         return ""
-    named = ", ".join(f"{short(steps.core(core))} by {share(factor - 1)}" for core, factor in slower.too[:_FEW])
+    named = ", ".join(f"{shortened(steps.core(core))} by {share(factor - 1)}" for core, factor in slower.too[:_FEW])
     more = f" and {len(slower.too) - _FEW:,} more" if len(slower.too) > _FEW else ""
     next_ps = RankedTimes(steps.of(*BUSY_OWNERS)).next_of_others(late.rows)
     alone = float(np.maximum(late.own_ps - next_ps, 0.0).mean())
@@ -179,6 +189,19 @@ def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
 _LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
 
 
+STRAGGLER = Kind(
+    "straggler",
+    "stragglers",
+    advice="Balance the cores' work: the shards, the batch, or work that only this core or host does.",
+    rank=10,
+    owners=WAITS,
+    needs=(CORES, STEPS),
+    page="cores",
+    unless=("slow-core", "imbalance", "pipeline"),
+)
+
+
+@detects(STRAGGLER)
 def straggling(budget: Budget) -> Claimed:
     """A core, or all cores of a host, that computes longer than the others while these wait for it."""
     late, steps = _latest(budget, slower_core(budget)), budget.steps
@@ -189,10 +212,10 @@ def straggling(budget: Budget) -> Claimed:
         return NOTHING
     excess = {owner: -float(RankedTimes(steps.of(owner)).longer(late.rows).mean()) for owner in BUSY_OWNERS}
     most = max(BUSY_OWNERS, key=lambda owner: excess[owner])
-    finding = budget.finding(
-        "straggler",
+    return budget.finding(
+        STRAGGLER,
+        claim,
         f"{late.label} computes {share(late.factor - 1)} longer than the others{late.when.after}",
-        claim.worth_ps,
         _LONGER,
         [
             *_sentences(late, steps),
@@ -201,7 +224,6 @@ def straggling(budget: Budget) -> Claimed:
         late.step(steps),
         is_estimate=True,
     )
-    return finding, claim
 
 
 _TIME: Mapping[Owner, str] = {
@@ -249,12 +271,13 @@ def _claim(budget: Budget, late: _Late, owners: Sequence[Owner]) -> Claim:
     mine = np.zeros((len(budget.cells), 1, 1))
     mine[late.rows] = 1.0
     cells = budget.cells * late.late[:, None]
-    theirs = filled(cells * (1.0 - mine), (*WAITS, *IDLE), more)
+    theirs = filled(cells * (1.0 - mine), (*WAITS, *IDLE_OWNERS), more)
     if float(theirs.sum()) < _MOSTLY * float(more.sum()) * (len(cells) - len(late.rows)):
         return NO_CLAIM
     return Claim.of_cells(theirs + filled(cells * mine, owners, more))
 
 
+@detects(HOST, IDLE, SERVING)
 def late_host(budget: Budget) -> Claimed:
     """A host whose cores get their work later than those of the others, which wait for them in collectives.
 
@@ -263,20 +286,20 @@ def late_host(budget: Budget) -> Claimed:
     steps = budget.steps
     if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.account.hosts)) < 2:
         return NOTHING
-    late = _Waits(steps, steps.of(*IDLE), 1.0, _LEAST_WAIT * budget.whole_ps, fewest=1).latest(whole_hosts=True)
+    late = _Waits(steps, steps.of(*IDLE_OWNERS), 1.0, _LEAST_WAIT * budget.whole_ps, fewest=1).latest(whole_hosts=True)
     if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
         return NOTHING
     late, pauses = _but_for_pauses_of_all(late)
     is_shared = float(late.others_ps[late.late].mean()) >= _SHARED * float(late.own_ps[late.late].mean())
     if is_shared and behind_one_pool(_gaps_of_hosts(budget, steps)):
-        return idle_gaps(budget, for_the_last=True)
-    claim = _claim(budget, late, IDLE)
+        return gaps_of_all(budget, True)
+    claim = _claim(budget, late, IDLE_OWNERS)
     if claim.worth_ps < LEAST_LATE * budget.whole_ps:
         return NOTHING
     calm = late.late & ~pauses
     in_collectives = late.collective_ps
     if pauses.any():
-        in_collectives = float(RankedTimes(steps.of(*COLLECTIVE)).longer(late.rows)[calm].mean())
+        in_collectives = float(RankedTimes(steps.of(*COLLECTIVE_OWNERS)).longer(late.rows)[calm].mean())
     label = late.label if late.label.startswith("Host") else f"The host of core {late.name}"
     host = host_of(steps.core(int(late.rows[0])))
     gaps = budget.evidence.host_gaps.get(host, IdleTime())
@@ -287,10 +310,10 @@ def late_host(budget: Budget) -> Claimed:
     if doing is not None:
         rhythm = f"{late.when.after}: it is in" if late.when.words else " while it runs"
         title = f"{label} starts its cores late{rhythm} {titled(doing.name)}"
-    finding = budget.finding(
-        "host",
+    return budget.finding(
+        HOST,
+        claim,
         title,
-        claim.worth_ps,
         "Time by which its cores are idle beyond the others' median, as far as the others wait for it in collectives.",
         [
             late.when.sentence("its cores are idle longer than the others by"),
@@ -309,7 +332,6 @@ def late_host(budget: Budget) -> Claimed:
         ],
         late.step(steps),
     )
-    return finding, claim
 
 
 def _gaps_of_hosts(budget: Budget, steps: Steps) -> list[IdleTime]:
@@ -339,7 +361,7 @@ def _hosts(steps: Steps, late: Rows) -> Iterator[tuple[str, Rows]]:
     cores, late_cores = np.bincount(hosts), np.bincount(hosts[late], minlength=int(hosts.max()) + 1)
     for host in np.flatnonzero((cores > 1) & (cores == late_cores) & (cores < len(hosts))).tolist():
         rows = np.flatnonzero(hosts == host)
-        yield f"Host {short(steps.core(int(rows[0])).rpartition(':')[0]) or host}", rows
+        yield f"Host {shortened(steps.core(int(rows[0])).rpartition(':')[0]) or host}", rows
 
 
 class _Waits:
@@ -367,11 +389,11 @@ class _Waits:
 
     @cached_property
     def collective(self) -> RankedTimes:
-        return RankedTimes(self.steps.of(*COLLECTIVE))
+        return RankedTimes(self.steps.of(*COLLECTIVE_OWNERS))
 
     @cached_property
     def idle(self) -> RankedTimes:
-        return RankedTimes(self.steps.of("barrier", *IDLE))
+        return RankedTimes(self.steps.of("barrier", *IDLE_OWNERS))
 
     def maybe_late(self) -> Rows:
         """The cores that may be late: compared with the least that the median of the others can be."""
@@ -397,7 +419,7 @@ class _Waits:
         candidates = list(filter(None, (self._late(*cores) for cores in _hosts(self.steps, maybe))))
         hosts = self.steps.account.hosts
         if not candidates and not (whole_hosts and len(distinct(hosts)) < len(hosts)):
-            cores = [(f"Core {short(self.steps.core(core))}", np.array([core])) for core in maybe.tolist()]
+            cores = [(f"Core {shortened(self.steps.core(core))}", np.array([core])) for core in maybe.tolist()]
             candidates = list(filter(None, (self._late(*core) for core in cores)))
             if not 0 < len(candidates) <= max(1, self.steps.core_count // _FEW):
                 return None
@@ -435,6 +457,22 @@ _LATE = 0.5
 """A core that waits less than this share of the mean is what the others wait for."""
 
 
+BARRIERS = Need("no core has a line of barriers (XLA TraceMe)", lambda of: bool(of.barriers))
+BARRIER = Kind(
+    "barrier",
+    "waits at barriers",
+    advice=(
+        "Balance the work before the barrier, launch programs on all hosts at the same time, and use fewer, "
+        "larger programs."
+    ),
+    rank=11,
+    owners=("barrier",),
+    needs=(CORES, BARRIERS),
+    page="cores",
+)
+
+
+@detects(BARRIER)
 def at_barriers(budget: Budget) -> Claimed:
     """Time in which cores wait for one another at barriers (`barrier-cores`), in which they run no op."""
     waits, steps = budget.evidence.barriers, budget.steps
@@ -452,12 +490,11 @@ def at_barriers(budget: Budget) -> Claimed:
     a_step = "" if steps is None else " a step"
     spread = f"Core {most} waits longest, {time(waits[most] / parts)}{a_step}; core {least} shortest, "
     spread += f"{time(waits[least] / parts)}" + (": it comes last." if late else ".")
-    finding = budget.finding(
-        "barrier",
+    return budget.finding(
+        BARRIER,
+        claim,
         title,
-        worth,
         "Mean over cores of the time in barrier-cores events, without time at barriers that other findings count.",
         [f"Cores wait at barriers, with no op running, for {budget.amount(worth)}.", spread],
         JumpTarget("timeline"),
     )
-    return finding, claim

@@ -8,14 +8,13 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, median, medians
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import multiple, sentence_name, short, time
-from tpuprof.parsers.pages.findings.budget import Budget, Steps
+from tpuprof.parsers.base.words import multiple, sentence_name, shortened, time
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, detects
 from tpuprof.parsers.pages.findings.claims import Claim
-from tpuprof.parsers.pages.findings.finding import JumpTarget
-from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
+from tpuprof.parsers.pages.findings.finding import STEPS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
-from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
+from tpuprof.parsers.steps.times import SLOW_FACTOR, SlowOp
 
 FEW = 0.2
 """At most this share of the steps may be slow; with more of them the median step is not the normal one."""
@@ -36,6 +35,16 @@ _REST = 0.25  # share of what slow steps take longer that no other finding count
 _LONGEST_NAME = 40
 
 
+SLOW_STEP = Kind(
+    "slow-step",
+    "slow steps",
+    advice="On the timeline, look for what these steps do that the others do not.",
+    rank=17,
+    needs=(STEPS,),
+)
+
+
+@detects(SLOW_STEP)
 def slow_steps(budget: Budget) -> Claimed:
     """A few steps take much longer than the median: what no other finding claims of that, and whose time it is."""
     steps = budget.steps
@@ -43,11 +52,11 @@ def slow_steps(budget: Budget) -> Claimed:
         return NOTHING
     usual, of_others = _usual(budget, steps.longest_ps)
     excess = _excess(steps, usual)
-    longer = excess >= (SLOW_STEP - 1) * usual
+    longer = excess >= (SLOW_FACTOR - 1) * usual
     more, left = _above_median(budget.whole_cells), np.maximum(_above_median(budget.cells), 0.0)
     all_of_it = np.maximum(more, 0.0).sum(axis=1)
     unclaimed = np.where(longer & (all_of_it > 0), excess * left.sum(axis=1) / np.maximum(all_of_it, 1.0), 0.0)
-    slow = longer & (unclaimed >= (SLOW_STEP - 1) * usual)  # others may be slow for what other findings count
+    slow = longer & (unclaimed >= (SLOW_FACTOR - 1) * usual)  # others may be slow for what other findings count
     unclaimed = np.where(slow, unclaimed, 0.0)
     timing = when(unclaimed, steps.names, 1.0)
     are_few = slow.sum() <= max(1.0, FEW * len(slow))
@@ -65,16 +74,16 @@ def slow_steps(budget: Budget) -> Claimed:
         return NOTHING
     worst = int(np.argmax(unclaimed))
     name, taken, more_there = steps.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
-    which, factor = f"Step {short(name)}", taken / usual
+    which, factor = f"Step {shortened(name)}", taken / usual
     if timing.period:
         which, factor = timing.first, 1 + timing.inside_ps / usual
     rest = float(excess[longer].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step counted by other findings is left out" if rest > LEAST_WORTH * usual else ""
     of_worst: dict[Owner, float] = dict(zip(OWNERS, more[worst].tolist(), strict=True))
-    finding = budget.finding(
-        "slow-step",
-        f"{which} takes {multiple(factor)} times the median{f': it runs {short(module)}' if module else ' step'}",
-        worth,
+    return budget.finding(
+        SLOW_STEP,
+        claim,
+        f"{which} takes {multiple(factor)} times the median{f': it runs {shortened(module)}' if module else ' step'}",
         f"Time of the slow steps above the median{of_others}, divided by the number of steps{without}.",
         [
             f"Step {name} takes {time(taken)}, the median{of_others} {time(usual)}; "
@@ -90,13 +99,12 @@ def slow_steps(budget: Budget) -> Claimed:
         ],
         JumpTarget("input" if max(of_worst, key=of_worst.__getitem__) == "input" else "timeline", name),
     )
-    return finding, claim
 
 
 def _usual(budget: Budget, longest_ps: Floats) -> tuple[float, str]:
     """The median step, and words on which steps it is of: not of those that other findings count as longer."""
     claimed, middle = (budget.whole_cells - budget.cells).mean(axis=0).sum(axis=1), median(longest_ps)
-    explained = claimed >= median(claimed) + (SLOW_STEP - 1) * middle
+    explained = claimed >= median(claimed) + (SLOW_FACTOR - 1) * middle
     if not explained.any() or explained.all():
         return middle, ""
     return median(longest_ps[~explained]), " of the steps that no other finding counts as longer"
@@ -149,7 +157,7 @@ def _excess(steps: Steps, usual: float) -> Floats:
     ahead of it ends. So where a neighbour is shorter, that does not make the step longer.
     """
     excess = steps.longest_ps - usual
-    if steps.grid.source != "modules":
+    if steps.grid.source == "steps":
         return excess
     shorter = np.minimum(excess, 0.0)
     shorter_neighbours: Floats = np.append(0.0, shorter[:-1]) + np.append(shorter[1:], 0.0)
@@ -169,5 +177,5 @@ def _ops(slow_ops: tuple[SlowOp, ...], step: str, excess: float) -> str:
     named = [op for op in slow_ops if op.step == step and op.excess_ps >= _NAMED * excess][:_MOST_NAMED]
     if not named:
         return ""
-    words = ", ".join(f"{short(op.op, _LONGEST_NAME)} {time(op.excess_ps)}" for op in named)
+    words = ", ".join(f"{shortened(op.op, _LONGEST_NAME)} {time(op.excess_ps)}" for op in named)
     return f"Ops that take longer there: {words}."

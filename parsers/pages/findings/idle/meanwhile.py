@@ -7,8 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.words import short
-from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, is_compilation, waits_for_python
+from tpuprof.parsers.base.words import shortened
+from tpuprof.parsers.ops.host_events.activity import (
+    LAUNCHES,
+    READS,
+    Activity,
+    IdleTime,
+    is_compilation,
+    is_of_runtime,
+    waits_for_python,
+)
 
 EXPLAINS = 0.5
 """A host event that fills at least this share of the gaps is named in titles; less may be a coincidence."""
@@ -53,8 +61,9 @@ def of_launcher(gaps: IdleTime) -> IdleTime:
     The next program waits for that thread: what others do meanwhile, such as a loader that is always busy, is chance.
     """
     launcher = _launcher(gaps)
-    own = tuple(each for each in gaps.activities if each.thread == launcher)
-    return replace(gaps, activities=own) if sum(each.overlap_ps for each in own) >= EXPLAINS * gaps.gap_ps else gaps
+    own, inside = (tuple(each for each in of if each.thread == launcher) for of in (gaps.activities, gaps.inside))
+    explains = sum(each.overlap_ps for each in own) >= EXPLAINS * gaps.gap_ps
+    return replace(gaps, activities=own, inside=inside) if explains else gaps
 
 
 def but_for_compiling(gaps: IdleTime, compiled_ps: float) -> IdleTime:
@@ -66,9 +75,11 @@ def but_for_compiling(gaps: IdleTime, compiled_ps: float) -> IdleTime:
     if compiled_ps < 1:
         return gaps
     left = max(0, gaps.gap_ps - round(compiled_ps))
-    other = tuple(each for each in gaps.activities if not is_compilation(each.name))
+    other, inside = (
+        tuple(each for each in of if not is_compilation(each.name)) for of in (gaps.activities, gaps.inside)
+    )
     outside = min(left, max(0, gaps.unlaunched_ps - round(compiled_ps)))
-    return replace(gaps, gap_ps=left, count=0, activities=other, unlaunched_ps=outside)
+    return replace(gaps, gap_ps=left, count=0, activities=other, inside=inside, unlaunched_ps=outside)
 
 
 def reading(gaps: IdleTime) -> Activity | None:
@@ -103,10 +114,18 @@ def behind_one_pool(gaps: Iterable[IdleTime]) -> bool:
 def titled(name: str) -> str:
     """A host event's name for a title: of a long one that the Python tracer gives to a function, the function alone."""
     found = _FUNCTION.match(name)
-    return short(name) if found is None or short(name) == name else short(name[found.end() :])
+    return shortened(name) if found is None or shortened(name) == name else shortened(name[found.end() :])
 
 
-def main_activity(gaps: IdleTime) -> Activity | None:
-    """What the host did in most of the gaps' time; None where its events do not say: a step's annotation does not."""
-    first = next((each for each in working(gaps) if not each.marks_step), None)
-    return first if first is not None and first.overlap_ps >= EXPLAINS * gaps.gap_ps else None
+def main_activity(gaps: IdleTime, whole_ps: float | None = None) -> Activity | None:
+    """What the host did in most of the gaps' time; None where its events do not say: a step's annotation does not.
+
+    Of what runs inside such an annotation the outermost events count, where no single event explains most.
+
+    Args:
+        whole_ps: how long the gaps are, if not as long as `gaps` says.
+    """
+    least = EXPLAINS * (gaps.gap_ps if whole_ps is None else whole_ps)
+    inside = (each for each in gaps.inside if not is_of_runtime(each.name) and not _WAITING.search(each.name))
+    known = (*(each for each in working(gaps) if not each.marks_step), *inside)
+    return next((each for each in known if each.overlap_ps >= least), None)

@@ -8,23 +8,22 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
-from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
-from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
-from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, taken, together
-from tpuprof.parsers.pages.findings.finding import FindingKind, JumpTarget
+from tpuprof.parsers.ops.host_events.activity import Compilation, IdleTime, is_of_program
+from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, NOTHING, Budget, Claimed, Steps, detects
+from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, joined, taken
+from tpuprof.parsers.pages.findings.finding import STEPS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.idle.meanwhile import (
-    EXPLAINS,
     but_for_compiling,
+    main_activity,
     of_launcher,
     reading,
     titled,
     working,
 )
-from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
-from tpuprof.parsers.steps.accounts.owners import WAITS
+from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
 LEAST_INPUT = 0.05
@@ -56,6 +55,17 @@ _HARDLY = 0.05  # share of the gaps below which a further activity is not worth 
 _FAR = 1 << 60
 
 
+INPUT = Kind(
+    "input",
+    "waits for input",
+    advice="Prefetch more batches, read and decode on more workers, or move the work off the step's thread.",
+    rank=4,
+    owners=("input",),
+    page="input",
+)
+
+
+@detects(INPUT)
 def waiting_for_input(budget: Budget) -> Claimed:
     """The device waits for input often, or in a regular pattern.
 
@@ -65,7 +75,7 @@ def waiting_for_input(budget: Budget) -> Claimed:
     if steps is None:
         return _infeed_of_capture(budget)
     own, others = budget.take_all("input"), _for_the_last(budget, steps.of("input"))
-    claim = together(own, others)
+    claim = joined(own, others)
     waits, worth = claim.cells.sum(axis=2).mean(axis=0), claim.worth_ps
     timing = when(waits, steps.names, LEAST_INPUT * budget.whole_ps)
     if worth < (LEAST_PATTERN if timing.period else LEAST_INPUT) * budget.whole_ps:
@@ -78,10 +88,10 @@ def waiting_for_input(budget: Budget) -> Claimed:
     mean = "mean over steps" if steps.core_count < 2 else "mean over cores and steps"
     for_last = others.worth_ps
     more = f", and their wait for the last core ({time(for_last)})" if for_last >= 1 else ""
-    finding = budget.finding(
-        "input",
+    return budget.finding(
+        INPUT,
+        claim,
         _input_title(waits, timing, _host_with_input(steps)),
-        worth,
         f"Mean over cores and complete steps of {measured}{more}.",
         [
             f"The device waits for input {budget.amount(worth)}, {mean}{worst}."
@@ -97,7 +107,6 @@ def waiting_for_input(budget: Budget) -> Claimed:
         JumpTarget("input", name),
         is_estimate=is_host,
     )
-    return finding, claim
 
 
 def _for_the_last(budget: Budget, own_ps: Floats) -> Claim:
@@ -113,9 +122,9 @@ def _for_the_last(budget: Budget, own_ps: Floats) -> Claim:
     waits = taken(budget.cells, WAITS, longer)
     if budget.steps is None:
         return Claim.of_cells(waits)
-    idle = budget.steps.of(*IDLE)
+    idle = budget.steps.of(*IDLE_OWNERS)
     more = np.minimum(longer - waits.sum(axis=2), idle - np.take_along_axis(idle, last, axis=0))
-    return Claim.of_cells(waits + taken(budget.cells, IDLE, more))
+    return Claim.of_cells(waits + taken(budget.cells, IDLE_OWNERS, more))
 
 
 def _input_title(waits: Floats, timing: When, host: str) -> str:
@@ -155,31 +164,61 @@ def _infeed_of_capture(budget: Budget) -> Claimed:
     worth = claim.worth_ps
     if worth < LEAST_INPUT * budget.whole_ps:
         return NOTHING
-    finding = budget.finding(
-        "input",
+    return budget.finding(
+        INPUT,
+        claim,
         "The device waits for input",
-        worth,
         "Time in infeed ops in the whole capture, mean over cores: it has no steps.",
         [f"Infeed ops take {budget.amount(worth)}, most of it in {sentence_name(table.name[rows[0]])}."],
         JumpTarget("input"),
     )
-    return finding, claim
 
 
-def idle_gaps(budget: Budget, for_the_last: bool = False) -> Claimed:
-    """Gaps between ops in which a core waits neither for input nor for other cores.
+HOST = Kind(
+    "host",
+    "work of the host that delays the device",
+    advice="Take that work off the thread that launches steps, do it every few steps, or do it asynchronously.",
+    rank=6,
+    owners=OWNER_GROUPS["host"],
+)
+
+SERVING = Kind(
+    "serving",
+    "idle time between requests",
+    advice="Batch more requests per run, and launch the next run before the current one ends.",
+    rank=7,
+    owners=OWNER_GROUPS["host"],
+)
+
+IDLE = Kind(
+    "idle",
+    "idle time",
+    advice="Launch steps ahead of the device: the host should neither wait for results nor work between steps.",
+    rank=8,
+    owners=IDLE_OWNERS,
+)
+
+
+@detects(IDLE, HOST, SERVING)
+def idle_gaps(budget: Budget) -> Claimed:
+    """Gaps between ops in which a core waits neither for input nor for other cores."""
+    return gaps_of_all(budget, False)
+
+
+def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
+    """The same, where a late host may be the reason for them.
 
     Args:
         for_the_last: whether what cores wait for the one that is idle longest is part of it.
     """
     steps, gaps = budget.steps, budget.evidence.gaps or IdleTime()
-    claim, claimed_ps = budget.take_all(*IDLE, "compile"), budget.claimed(*IDLE, "compile")
+    claim, claimed_ps = budget.take_all(*IDLE_OWNERS, "compile"), budget.claimed(*IDLE_OWNERS, "compile")
     inside, compiled = claim.worth_ps + claimed_ps, 0.0
     step, means, idlest = None, "Mean over cores", ""
     if steps is not None:
         compiled = float(steps.of("compile").sum(axis=1).max())
-        inside = float(steps.of(*IDLE).sum(axis=1).max()) + compiled + budget.between_ps * len(steps)
-        by_step = steps.of(*IDLE).mean(axis=0)
+        inside = float(steps.of(*IDLE_OWNERS).sum(axis=1).max()) + compiled + budget.between_ps * len(steps)
+        by_step = steps.of(*IDLE_OWNERS).mean(axis=0)
         step, means = steps.names[int(by_step.argmax())], "Mean over cores and complete steps"
         idlest = _idlest(by_step, step)
     inside = max(1.0, inside)
@@ -193,28 +232,23 @@ def idle_gaps(budget: Budget, for_the_last: bool = False) -> Claimed:
     if result is not None and result.overlap_ps < _HARDLY * everything and not title.startswith(_READS):
         result = None  # it is there when the host asks for it
     late = NO_CLAIM if result is None or steps is None else _sent_late(budget, steps)
-    others = _for_the_last(budget, steps.of(*IDLE)) if steps is not None and for_the_last else NO_CLAIM
-    own_ps, claim = claim.worth_ps, together(claim, late, others)
+    others = _for_the_last(budget, steps.of(*IDLE_OWNERS)) if steps is not None and for_the_last else NO_CLAIM
+    own_ps, claim = claim.worth_ps, joined(claim, late, others)
     worth = claim.worth_ps
     if worth < LEAST_IDLE * budget.whole_ps:
         return NOTHING
     serves = budget.evidence.serves
     between_runs = 2 * gaps.unlaunched_ps >= everything
-    if (
-        kind == "idle"
-        and title == _UNEXPLAINED
-        and between_runs
-        and any(answers_requests(name) for name, _, _ in serves)
-    ):
-        kind, title = "serving", f"Device idle between runs of {short(serves[0][0])}"
+    if kind is IDLE and title == _UNEXPLAINED and between_runs and any(answers_requests(name) for name, _, _ in serves):
+        kind, title = SERVING, f"Device idle between runs of {shortened(serves[0][0])}"
     timing = None if steps is None or budget.between_ps else _when_idle(steps)
     if timing is not None and timing.words:
         title = title.replace("Device idle", f"{timing.first} the device is idle")
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} counted by other findings is left out"
-    finding = budget.finding(
+    return budget.finding(
         kind,
+        claim,
         title,
-        worth,
         f"{means} of time without any op, except waits for input and for other cores{other}.",
         [
             f"The device is idle between its ops for {budget.amount(own_ps)}, without waits for input.",
@@ -240,7 +274,6 @@ def idle_gaps(budget: Budget, for_the_last: bool = False) -> Claimed:
         place,
         advice=_READ_LATER if title.startswith(_READS) else "",
     )
-    return finding, claim
 
 
 def _sent_late(budget: Budget, steps: Steps) -> Claim:
@@ -273,8 +306,7 @@ _NEARLY_ALL = 0.99
 
 
 def _when_idle(steps: Steps) -> When:
-    """In which steps the device is idle."""
-    gaps = steps.of(*IDLE).mean(axis=0)
+    gaps = steps.of(*IDLE_OWNERS).mean(axis=0)
     return when(gaps, steps.names, float(gaps.mean()))
 
 
@@ -284,18 +316,18 @@ def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
     return f"The program runs {'; '.join(words[:_MOST_NAMED])}."
 
 
-def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[FindingKind, str, JumpTarget]:
+def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kind, str, JumpTarget]:
     async_op = next(iter(gaps.in_flight), "")
     if async_op and gaps.in_flight[async_op] >= _IN_FLIGHT * everything:
-        return "idle", f"Device idle while {short(async_op)} is in flight", JumpTarget("timeline", async_op)
-    first = next(iter(working(gaps)), None)
-    if first is not None and first.overlap_ps >= EXPLAINS * everything:
-        kind: FindingKind = "host" if is_of_program(first.name) else "idle"
+        return IDLE, f"Device idle while {shortened(async_op)} is in flight", JumpTarget("timeline", async_op)
+    first = main_activity(gaps, everything)
+    if first is not None:
+        kind = HOST if is_of_program(first.name) else IDLE
         return kind, f"Device idle while the host runs {titled(first.name)}", JumpTarget("timeline", step)
     result = reading(gaps)
     if result is not None:
-        return "host", f"{_READS}: {titled(result.name)}", JumpTarget("timeline", step)
-    return "idle", _UNEXPLAINED, JumpTarget("timeline", step)
+        return HOST, f"{_READS}: {titled(result.name)}", JumpTarget("timeline", step)
+    return IDLE, _UNEXPLAINED, JumpTarget("timeline", step)
 
 
 def _idlest(by_step: Floats, step: str) -> str:
@@ -311,8 +343,11 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
     for name, ps in list(gaps.in_flight.items())[:1]:
         part = share(min(1.0, ps / everything))
         yield f"Asynchronous op {sentence_name(name)} is in flight for {part} of the idle time."
-    work = working(gaps)
-    for number, activity in enumerate((work or gaps.activities)[:_MOST_NAMED]):
+    work, main = working(gaps), main_activity(gaps, everything)
+    named = [each for each in work or gaps.activities if not each.marks_step]
+    if main is not None and main not in named:
+        named = [main, *named]
+    for number, activity in enumerate(named[:_MOST_NAMED]):
         if number and activity.overlap_ps < _HARDLY * everything:
             break
         yield (
@@ -320,10 +355,25 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
             f"{sentence_name(activity.name)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
             f"idle time ({counted(activity.occurrences, 'time')})."
         )
+    for activity in [each for each in gaps.activities if each.marks_step][:1]:
+        if activity.overlap_ps >= _HARDLY * everything:
+            part, name = share(min(1.0, activity.overlap_ps / everything)), sentence_name(activity.name)
+            yield f"For {part} of the idle time, nothing was traced inside {name}, which spans the step."
     if gaps.activities and not work:
         yield "The host's threads only wait, so its events do not say why."
 
 
+COMPILATION = Kind(
+    "compilation",
+    "compilation during steps",
+    advice="Keep shapes, dtypes and static arguments steady, and compile ahead of the loop.",
+    rank=5,
+    owners=("compile",),
+    needs=(STEPS,),
+)
+
+
+@detects(COMPILATION)
 def compiling(budget: Budget) -> Claimed:
     """Programs that the host compiled between the first complete step and the last while the device was idle."""
     stalls, steps = _stalls(budget.evidence.compilations), budget.steps
@@ -332,7 +382,7 @@ def compiling(budget: Budget) -> Claimed:
         last = first + np.clip(steps.longest_ps, 0, _FAR).astype(np.int64)
         clipped = (_clipped(stall, int(first.min()), int(last.max())) for stall in stalls)
         stalls = [stall for stall in clipped if stall is not None]
-        claim = together(budget.take_all("compile"), _for_the_last(budget, steps.of("compile")))
+        claim = joined(budget.take_all("compile"), _for_the_last(budget, steps.of("compile")))
     idle = sum(stall.idle_ps for stall in stalls)
     if steps is None:
         claim = budget.take_mean(("between_ops",), idle)
@@ -349,10 +399,10 @@ def compiling(budget: Budget) -> Claimed:
     title = f"The host compiles during the {where} ({times})"
     if timing is not None and timing.is_regular:
         title = f"The host compiles {timing.words} ({times})"
-    finding = budget.finding(
-        "compilation",
+    return budget.finding(
+        COMPILATION,
+        claim,
         title,
-        worth,
         "Time without any op while the host traced, lowered or compiled a program"
         + (", and other cores' waits for it, mean over cores and steps." if steps is not None else "."),
         [
@@ -364,7 +414,6 @@ def compiling(budget: Budget) -> Claimed:
         ],
         JumpTarget("timeline", step),
     )
-    return finding, claim
 
 
 def _clipped(stall: Compilation, begin_ps: int, end_ps: int) -> Compilation | None:
@@ -379,7 +428,6 @@ def _clipped(stall: Compilation, begin_ps: int, end_ps: int) -> Compilation | No
 
 
 def _when_compiling(stalls: Sequence[Compilation], steps: Steps) -> When:
-    """In which steps the host compiles."""
     idle = np.zeros(len(steps))
     for stall in stalls:
         inside = (steps.grid.start_ps <= stall.start_ps) & (stall.start_ps < steps.grid.start_ps + steps.longest_ps)

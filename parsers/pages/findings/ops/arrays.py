@@ -84,7 +84,6 @@ class ModuleArrays:
     _found: dict[Hashable, tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, rows: Collection[int]) -> ModuleArrays:
-        """The same of some of the ops alone."""
         return ModuleArrays(self.module, {number: of for number, of in self.ops.items() if of.row in rows}, self._found)
 
     def once(

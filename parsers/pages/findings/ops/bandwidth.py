@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,25 +15,23 @@ from tpuprof.parsers.formats.hlo.shapes import element_type
 from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.finding import PEAKS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     LEAST_WORTH,
-    NOTHING,
-    Claimed,
-    CloneGroup,
     capped,
     groups_of,
+    inside,
     module_of,
     named,
-    op_finding,
     reached,
     subject,
+    worthwhile,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
-from tpuprof.parsers.pages.findings.ops.trips import Loop
+from tpuprof.parsers.pages.findings.ops.trips import loops_of
 
 LEAST_MEMORY_BOUND = 0.10
 """Ops bound by memory must take this share of the time together; every program has some."""
@@ -50,12 +47,18 @@ _MOST_READ = 24  # ops whose text is read for types
 _OF_OPTIMIZER = pattern(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 
 
-def memory_bound(budget: Budget, loops: Sequence[Loop]) -> Claimed:
-    """Ops without matrix products that run near HBM's peak bandwidth, against what the best of them reach.
+MEMORY_BOUND = Kind(
+    "memory-bound",
+    "ops limited by HBM",
+    advice="Move fewer bytes: fuse, use bfloat16, recompute what is cheap.",
+    rank=32,
+    needs=(PEAKS,),
+)
 
-    Args:
-        loops: of the programs.
-    """
+
+@detects(MEMORY_BOUND)
+def memory_bound(budget: Budget) -> Claimed:
+    """Ops without matrix products that run near HBM's peak bandwidth, against what the best of them reach."""
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     if budget.evidence.peaks.hbm is None or not len(rows):
         return NOTHING
@@ -67,10 +70,10 @@ def memory_bound(budget: Budget, loops: Sequence[Loop]) -> Claimed:
     together = float(op_ps.sum())
     if together < LEAST_MEMORY_BOUND * budget.whole_ps:
         return NOTHING
-    best = reached(budget, rows, used, op_ps)
+    best = reached(budget, used, op_ps)
     above = op_ps * np.maximum(1 - used / best, 0.0)
     fewer = _halved(table, op_ps * np.minimum(used / best, 1.0), rows.tolist())
-    fewer[is_among(rows, _sums_of_gradients(budget, rows[fewer > 0], loops))] = 0.0
+    fewer[is_among(rows, _sums_of_gradients(budget, rows[fewer > 0]))] = 0.0
     moves_fewer = float(fewer.sum()) > float(above.sum())
     claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
     worth, halved = claim.worth_ps, float(fewer.sum())
@@ -82,11 +85,11 @@ def memory_bound(budget: Budget, loops: Sequence[Loop]) -> Claimed:
     rate = float((op_ps * used).sum()) / together
     groups = groups_of(table, rows, op_ps)
     first = groups[0].first
-    finding = budget.finding(
-        "memory-bound",
+    return budget.finding(
+        MEMORY_BOUND,
+        claim.about(rows),
         f"Memory-bound fusions take {share(together / budget.whole_ps)} of "
         f"{'the capture' if budget.steps is None else 'step time'}",
-        worth,
         basis,
         [
             f"{counted(len(rows), 'op')} without matrix products {'is' if len(rows) == 1 else 'are'} limited by "
@@ -100,7 +103,6 @@ def memory_bound(budget: Budget, loops: Sequence[Loop]) -> Claimed:
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,
     )
-    return finding, claim.about(rows)
 
 
 def _bytes_words(moved: float, occurrences: int) -> str:
@@ -128,7 +130,7 @@ def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> Floats:
     return saved
 
 
-def _sums_of_gradients(budget: Budget, rows: Rows, loops: Sequence[Loop]) -> Rows:
+def _sums_of_gradients(budget: Budget, rows: Rows) -> Rows:
     """Which of some ops add to f32 arrays in each trip over micro-batches: sums of gradients, which need their 32 bits.
 
     They add up what the passes give, in neither of them, and write an array like one that they read.
@@ -136,7 +138,7 @@ def _sums_of_gradients(budget: Budget, rows: Rows, loops: Sequence[Loop]) -> Row
     adds_up = rows[np.array([_adds_up(budget, row) for row in rows.tolist()], np.bool_)]
     if not len(adds_up):
         return adds_up
-    inside = [loop.inside for loop in loops if loop.is_over_batches]
+    inside = [loop.inside for loop in budget.once(loops_of) if loop.is_over_batches]
     return adds_up[is_among(adds_up, np.concatenate([rows[:0], *inside]))]
 
 
@@ -148,14 +150,12 @@ def _adds_up(budget: Budget, row: int) -> bool:
     proto = module.instruction_proto(table.name[row]) if module is not None else None
     if module is None or proto is None:
         return False
-    computation = module.wrapped(proto)
-    inside = list(computation.instructions) if computation is not None else [proto]
     read = {
         (each.shape.element_type, *each.shape.dimensions) for each in module.operand_protos(proto) if each is not None
     }
     written = [part for part in proto.shape.tuple_shapes or [proto.shape] if part.dimensions]
     keeps = [element_type(part) == "f32" and (part.element_type, *part.dimensions) in read for part in written]
-    return bool(keeps) and all(keeps) and any(each.opcode == b"add" for each in inside)
+    return bool(keeps) and all(keeps) and any(each.opcode == b"add" for each in module.inside(proto))
 
 
 # --- latency -------------------------------------------------------------------------------------------------------
@@ -173,6 +173,16 @@ PICKS = pattern(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding|so
 _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-slice", b"sort"})
 
 
+LATENCY_BOUND = Kind(
+    "latency-bound",
+    "ops limited by latency",
+    advice="Make the slices larger: sort or block the indices, or use a one-hot product for small tables.",
+    rank=29,
+    needs=(PEAKS,),
+)
+
+
+@detects(LATENCY_BOUND)
 def latency_bound(budget: Budget) -> Claimed:
     """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses limit them."""
     table, rates = budget.evidence.table, budget.evidence.rates
@@ -182,29 +192,25 @@ def latency_bound(budget: Budget) -> Claimed:
     slow = (used < _LATENT) & (flops < _LATENT) & (mean_ps >= _LONG_PS) & (used > 0)
     slow &= (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
     slow[slow] = [_picks(budget, row) for row in rows[slow].tolist()]
-    best = reached(budget, rows, used, times)
+    best = reached(budget, used, times)
     saved = np.where(slow, times * np.maximum(1 - np.nan_to_num(used) / best, 0.0), 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        rate = float(used[rows == first.first][0])
-        moved = float(table.hbm_bytes[first.first]) / max(int(table.occurrences[first.first]), 1)
-        return budget.finding(
-            "latency-bound",
-            f"{subject(table, first)} accesses single elements at {share(rate)} of HBM's peak",
-            worth,
-            f"Time of these ops above what their bytes take at {share(best)} of HBM's peak.",
-            [
-                f"Gathers, scatters and dynamic slices take {budget.amount(sum(group.ps for group in groups))}: "
-                f"{named(groups)}.",
-                budget.largest(first.first, float(times[rows == first.first][0])),
-                f"It moves {size(moved)} each time: the single accesses limit it, not the bytes.",
-            ],
-            JumpTarget("op-profile", table.name[first.first]),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, rows, saved, make)
+    losing = worthwhile(budget, rows, saved)
+    if losing is None:
+        return NOTHING
+    first = losing.groups[0]
+    rate = float(used[rows == first.first][0])
+    moved = float(table.hbm_bytes[first.first]) / max(int(table.occurrences[first.first]), 1)
+    return losing.finding(
+        LATENCY_BOUND,
+        f"{subject(table, first)} accesses single elements at {share(rate)} of HBM's peak",
+        f"Time of these ops above what their bytes take at {share(best)} of HBM's peak.",
+        [
+            losing.words("Gathers, scatters and dynamic slices"),
+            budget.largest(first.first, float(times[rows == first.first][0])),
+            f"It moves {size(moved)} each time: the single accesses limit it, not the bytes.",
+        ],
+    )
 
 
 def _picks(budget: Budget, row: int) -> bool:
@@ -213,7 +219,4 @@ def _picks(budget: Budget, row: int) -> bool:
     texts = (table.category[row] or "", table.name[row], table.framework_op[row].rpartition("/")[2])
     if any(PICKS.search(text) for text in texts):
         return True
-    module = module_of(budget.evidence, row)
-    proto = module.instruction_proto(table.name[row]) if module is not None else None
-    computation = module.wrapped(proto) if module is not None and proto is not None else None
-    return computation is not None and any(inside.opcode in _PICKING for inside in computation.instructions)
+    return any(each.opcode in _PICKING for each in inside(budget.evidence, row))

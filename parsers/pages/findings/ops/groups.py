@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, short
+from tpuprof.parsers.base.words import sentence_name, shortened
 from tpuprof.parsers.formats.hlo import programs
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.ops.frames import call_stack, own_call
 from tpuprof.parsers.ops.framework_op import parse_framework_op, pass_of
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable, clone_keys, without_number
-from tpuprof.parsers.pages.findings.budget import Budget
-from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, Rows
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding
+from tpuprof.parsers.pages.findings.budget import Budget, Claimed
+from tpuprof.parsers.pages.findings.claims import Claim, Rows
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget, Kind
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
 
 HBM = TRAFFIC.index("hbm")
 
@@ -33,11 +37,6 @@ LEAST_WORTH = 0.01
 """Below this share of the time an estimate is not worth a line."""
 
 _COMPARED = 0.001  # share of the time from which on an op shows what its kind reaches
-
-Claimed = tuple[Finding | None, Claim]
-"""A finding, and the time that it claims."""
-
-NOTHING: Claimed = (None, NO_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +100,14 @@ def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:
     source, stack = (table.texts(stat, np.array([first]))[0] for stat in ("source", "source_stack"))
     call = own_call(call_stack(source, stack))
     if call is not None and call.function and not call.function.startswith("<"):
-        return short(call.function)
+        return shortened(call.function)
     shared = _scopes(table.framework_op[first])
     for row in rows[1:]:
         other = _scopes(table.framework_op[int(row)])
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(shared, other, strict=False))
         shared = [part for part, _ in pairs]
     own = [part for part in shared if "(" not in part and ")" not in part and part not in _CONTROL]
-    return short("/".join(own[-2:])) if own and "/" in table.framework_op[first] else table.name[first]
+    return shortened("/".join(own[-2:])) if own and "/" in table.framework_op[first] else table.name[first]
 
 
 def place_name(table: OpTable, groups: Sequence[CloneGroup]) -> tuple[str, str]:
@@ -120,7 +119,7 @@ def place_name(table: OpTable, groups: Sequence[CloneGroup]) -> tuple[str, str]:
     alike = sum(len(group.rows) for group in groups if group.name == first.name)
     name = code_name(table, first.rows)
     name = first.name if name == table.name[first.first] else name
-    return (f"{short(name)} and {count - 1:,} more", "") if alike < count else (_label(name, count), "s")
+    return (f"{shortened(name)} and {count - 1:,} more", "") if alike < count else (_label(name, count), "s")
 
 
 _CONTROL = frozenset(
@@ -148,6 +147,13 @@ def module_of(evidence: Evidence, row: int) -> HloModule | None:
     return programs.module_of(evidence.modules, int(evidence.table.program_id[row]))
 
 
+def inside(evidence: Evidence, row: int) -> list[hlo_pb2.HloInstructionProto]:
+    """What an op fuses, itself where it fuses nothing; empty where the profile does not hold its program."""
+    module = module_of(evidence, row)
+    proto = None if module is None else module.instruction_proto(evidence.table.name[row])
+    return [] if module is None or proto is None else module.inside(proto)
+
+
 _MOST_USED = 1e6
 
 
@@ -157,42 +163,81 @@ def capped(used: Floats) -> Floats:
     return out
 
 
-def reached(budget: Budget, rows: Rows, used: Floats, times: Floats) -> float:
+def reached(budget: Budget, used: Floats, times: Floats) -> float:
     """The share of a peak that ops of a kind reach in this profile: that of the best one with some time.
 
     Args:
-        used: float64[rows], the share that each uses; NaN where unknown.
-        times: float64[rows], the time of each in the budget.
+        used: float64[n], the share that each uses; NaN where unknown.
+        times: float64[n], the time of each in the budget.
     """
     known = used[(times >= _COMPARED * budget.whole_ps) & np.isfinite(used)]
     return float(np.clip(known.max(initial=0.0), USUAL, REACHED))
 
 
-def op_finding(
-    budget: Budget,
-    rows: Rows,
-    saved: Floats,
-    make: Callable[[list[CloneGroup], float], Finding | None],
-    goes_away: bool = False,
-) -> Claimed:
-    """A finding on ops that could be faster, if they are worth it together.
+@dataclass(frozen=True, slots=True)
+class Losing:
+    """Ops that could be faster.
+
+    Attributes:
+        budget: the time that the finding about them claims a part of.
+        groups: the group that saves most first.
+        claim: what to claim of them.
+    """
+
+    budget: Budget
+    groups: Sequence[CloneGroup]
+    claim: Claim
+
+    @property
+    def first(self) -> int:
+        """The longest op of the first group."""
+        return self.groups[0].first
+
+    @property
+    def count(self) -> int:
+        """How many ops they are."""
+        return sum(len(group.rows) for group in self.groups)
+
+    @property
+    def ps(self) -> float:
+        """The time of all of them."""
+        return sum(group.ps for group in self.groups)
+
+    def words(self, ops: str = "They", more: str = "") -> str:
+        """A sentence on the time of these ops, and on which they are."""
+        return f"{ops} take {self.budget.amount(self.ps)}{more}: {named(self.groups)}."
+
+    def finding(
+        self,
+        kind: Kind,
+        title: str,
+        basis: str,
+        evidence: Sequence[str],
+        place: JumpTarget | None = None,
+        advice: str = "",
+    ) -> Claimed:
+        """A finding about them whose worth is an estimate; it leads to the first op, or to another place."""
+        place = place or JumpTarget("op-profile", self.budget.evidence.table.name[self.first])
+        return self.budget.finding(kind, self.claim, title, basis, evidence, place, is_estimate=True, advice=advice)
+
+
+def worthwhile(budget: Budget, rows: Rows, saved: Floats, goes_away: bool = False) -> Losing | None:
+    """The ops that could be faster; None where that is little.
 
     Args:
         saved: float64[rows], time that each could save.
-        make: makes it of the groups, the one that saves most first, and of what they save together.
         goes_away: see `Budget.take_ops`.
     """
     claim = budget.take_ops(rows, saved, goes_away)
-    worth = claim.worth_ps
-    if worth < LEAST_WORTH * budget.whole_ps or not len(claim.rows):
-        return NOTHING
+    if claim.worth_ps < LEAST_WORTH * budget.whole_ps or not len(claim.rows):
+        return None
     groups = groups_of(budget.evidence.table, claim.rows, claim.op_ps)
-    whole = [CloneGroup(group.rows, float(budget.op_ps(group.rows).sum()), group.name) for group in groups]
-    return make(whole, worth), claim
+    own = [CloneGroup(group.rows, float(budget.op_ps(group.rows).sum()), group.name) for group in groups]
+    return Losing(budget, own, claim)
 
 
 def _label(name: str, count: int) -> str:
-    return short(name) + (f" ({count} ops)" if count > 1 else "")
+    return shortened(name) + (f" ({count} ops)" if count > 1 else "")
 
 
 def named(groups: Sequence[CloneGroup], most: int = 3) -> str:

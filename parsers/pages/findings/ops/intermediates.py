@@ -16,24 +16,29 @@ from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
 from tpuprof.parsers.ops.roofline import holds_ops
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import HANDS_ON, LEAST_OP, Array, Key, ModuleArrays, OpArrays, readers_of
+from tpuprof.parsers.pages.findings.finding import HLO, PEAKS, JumpTarget, Kind
+from tpuprof.parsers.pages.findings.ops.arrays import (
+    HANDS_ON,
+    LEAST_OP,
+    Array,
+    Key,
+    ModuleArrays,
+    OpArrays,
+    large_arrays,
+    readers_of,
+)
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     LEAST_WORTH,
-    NOTHING,
     REACHED,
     USUAL,
-    Claimed,
-    CloneGroup,
     capped,
     code_name,
-    named,
-    op_finding,
+    worthwhile,
 )
-from tpuprof.parsers.pages.findings.ops.products import Products
+from tpuprof.parsers.pages.findings.ops.products import Products, products_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -60,16 +65,23 @@ class _Scores:
     bytes: int
 
 
-def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
+UNFUSED = Kind(
+    "unfused",
+    "ops that are not fused",
+    advice="Let the compiler fuse them: one jit, no barrier between them, and the same layout.",
+    rank=31,
+    needs=(HLO, PEAKS),
+)
+
+
+@detects(UNFUSED)
+def scores_in_hbm(budget: Budget) -> Claimed:
     """Attention that writes its scores to HBM and reads them again.
 
     A batched product of a short contraction writes more than it reads, so memory limits it; then come ops on
     arrays of that size, and batched products that use them up. One kernel for all of them keeps the arrays on the chip.
-
-    Args:
-        products: the large matrix products.
-        programs: what the large ops read and write.
     """
+    products = budget.once(products_of)
     ridge, rates = budget.evidence.peaks.ridge_point, budget.evidence.rates
     made = {row: count for row in products.rows.tolist() if ridge and (count := _scores_of(products, row, ridge))}
     rows, times = budget.ops("compute", "vector", "copy")
@@ -80,7 +92,7 @@ def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleA
     batched = {row for row in products.rows.tolist() if _is_batched(products, row)}
     others = {row for row in products.rows.tolist() if row not in batched}
     free = own.keys() - others
-    found = [each for program in programs for each in _of_program(program.of(free), made, batched)]
+    found = [each for program in budget.once(large_arrays) for each in _of_program(program.of(free), made, batched)]
     if not found:
         return NOTHING
     flops = np.nan_to_num(capped(rates.flops_utilization))
@@ -95,27 +107,24 @@ def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleA
         for of in each.ops:
             saved[place[of.row]] = own[of.row] * part
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        largest = max(found, key=lambda each: each.bytes)
-        of_products = sorted((of.row for of in largest.ops if of.row in batched), key=lambda row: -own[row])
-        first, ops = of_products[0], sum(len(each.ops) for each in found)
-        return budget.finding(
-            "unfused",
-            f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, of_products)}",
-            worth,
-            f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
-            f"{share(REACHED)} of HBM's. The scores need not move at all.",
-            [
-                f"{counted(ops, 'op')} on arrays of scores (the largest {size(largest.bytes)}) take "
-                f"{budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-                budget.largest(first, own[first], "The largest product"),
-            ],
-            JumpTarget("op-profile", budget.evidence.table.name[first]),
-            is_estimate=True,
-            advice=ADVICE,
-        )
-
-    return op_finding(budget, rows, saved, make, goes_away=True)
+    losing = worthwhile(budget, rows, saved, goes_away=True)
+    if losing is None:
+        return NOTHING
+    largest = max(found, key=lambda each: each.bytes)
+    of_products = sorted((of.row for of in largest.ops if of.row in batched), key=lambda row: -own[row])
+    first, ops = of_products[0], sum(len(each.ops) for each in found)
+    return losing.finding(
+        UNFUSED,
+        f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, of_products)}",
+        f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
+        f"{share(REACHED)} of HBM's. The scores need not move at all.",
+        [
+            losing.words(f"{counted(ops, 'op')} on arrays of scores (the largest {size(largest.bytes)})"),
+            budget.largest(first, own[first], "The largest product"),
+        ],
+        JumpTarget("op-profile", budget.evidence.table.name[first]),
+        advice=ADVICE,
+    )
 
 
 def _scores_of(products: Products, row: int, ridge: float) -> int:
@@ -194,14 +203,13 @@ _NOT_FUSED = pattern(r"custom|sort|scatter|gather|convolution|rng|while|conditio
 """Categories of ops that the compiler fuses nothing with."""
 
 
-def unfused(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
+@detects(UNFUSED)
+def unfused(budget: Budget) -> list[Claimed]:
     """Memory-bound ops that pass arrays to each other through HBM, or read one array several times: a finding a place.
 
     Fused, they would read once what comes from elsewhere and write once what goes there.
-
-    Args:
-        programs: what the large ops read and write.
     """
+    programs = budget.once(large_arrays)
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     times = budget.op_ps(rows)
     used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
@@ -238,12 +246,14 @@ class _Chain:
     """Ops of one computation that could be one, with the bytes that each would no longer move.
 
     Attributes:
-        between: arrays that would be neither written nor read; shared: that would be read once instead of often.
+        between: arrays that would be neither written nor read; passed: that would be written, for others, but not read;
+            shared: that would be read once instead of often.
     """
 
     ops: tuple[OpArrays, ...]
     saved_bytes: Mapping[int, int]
     between: tuple[tuple[Array, OpArrays], ...]
+    passed: tuple[tuple[Array, OpArrays], ...]
     shared: tuple[Array, ...]
 
 
@@ -256,45 +266,47 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
             saved[of.row] = own[of.row] * min(1.0, chain.saved_bytes[of.row] / moved) if moved > 0 else 0.0
     out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = max(chains, key=lambda chain: sum(saved[of.row] for of in chain.ops))
-        members = [of.row for of in first.ops]
-        between, shared = sum(len(chain.between) for chain in chains), sum(len(chain.shared) for chain in chains)
-        count = sum(len(chain.ops) for chain in chains)
-        longest = max(members, key=own.__getitem__)
-        passes = not between
-        return budget.finding(
-            "unfused",
-            f"{count} memory-bound ops {'read the same arrays' if passes else 'in a row are not fused'}: "
-            f"{code_name(table, members)}",
-            worth,
-            "Time to write and read the arrays between them, and to read an array again, at each op's rate: these "
-            "bytes need not move.",
-            [
-                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
-                _between_words(budget, first),
-                f"{counted(between, 'array')} between them would be neither written nor read." if between else "",
-                f"{counted(shared, 'array')} would be read once." if shared else "",
-            ],
-            JumpTarget("op-profile", table.name[longest]),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, rows, out, make, goes_away=True)
+    losing = worthwhile(budget, rows, out, goes_away=True)
+    if losing is None:
+        return NOTHING
+    first = max(chains, key=lambda chain: sum(saved[of.row] for of in chain.ops))
+    members = [of.row for of in first.ops]
+    between, shared = sum(len(chain.between) for chain in chains), sum(len(chain.shared) for chain in chains)
+    count = sum(len(chain.ops) for chain in chains)
+    longest = max(members, key=own.__getitem__)
+    read_alike = shared and not between
+    return losing.finding(
+        UNFUSED,
+        f"{count} memory-bound ops {'read the same arrays' if read_alike else 'in a row are not fused'}: "
+        f"{code_name(table, members)}",
+        "Time to write and read the arrays between them, and to read an array again, at each op's rate: these "
+        "bytes need not move.",
+        [
+            losing.words(more=" together"),
+            _between_words(budget, first),
+            f"{counted(between, 'array')} between them would be neither written nor read." if between else "",
+            f"{counted(shared, 'array')} would be read once." if shared else "",
+        ],
+        JumpTarget("op-profile", table.name[longest]),
+    )
 
 
 def _between_words(budget: Budget, chain: _Chain) -> str:
     """A sentence on the largest array of a chain."""
-    if chain.between:
-        array, of = max(chain.between, key=lambda pair: pair[0].bytes)
-        readers = [other for other in chain.ops if any(read.key == array.key for read in other.reads)]
-        reads = f"only {budget.described(readers[0].row)} reads"
-        if len(readers) > 1:
-            reads = f"only {counted(len(readers), 'op')} of them read"
-        return f"{budget.described(of.row)} writes {size(array.bytes)} that {reads}."
-    array = max(chain.shared, key=lambda array: array.bytes)
+    written = chain.between or (() if chain.shared else chain.passed)
+    array, of = max(written, key=lambda pair: pair[0].bytes) if written else (max(chain.shared, key=_bytes_of), None)
     readers = [other for other in chain.ops if any(read.key == array.key for read in other.reads)]
+    if of is not None:
+        only = "only " if chain.between else ""
+        reads = f"{only}{budget.described(readers[0].row)} reads" if readers else "only ops of little time read"
+        if len(readers) > 1:
+            reads = f"{only}{counted(len(readers), 'op')} of them read"
+        return f"{budget.described(of.row)} writes {size(array.bytes)} that {reads}."
     return f"{counted(len(readers), 'op')} read the same {size(array.bytes)}, {budget.described(readers[0].row)} first."
+
+
+def _bytes_of(array: Array) -> int:
+    return array.bytes
 
 
 def _chains(program: ModuleArrays, small: Sequence[str]) -> Iterator[_Chain]:
@@ -331,23 +343,25 @@ def _chain(ops: Sequence[OpArrays], readers: Mapping[Key, set[int]], small: set[
     made = {array.key: of for of in ops for array in of.writes}
     saved = {of.row: 0 for of in ops}
     between: list[tuple[Array, OpArrays]] = []
+    passed: dict[Key, tuple[Array, OpArrays]] = {}
     shared: dict[Key, Array] = {}
     once: set[Key] = set()
     for of in ops:
         for array in of.reads:
             if array.key in made:
                 saved[of.row] += array.bytes
+                passed[array.key] = array, made[array.key]
             elif array.key in once:
                 saved[of.row] += array.bytes
                 shared[array.key] = array
             once.add(array.key)
         for array in of.writes:
-            by = readers.get(array.key) or readers.get((array.key[0], -1)) or set()
+            by = readers.get(array.key, set()) | readers.get((array.key[0], -1), set())
             if by and by <= ids:
                 saved[of.row] += array.bytes
                 between.append((array, of))
     return (
-        _Chain(tuple(ops), saved, tuple(between), tuple(shared.values()))
+        _Chain(tuple(ops), saved, tuple(between), tuple(passed.values()), tuple(shared.values()))
         if len(ops) > 1 and any(saved.values())
         else None
     )
@@ -407,8 +421,7 @@ class _Groups:
 
 def _ends(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
     """Whether what follows an op has to wait for all of it: it sums up over more than a row that stays on the chip."""
-    computation = module.wrapped(proto)
-    for inside in [proto] if computation is None else computation.instructions:
+    for inside in module.inside(proto):
         if inside.opcode == b"reduce":
             operand = module.operand_protos(inside)[0] if inside.operand_ids else None
             shape = shape_of_proto(operand.shape) if operand is not None else None

@@ -5,27 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.words import NO_PEAK_HBM, sentence_name, share, short, size
+from tpuprof.parsers.base.words import NO_PEAK_HBM, sentence_name, share, shortened, size
 from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.kernel_blocks import block_rows, wait_words, waited_for
 from tpuprof.parsers.ops.core.kernel_work import spec_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
 from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.ops.table import OpTable, kernel_name
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.groups import (
-    HBM,
-    LEAST_WORTH,
-    NOTHING,
-    USUAL,
-    Claimed,
-    CloneGroup,
-    capped,
-    module_of,
-    op_finding,
-)
+from tpuprof.parsers.pages.findings.finding import PEAKS, JumpTarget, Kind, Need
+from tpuprof.parsers.pages.findings.ops.groups import HBM, LEAST_WORTH, USUAL, CloneGroup, capped, module_of, worthwhile
 
 LEAST_UNCOUNTED = 0.10
 """From this share of the time on it names kernels that nobody counted."""
@@ -40,27 +30,28 @@ _MOST_NAMED = 3
 _CLASSES: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
-def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
-    """Where the time is, although it is unknown what could be saved: kernels of uncounted work; and how much it is."""
-    table = budget.evidence.table
-    rows = budget.rows["unknown"]
-    rows = rows[uncounted(table)[rows]]
-    times = budget.op_ps(rows)
-    together = float(times.sum())
+UNCOUNTED = Kind(
+    "uncounted",
+    "kernels of unknown work",
+    advice="Give these kernels a cost estimate (pl.CostEstimate), and compare their time with it.",
+    rank=3,
+)
+
+
+@detects(UNCOUNTED)
+def uncounted_kernels(budget: Budget) -> Claimed:
+    """Where the time is, although it is unknown what could be saved: kernels of uncounted work."""
+    table, rows = budget.evidence.table, _uncounted(budget)
+    together = float(budget.op_ps(rows).sum())
     if together < LEAST_UNCOUNTED * budget.whole_ps:
-        return None, together
+        return NOTHING
     kernels = _by_kernel(budget, rows)
-    words = [f"{short(group.name)} {share(group.ps / budget.whole_ps)}" for group in kernels[:_MOST_NAMED]]
+    words = [f"{shortened(group.name)} {share(group.ps / budget.whole_ps)}" for group in kernels[:_MOST_NAMED]]
     words += [f"{len(kernels) - _MOST_NAMED} more"] * (len(kernels) > _MOST_NAMED)
     first = kernels[0]
-    finding = Finding(
-        "uncounted",
+    return budget.of_unknown_worth(
+        UNCOUNTED,
         f"Kernels of unknown work take {share(together / budget.whole_ps)}: {', '.join(words)}",
-        None,
-        budget.per,
-        None,
-        None,
-        False,
         "How much could be saved is unknown: the profile has neither FLOPs nor bytes for these custom calls.",
         (
             f"Custom calls without counted work take {budget.amount(together)}, mean over cores.",
@@ -70,11 +61,20 @@ def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
                 for group in kernels[:_MOST_NAMED]
             ),
         ),
-        ADVICE["uncounted"],
         _place(table, first.first),
-        subject=budget.subject(rows),
+        rows,
     )
-    return finding, together
+
+
+def _uncounted(budget: Budget) -> Rows:
+    rows = budget.rows["unknown"]
+    chosen: Rows = rows[uncounted(budget.evidence.table)[rows]]
+    return chosen
+
+
+def uncounted_ps(budget: Budget) -> float:
+    """The time of custom calls of unknown work."""
+    return float(budget.op_ps(_uncounted(budget)).sum())
 
 
 def _place(table: OpTable, row: int) -> JumpTarget:
@@ -98,6 +98,23 @@ def _by_kernel(budget: Budget, rows: Rows) -> list[CloneGroup]:
     return sorted(groups, key=lambda group: -group.ps)
 
 
+SPANS = Need(
+    "the profile has no spans inside kernels (--xla_xprof_enable_custom_call_tracing)",
+    lambda of: bool(of.calls) or CUSTOM_CALL not in of.table.category,
+)
+KERNEL_WAIT = Kind(
+    "kernel-wait",
+    "kernels that wait for copies",
+    advice=(
+        "Give the block that it waits for a second buffer (pl.Buffered(2)), or use larger blocks, which are "
+        "copied less often; the page kernels shows blocks and buffers."
+    ),
+    rank=25,
+    needs=(SPANS,),
+)
+
+
+@detects(KERNEL_WAIT)
 def kernel_waits(budget: Budget) -> Claimed:
     """Custom calls that wait for copies, by the spans inside them, for longer than their bytes take."""
     table, rates = budget.evidence.table, budget.evidence.rates
@@ -110,30 +127,29 @@ def kernel_waits(budget: Budget) -> Claimed:
     needed = capped(rates.bandwidth_utilization[rows, HBM]) / USUAL
     saved = np.minimum(waits, np.maximum(0.0, times * (1 - needed)))
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        call, name = calls[first.first], kernel_name(table, first.first)
-        more = f" and {len(groups) - 1} more kernels" if len(groups) > 1 else ""
-        return budget.finding(
-            "kernel-wait",
-            f"Kernel {short(name)} waits for copies in {share(_waits(call))} of its time{more}",
-            worth,
-            "Time in which these custom calls wait for copies by the spans inside them, as far as it is more than "
-            f"their bytes leave at {share(USUAL)} of HBM's peak.",
-            [
-                f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}.",
-                _wait_sentence(budget, first.first, call),
-                *_moved(budget, first.first),
-                budget.largest(first.first, float(times[list(calls).index(first.first)]), "The longest call"),
-            ],
-            _place(table, first.first),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, rows, saved, make)
+    losing = worthwhile(budget, rows, saved)
+    if losing is None:
+        return NOTHING
+    first = losing.groups[0]
+    call, name = calls[first.first], kernel_name(table, first.first)
+    more = f" and {len(losing.groups) - 1} more kernels" if len(losing.groups) > 1 else ""
+    return losing.finding(
+        KERNEL_WAIT,
+        f"Kernel {shortened(name)} waits for copies in {share(_waits(call))} of its time{more}",
+        "Time in which these custom calls wait for copies by the spans inside them, as far as it is more than "
+        f"their bytes leave at {share(USUAL)} of HBM's peak.",
+        [
+            f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}.",
+            _wait_sentence(budget, first.first, call),
+            *_moved(budget, first.first),
+            budget.largest(first.first, float(times[list(calls).index(first.first)]), "The longest call"),
+        ],
+        _place(table, first.first),
+    )
 
 
-def uncounted_waits(budget: Budget) -> Finding | None:
+@detects(KERNEL_WAIT)
+def uncounted_waits(budget: Budget) -> Claimed:
     """The same of custom calls whose share of HBM's peak is unknown: it may explain all of their waits, or none."""
     table = budget.evidence.table
     calls = {row: call for row, call in _waiting(budget).items() if not _has_bytes(budget, row)}
@@ -141,19 +157,14 @@ def uncounted_waits(budget: Budget) -> Finding | None:
     times = budget.op_ps(rows)
     waits = float((times * np.array([_waits(call) for call in calls.values()])).sum())
     if not calls or waits < LEAST_WORTH * budget.whole_ps:
-        return None
+        return NOTHING
     kernels = _by_kernel(budget, rows)
     first = kernels[0]
     longest = max(first.rows.tolist(), key=lambda row: float(budget.op_ps(np.array([row]))[0]))
     more = f" and {len(kernels) - 1} more kernels" if len(kernels) > 1 else ""
-    return Finding(
-        "kernel-wait",
-        f"Kernel {short(first.name)} waits for copies in {share(_waits(calls[longest]))} of its time{more}",
-        None,
-        budget.per,
-        None,
-        None,
-        False,
+    return budget.of_unknown_worth(
+        KERNEL_WAIT,
+        f"Kernel {shortened(first.name)} waits for copies in {share(_waits(calls[longest]))} of its time{more}",
         f"How much could be saved is unknown: {_why_unknown(budget)}, so these custom calls may wait because they move "
         "as much as HBM can.",
         (
@@ -161,9 +172,8 @@ def uncounted_waits(budget: Budget) -> Finding | None:
             f"{sentence_name(first.name)} takes {budget.amount(first.ps)}, in {_calls(first)}.",
             _wait_sentence(budget, longest, calls[longest]),
         ),
-        ADVICE["kernel-wait"],
         _place(table, longest),
-        subject=budget.subject(rows),
+        rows,
     )
 
 
@@ -215,6 +225,16 @@ def _moved(budget: Budget, row: int) -> list[str]:
     return [f"Meanwhile it moves {size(moved)}/s{of_peak}."]
 
 
+SLOW_KERNEL = Kind(
+    "slow-kernel",
+    "slow kernels",
+    advice="Tune its block sizes and its pipelining, or let the compiler do the work.",
+    rank=26,
+    needs=(PEAKS,),
+)
+
+
+@detects(SLOW_KERNEL)
 def slow_kernels(budget: Budget) -> Claimed:
     """Custom calls whose counted work takes far longer than the device needs for it."""
     table, rates = budget.evidence.table, budget.evidence.rates
@@ -229,27 +249,25 @@ def slow_kernels(budget: Budget) -> Claimed:
     slow = (best > 0) & (best < SLOW)
     saved = np.where(slow, times * (1 - np.nan_to_num(best) / USUAL), 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        name = kernel_name(table, first.first)
-        at = int(np.flatnonzero(rows == first.first)[0])
-        known = zip(used[at].tolist(), _PEAKS, strict=True)
-        parts = " and ".join(f"{share(value)} of {what}" for value, what in known if np.isfinite(value))
-        more = f" and {len(groups) - 1} more kernels" if len(groups) > 1 else ""
-        return budget.finding(
-            "slow-kernel",
-            f"Kernel {short(name)} runs at {share(float(best[at]))} of the roof{more}",
-            worth,
-            f"Time of these custom calls above what their counted work takes at {share(USUAL)} of the roof.",
-            [
-                f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}, at {parts}.",
-                budget.largest(first.first, float(times[at]), "The longest call"),
-            ],
-            _place(table, first.first),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, rows, saved, make)
+    losing = worthwhile(budget, rows, saved)
+    if losing is None:
+        return NOTHING
+    first = losing.groups[0]
+    name = kernel_name(table, first.first)
+    at = int(np.flatnonzero(rows == first.first)[0])
+    known = zip(used[at].tolist(), _PEAKS, strict=True)
+    parts = " and ".join(f"{share(value)} of {what}" for value, what in known if np.isfinite(value))
+    more = f" and {len(losing.groups) - 1} more kernels" if len(losing.groups) > 1 else ""
+    return losing.finding(
+        SLOW_KERNEL,
+        f"Kernel {shortened(name)} runs at {share(float(best[at]))} of the roof{more}",
+        f"Time of these custom calls above what their counted work takes at {share(USUAL)} of the roof.",
+        [
+            f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}, at {parts}.",
+            budget.largest(first.first, float(times[at]), "The longest call"),
+        ],
+        _place(table, first.first),
+    )
 
 
 _PEAKS = ("the peak FLOP/s", "HBM's peak")

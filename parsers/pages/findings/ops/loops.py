@@ -7,21 +7,11 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, is_among, median
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import multiple, share, short, size, time
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.base.words import multiple, share, shortened, size, time
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.finding import JumpTarget
-from tpuprof.parsers.pages.findings.ops.groups import (
-    HBM,
-    NOTHING,
-    USUAL,
-    Claimed,
-    capped,
-    code_name,
-    groups_of,
-    module_of,
-    named,
-)
+from tpuprof.parsers.pages.findings.finding import HLO, JumpTarget, Kind
+from tpuprof.parsers.pages.findings.ops.groups import HBM, USUAL, capped, code_name, groups_of, module_of, named
 from tpuprof.parsers.pages.findings.ops.trips import in_loop
 
 LEAST_RECOMPUTED = 0.02
@@ -30,6 +20,15 @@ LEAST_RECOMPUTED = 0.02
 _WORKING: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
+RECOMPUTATION = Kind(
+    "recomputation",
+    "recomputed activations",
+    advice="Save more activations (another checkpoint policy) as far as memory allows.",
+    rank=27,
+)
+
+
+@detects(RECOMPUTATION)
 def recomputation(budget: Budget) -> Claimed:
     """What is computed a second time in the backward pass, to save memory."""
     table = budget.evidence.table
@@ -48,11 +47,11 @@ def recomputation(budget: Budget) -> Claimed:
         saves = f"{size(room)} of {size(memory[1])} of HBM are free at the peak: " + (
             "there may be room to save more activations." if room > _ROOM * memory[1] else "the memory is needed."
         )
-    finding = budget.finding(
-        "recomputation",
+    return budget.finding(
+        RECOMPUTATION,
+        claim,
         f"Recomputing activations takes {share(worth / budget.whole_ps)}, mostly "
         f"{code_name(table, groups[0].rows[:1])}",
-        worth,
         "Self time of ops that recompute what the forward pass did not keep, found by their names and scopes.",
         [
             f"{len(rows):,} ops take {budget.amount(worth)}: {named(groups)}.",
@@ -61,7 +60,6 @@ def recomputation(budget: Budget) -> Claimed:
         ],
         JumpTarget("op-profile", table.name[groups[0].first]),
     )
-    return finding, claim
 
 
 _ROOM = 0.15  # share of HBM's capacity from which on there is room for more activations
@@ -94,10 +92,19 @@ class _Loop:
 
     @property
     def rows(self) -> Rows:
-        """Its ops, and itself."""
         return np.append(self.inside, self.row)
 
 
+TINY_LOOP = Kind(
+    "tiny-loop",
+    "loops of tiny ops",
+    advice="Process many elements per trip: vectorise the loop, unroll it, or use an associative scan.",
+    rank=28,
+    needs=(HLO,),
+)
+
+
+@detects(TINY_LOOP)
 def tiny_loops(budget: Budget) -> Claimed:
     """Loops of hundreds of trips whose ops take microseconds: starting them takes longer than their work."""
     table = budget.evidence.table
@@ -119,10 +126,10 @@ def tiny_loops(budget: Budget) -> Claimed:
     mean = float(table.self_ps[first.inside].sum()) / max(1, int(table.occurrences[first.inside].sum()))
     more = f", and {len(kept) - 1} more loops" if len(kept) > 1 else ""
     groups = groups_of(table, first.inside, table.self_ps[first.inside].astype(np.float64))
-    finding = budget.finding(
-        "tiny-loop",
-        f"Loop {short(table.name[first.row])} makes {first.trips:,.0f} trips of tiny ops{more}",
-        worth,
+    return budget.finding(
+        TINY_LOOP,
+        claim.about(rows),
+        f"Loop {shortened(table.name[first.row])} makes {first.trips:,.0f} trips of tiny ops{more}",
         f"Time of the loop above what its FLOPs and bytes take at {share(USUAL)} of the roof.",
         [
             f"{budget.described(first.row)} takes {budget.amount(first.ps)}: {multiple(first.trips)} trips each time, "
@@ -133,7 +140,6 @@ def tiny_loops(budget: Budget) -> Claimed:
         JumpTarget("op-profile", table.name[first.row]),
         is_estimate=True,
     )
-    return finding, claim.about(rows)
 
 
 def _loop(budget: Budget, row: int) -> _Loop | None:

@@ -10,7 +10,7 @@ against the roof that it has; the worth of a finding about them holds the time a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,18 +19,16 @@ from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import share
-from tpuprof.parsers.formats.hlo.matrix import MatrixWork, mxu_side
+from tpuprof.parsers.formats.hlo.matrix import mxu_side
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.budget import Budget, Detector
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays
-from tpuprof.parsers.pages.findings.ops.groups import REACHED, Claimed
+from tpuprof.parsers.pages.findings.ops.groups import REACHED
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
 from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
-from tpuprof.parsers.pages.findings.ops.products import Products
-from tpuprof.parsers.pages.findings.ops.trips import Loop
+from tpuprof.parsers.pages.findings.ops.products import products_of
 
 LossCause = Literal[
     "loops",
@@ -102,26 +100,17 @@ class Loss:
     ops: int
 
 
-def losses(
-    whole: Budget,
-    products: Products | None,
-    total_ps: float,
-    programs: Sequence[ModuleArrays] = (),
-    loops: Sequence[Loop] = (),
-) -> tuple[Loss, ...]:
+def losses(whole: Budget, total_ps: float, failed: list[str]) -> tuple[Loss, ...]:
     """The loss of a step by cause, the largest first; together they are the loss that the account has.
 
     Args:
-        products: the large matrix products; None where the profile does not hold them.
         total_ps: the loss of the mean step, which the account has. Times by op give its shares alone.
-        programs: what the large ops read and write.
-        loops: of the programs.
+        failed: gets a sentence on each detector that fails.
     """
     if not total_ps > 0:
         return ()
     rows, times = whole.losing_ops()
-    avoidable = _avoidable(whole, products, programs, loops)
-    by_cause = _by_cause(whole, products, rows, times, times * (1.0 - whole.owners.ideal[rows]), avoidable)
+    by_cause = _by_cause(whole, rows, times, times * (1.0 - whole.owners.ideal[rows]), _avoidable(whole, failed))
     together = float(by_cause.sum())
     scale = total_ps / together if together > 0 else 0.0
     found = [
@@ -137,27 +126,18 @@ def losses(
     return tuple(sorted(found, key=lambda loss: -loss.time_ps))
 
 
-def _avoidable(
-    whole: Budget, products: Products | None, programs: Sequence[ModuleArrays], loops: Sequence[Loop]
-) -> dict[LossCause, frozenset[int]]:
+def _avoidable(whole: Budget, failed: list[str]) -> dict[LossCause, frozenset[int]]:
     """Rows of the ops that move bytes that need not move, by cause."""
-    repeated = [repeated_casts(whole, programs, loops)]
-    between = [*unfused(whole, programs), *expanded(whole, programs)]
-    if products is not None:
-        repeated.append(few_rows(whole, products, programs, loops))
-        between.append(low_rank(whole, products, programs))
-        between.append(scores_in_hbm(whole, products, programs))
-    found: dict[LossCause, list[Claimed]] = {"repeated": repeated, "intermediates": between}
+    detectors: dict[LossCause, tuple[Detector, ...]] = {
+        "repeated": (repeated_casts, few_rows),
+        "intermediates": (unfused, expanded, low_rank, scores_in_hbm),
+    }
+    found = {cause: [each for of in some for each in of.claims(whole, failed)] for cause, some in detectors.items()}
     return {cause: frozenset(row for _, claim in of for row in claim.rows.tolist()) for cause, of in found.items()}
 
 
 def _by_cause(
-    whole: Budget,
-    products: Products | None,
-    rows: Rows,
-    times: Floats,
-    lost: Floats,
-    avoidable: Mapping[LossCause, frozenset[int]],
+    whole: Budget, rows: Rows, times: Floats, lost: Floats, avoidable: Mapping[LossCause, frozenset[int]]
 ) -> Floats:
     """float64[causes, rows]: each op's loss by cause."""
     out, rest, table = np.zeros((len(CAUSES), len(rows))), lost.copy(), whole.evidence.table
@@ -171,7 +151,7 @@ def _by_cause(
     claim("loops", np.where(holds_ops(table)[rows], lost, 0.0))
     for cause, ops in avoidable.items():
         claim(cause, np.where([row in ops for row in rows.tolist()], rest, 0.0))
-    for cause, extra in _of_products(whole, products, rows, times).items():
+    for cause, extra in _of_products(whole, rows, times).items():
         claim(cause, extra)
     claim("latency", np.where([bool(_LATENCY.search(category)) for category in categories], rest, 0.0))
     is_random = [bool(_RANDOM.search(table.framework_op[row])) for row in rows.tolist()]
@@ -183,15 +163,15 @@ def _by_cause(
     return out
 
 
-def _of_products(whole: Budget, products: Products | None, rows: Rows, times: Floats) -> dict[LossCause, Floats]:
+def _of_products(whole: Budget, rows: Rows, times: Floats) -> dict[LossCause, Floats]:
     """What products lose by the sizes of their matrices and by their passes: float64[rows] by cause, in this order."""
     out: dict[LossCause, Floats] = {
         "small_dimensions": np.zeros(len(rows)),
         "padding": np.zeros(len(rows)),
         "precision": np.zeros(len(rows)),
     }
-    side = mxu_side(whole.evidence.device_type)
-    if products is None or side is None:
+    products, side = whole.once(products_of), mxu_side(whole.evidence.device_type)
+    if side is None:
         return out
     place = {row: at for at, row in enumerate(rows.tolist())}
     used = np.nan_to_num(products.used)
@@ -201,11 +181,7 @@ def _of_products(whole: Budget, products: Products | None, rows: Rows, times: Fl
         here = place[row]
         plain = times[here] * used[at]  # what its multiplications take at the peak
         filled = product.filled or 1.0
-        is_small = any(_is_small(work, side) for work in product.works)
+        is_small = any(size is not None and size < side for work in product.works for size in (work.k, work.n))
         out["small_dimensions" if is_small else "padding"][here] = plain * (1 / filled - 1)
         out["precision"][here] = plain / filled * (product.passes - 1)
     return out
-
-
-def _is_small(work: MatrixWork, side: int) -> bool:
-    return any(size is not None and size < side for size in (work.k, work.n))

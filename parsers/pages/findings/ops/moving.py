@@ -11,26 +11,17 @@ from tpuprof.parsers.base.intervals import Floats, is_among, without
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, share, short, size, times
-from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
+from tpuprof.parsers.base.words import NO_SCOPES, factor_text, sentence_name, share, shortened, size
+from tpuprof.parsers.formats.hlo.shapes import HOST_MEMORY, MOST_TEXT, Shape, shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER
 from tpuprof.parsers.ops.roofline import holds_ops, is_start
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.finding import JumpTarget, Kind, Need
 from tpuprof.parsers.pages.findings.ops.arrays import argument_of, donated
-from tpuprof.parsers.pages.findings.ops.groups import (
-    NOTHING,
-    Claimed,
-    CloneGroup,
-    base_name,
-    groups_of,
-    module_of,
-    named,
-    op_finding,
-)
-from tpuprof.parsers.steps.accounts.owners import HOST_MEMORY, MOST_TEXT, copies_of_host_memory
+from tpuprof.parsers.pages.findings.ops.groups import base_name, groups_of, inside, module_of, named, worthwhile
+from tpuprof.parsers.steps.accounts.owners import copies_of_host_memory
 
 LEAST_COPIES = 0.02
 """Every program copies a little; from this share of the time on it pays to find layouts that disagree."""
@@ -63,14 +54,20 @@ def in_host_memory(budget: Budget) -> Rows:
     return copies_of_host_memory(budget.evidence.table, budget.rows["copy"])
 
 
-def layout_copies(budget: Budget, offloaded: Rows) -> Claimed:
-    """Ops that only copy data or change its layout.
+COPY = Kind(
+    "copy",
+    "layout copies",
+    advice="Give producer and consumer the same layout, donate buffers, and avoid transposes between them.",
+    rank=21,
+    owners=("copy",),
+)
 
-    Args:
-        offloaded: rows that move data to or from the host; another finding counts them.
-    """
+
+@detects(COPY)
+def layout_copies(budget: Budget) -> Claimed:
+    """Ops that only copy data or change its layout, other than those of host memory, which another finding counts."""
     table = budget.evidence.table
-    rows = without(_of_categories(table, budget.rows["copy"], _LAYOUT), offloaded)
+    rows = without(_of_categories(table, budget.rows["copy"], _LAYOUT), budget.once(in_host_memory))
     rows = rows[np.argsort(-table.self_ps[rows], kind="stable")]
     op_ps = budget.op_ps(rows)
     claim = budget.take_ops(rows, op_ps)
@@ -87,11 +84,11 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Claimed:
     factor = _padding(shapes)
     is_argument = are_kept and _copies_argument(budget, first)
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
-    padded = "" if factor is None else f" (padded {times(factor)})"
-    finding = budget.finding(
-        "copy",
-        f"{_copies_title(are_kept, is_argument)}: {short(table.name[first])}{padded}{more}",
-        worth,
+    padded = "" if factor is None else f" (padded {factor_text(factor)})"
+    return budget.finding(
+        COPY,
+        claim,
+        f"{_copies_title(are_kept, is_argument)}: {shortened(table.name[first])}{padded}{more}",
         "Self time of copies, transposes and data formatting, mean over cores; how much of it is needed is unknown.",
         [
             f"Ops that only move data on the device take {budget.amount(worth)}: {counted(len(rows), 'op')}.",
@@ -102,7 +99,6 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Claimed:
         JumpTarget("op-profile", table.name[first]),
         advice=_DONATE if are_kept else "",
     )
-    return finding, claim
 
 
 _MOST_READ = 24  # copies whose text is read for layouts
@@ -132,37 +128,44 @@ def _copies_argument(budget: Budget, row: int) -> bool:
 _DONE = pattern(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
 
 
-def copy_waits(budget: Budget, offloaded: Rows) -> Claimed:
-    """Waiting for asynchronous copies between the device's memories, such as prefetches into VMEM.
+COPY_WAIT = Kind(
+    "copy-wait",
+    "waits for copies",
+    advice="Start the copy earlier: give prefetching more VMEM, or give the copy more work to hide behind.",
+    rank=20,
+    owners=("copy",),
+    can_overlap=True,
+)
 
-    Args:
-        offloaded: rows that move data to or from the host; another finding counts them.
-    """
+
+@detects(COPY_WAIT)
+def copy_waits(budget: Budget) -> Claimed:
+    """Waiting for asynchronous copies between the device's memories, such as prefetches into VMEM."""
     table = budget.evidence.table
     rows, times = budget.ops("copy", "vector", "unknown")
     is_done = [bool(_DONE.match(table.category[row] or "")) for row in rows.tolist()]
-    saved = np.where(np.array(is_done, np.bool_) & ~is_among(rows, offloaded), times, 0.0)
+    saved = np.where(np.array(is_done, np.bool_) & ~is_among(rows, budget.once(in_host_memory)), times, 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        count = sum(len(group.rows) for group in groups)
-        what = f"{count} copies" if count > 1 else short(table.name[first.first])
-        shape = next(iter(op_shapes(table, first.first)), None)
-        moved = shape.padded_bytes if shape is not None else None
-        return budget.finding(
-            "copy-wait",
-            f"The core waits for {what} that should run ahead",
-            worth,
-            "Self time of copy-done ops on the cores' XLA Ops lines; time hidden by other ops is not counted.",
-            [
-                f"Waiting for copies between HBM and on-chip memory takes {budget.amount(worth)}: {named(groups)}.",
-                budget.largest(first.first, float(times[rows == first.first][0])),
-                f"It moves {size(moved)} each time." if moved else "",
-            ],
-            JumpTarget("timeline", table.name[first.first]),
-        )
-
-    return op_finding(budget, rows, saved, make, goes_away=True)
+    losing = worthwhile(budget, rows, saved, goes_away=True)
+    if losing is None:
+        return NOTHING
+    first = losing.first
+    what = f"{losing.count} copies" if losing.count > 1 else shortened(table.name[first])
+    shape = next(iter(op_shapes(table, first)), None)
+    moved = shape.padded_bytes if shape is not None else None
+    return budget.finding(
+        COPY_WAIT,
+        losing.claim,
+        f"The core waits for {what} that should run ahead",
+        "Self time of copy-done ops on the cores' XLA Ops lines; time hidden by other ops is not counted.",
+        [
+            f"Waiting for copies between HBM and on-chip memory takes {budget.amount(losing.claim.worth_ps)}: "
+            f"{named(losing.groups)}.",
+            budget.largest(first, float(times[rows == first][0])),
+            f"It moves {size(moved)} each time." if moved else "",
+        ],
+        JumpTarget("timeline", table.name[first]),
+    )
 
 
 def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
@@ -196,7 +199,7 @@ def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...], is_argumen
         worst = max(shapes, key=_waste)
         yield (
             f"{_text(worst)} holds {size(worst.unpadded_bytes or 0)} of data in {size(worst.padded_bytes or 0)} "
-            f"with its padding ({times(worst.expansion or 1.0)})."
+            f"with its padding ({factor_text(worst.expansion or 1.0)})."
         )
 
 
@@ -204,13 +207,20 @@ def _text(shape: Shape) -> str:
     return sentence_name(str(shape))
 
 
-def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
-    """Time on the XLA Ops line in copies to or from the host's memory, and in sends and receives of the host.
+HOST_OFFLOAD = Kind(
+    "host-offload",
+    "transfers to and from the host",
+    advice="Offload less, or fetch earlier, so that the transfer runs beside the computation.",
+    rank=19,
+    owners=("host_transfer",),
+    can_overlap=True,
+)
 
-    Args:
-        offloaded: rows of copies to or from the host's memory.
-    """
-    table = budget.evidence.table
+
+@detects(HOST_OFFLOAD)
+def host_offload(budget: Budget) -> Claimed:
+    """Time on the XLA Ops line in copies to or from the host's memory, and in sends and receives of the host."""
+    table, offloaded = budget.evidence.table, budget.once(in_host_memory)
     sent_rows = _of_categories(table, budget.rows["host"], HOST_TRANSFER)
     copy_ps, sent_ps = budget.op_ps(offloaded), budget.op_ps(sent_rows)
     sent, copied = float(sent_ps.sum()), float(copy_ps.sum())
@@ -223,12 +233,12 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
     if len(rows):
         row = int(rows[op_ps.argmax()])
         name = table.name[row]
-        title, place = f"Host transfers stall the device: {short(name)}", JumpTarget("timeline", name)
+        title, place = f"Host transfers stall the device: {shortened(name)}", JumpTarget("timeline", name)
         largest = budget.largest(row, float(op_ps.max()))
-    finding = budget.finding(
-        "host-offload",
+    return budget.finding(
+        HOST_OFFLOAD,
+        claim,
         title,
-        worth,
         "Mean time on the cores' XLA Ops lines; transfer time hidden by the computation is not counted.",
         [
             f"Copies to or from host memory, S({HOST_MEMORY}), take {budget.amount(copied)}." if copied > 0 else "",
@@ -239,7 +249,6 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
         ],
         place,
     )
-    return finding, claim
 
 
 def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
@@ -254,7 +263,7 @@ def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
         once = float(table.self_ps[row]) / max(int(table.occurrences[row]), 1)
         if shape is None or not shape.padded_bytes or once <= 0:
             continue
-        way = "to the host" if shape.memory_space == HOST_MEMORY else "from the host"
+        way = "to the host" if shape.is_in_host_memory else "from the host"
         rate = shape.padded_bytes / once * 1e12
         yield (
             f"{sentence_name(table.name[row])} moves {size(shape.padded_bytes)} {way} at {rate / 1e9:.1f} GB/s at "
@@ -273,6 +282,22 @@ _DEBUG = pattern(r"(?:^|/)debug_(?:print|callback)(?=[/:\[.]|$)")
 _CALLS: tuple[OpClass, ...] = ("host", "unknown", "vector", "copy")
 
 
+SCOPES = Need(NO_SCOPES, lambda of: any(of.table.framework_op))
+DEBUG_PRINT = Kind(
+    "debug-print",
+    "debug prints",
+    advice=(
+        "Take jax.debug.print and debugging callbacks out of the step, or print only every hundredth step "
+        "(jax.lax.cond)."
+    ),
+    rank=18,
+    owners=("host_transfer",),
+    needs=(SCOPES,),
+    on_hardware=False,
+)
+
+
+@detects(DEBUG_PRINT)
 def debug_prints(budget: Budget) -> Claimed:
     """Time on the XLA Ops line in calls of Python that debug: from 1 % on, as nothing of it is the program's result.
 
@@ -285,26 +310,23 @@ def debug_prints(budget: Budget) -> Claimed:
     rows, times = budget.ops(*_CALLS)
     is_debug = np.array([table.framework_op[row] in debugging for row in rows.tolist()], np.bool_)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        count = sum(len(group.rows) for group in groups)
-        return budget.finding(
-            "debug-print",
-            f"Debug prints delay the step: {short(base_name(table, first.first))}",
-            worth,
-            "Self time of the transfers and calls of debugging callbacks on the cores' XLA Ops lines.",
-            [
-                f"{counted(count, 'op')} of debugging callbacks delay the device by {budget.amount(worth)}: "
-                f"{named(groups)}.",
-                budget.largest(first.first, float(times[rows == first.first][0])),
-                "Other cores' waits for the core that prints are not counted."
-                if budget.evidence.core_count > 1
-                else "",
-            ],
-            JumpTarget("timeline", table.name[first.first]),
-        )
-
-    return op_finding(budget, rows, np.where(is_debug, times, 0.0), make, goes_away=True)
+    losing = worthwhile(budget, rows, np.where(is_debug, times, 0.0), goes_away=True)
+    if losing is None:
+        return NOTHING
+    first = losing.first
+    return budget.finding(
+        DEBUG_PRINT,
+        losing.claim,
+        f"Debug prints delay the step: {shortened(base_name(table, first))}",
+        "Self time of the transfers and calls of debugging callbacks on the cores' XLA Ops lines.",
+        [
+            f"{counted(losing.count, 'op')} of debugging callbacks delay the device by "
+            f"{budget.amount(losing.claim.worth_ps)}: {named(losing.groups)}.",
+            budget.largest(first, float(times[rows == first][0])),
+            "Other cores' waits for the core that prints are not counted." if budget.evidence.core_count > 1 else "",
+        ],
+        JumpTarget("timeline", table.name[first]),
+    )
 
 
 # --- shuffles ------------------------------------------------------------------------------------------------------
@@ -327,6 +349,18 @@ _FUSED = pattern(r"^(loop|custom|input) fusion$")
 _LEAST_OP = 2e-4  # share of the time below which an op's fusion is not searched
 
 
+SHUFFLE = Kind(
+    "shuffle",
+    "rearranged data",
+    advice=(
+        "Index instead of concatenating, padding and slicing, keep one layout from op to op, and choose sizes"
+        " that are multiples of 128."
+    ),
+    rank=22,
+)
+
+
+@detects(SHUFFLE)
 def shuffles(budget: Budget) -> Claimed:
     """Ops that put data elsewhere without computing on it, other than copies into another layout."""
     table = budget.evidence.table
@@ -340,10 +374,10 @@ def shuffles(budget: Budget) -> Claimed:
         return NOTHING
     groups = groups_of(table, kept, kept_ps)
     first = groups[0]
-    finding = budget.finding(
-        "shuffle",
-        f"Rearranging data takes {share(together / budget.whole_ps)}, mostly {short(first.label)}",
-        together,
+    return budget.finding(
+        SHUFFLE,
+        claim,
+        f"Rearranging data takes {share(together / budget.whole_ps)}, mostly {shortened(first.label)}",
         "Self time of ops that only slice, pad, join or sort; how much of it is needed is unknown.",
         [
             f"Slices, pads, joins and sorts, which compute nothing, take {budget.amount(together)}: {named(groups)}.",
@@ -351,7 +385,6 @@ def shuffles(budget: Budget) -> Claimed:
         ],
         JumpTarget("op-profile", table.name[first.first]),
     )
-    return finding, claim
 
 
 _SHUFFLING: tuple[OpClass, ...] = ("vector", "copy")
@@ -365,10 +398,5 @@ def _only_moves(budget: Budget, row: int) -> bool:
         return True
     if not _FUSED.match(category):
         return False
-    module = module_of(budget.evidence, row)
-    proto = module.instruction_proto(table.name[row]) if module is not None else None
-    computation = module.wrapped(proto) if module is not None and proto is not None else None
-    if computation is None:
-        return False
-    opcodes = {inside.opcode for inside in computation.instructions} - _BESIDE
+    opcodes = {each.opcode for each in inside(budget.evidence, row)} - _BESIDE
     return bool(opcodes) and opcodes <= _REARRANGING

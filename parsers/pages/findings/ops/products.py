@@ -13,21 +13,19 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import multiple, share
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_types, matrix_works, mxu_side
 from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.finding import HLO, PEAKS, Kind
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
-    NOTHING,
     REACHED,
-    Claimed,
     CloneGroup,
     capped,
+    inside,
     module_of,
-    named,
-    op_finding,
     reached,
     subject,
+    worthwhile,
 )
 
 if TYPE_CHECKING:
@@ -81,22 +79,26 @@ class Products:
         """Where a row of the table stands here."""
         return int(np.flatnonzero(self.rows == row)[0])
 
+    def sizes(self, row: int) -> tuple[int, int, int] | None:
+        """m, k and n of an op's only product; None where it has several, batched ones, or unknown ones."""
+        works = self.products[self.at(row)].works
+        if len(works) != 1 or works[0].batch != 1:
+            return None
+        work = works[0]
+        return (work.m, work.k, work.n) if work.m and work.k and work.n else None
+
     @property
     def filled(self) -> Floats:
         """float64[rows]: what each fills of the matrix unit; 1 where unknown."""
         return np.array([1.0 if product.filled is None else product.filled for product in self.products])
 
 
-def products_of(budget: Budget) -> Products | None:
-    """Reads the shapes and types of the large matrix ops; duplicates are read once. None where the profile does not
-    hold them.
-    """
+def products_of(budget: Budget) -> Products:
+    """Reads the shapes and types of the large matrix ops, of duplicates once; empty without HLO or a matrix unit."""
     evidence = budget.evidence
-    side, rows = mxu_side(evidence.device_type), budget.rows["compute"]
+    side, rows = mxu_side(evidence.device_type) or 0, budget.rows["compute"]
     times = budget.op_ps(rows)
-    rows = rows[times >= _LEAST_OP * budget.whole_ps][:_MOST_OPS]
-    if side is None or not len(rows) or not evidence.modules:
-        return None
+    rows = rows[times >= _LEAST_OP * budget.whole_ps][: _MOST_OPS if side and evidence.modules else 0]
     known: dict[tuple[int, str], _Product] = {}
     products = []
     for row, duplicate in zip(rows.tolist(), evidence.table.texts("deduplicated_name", rows), strict=True):
@@ -139,51 +141,68 @@ def _speed(products: Products) -> Floats:
     return np.where(speed <= _PLAUSIBLE, np.minimum(speed, 1.0), np.nan)
 
 
-def needless_precision(budget: Budget, products: Products) -> Claimed:
+PRECISION = Kind(
+    "precision",
+    "needless precision",
+    advice="Use bfloat16 operands, or the default precision, if the model's accuracy allows it.",
+    rank=23,
+    needs=(HLO,),
+)
+
+
+@detects(PRECISION)
+def needless_precision(budget: Budget) -> Claimed:
     """Products of 32-bit operands, or at a higher precision, that take longer than such in bfloat16 do."""
+    products = budget.once(products_of)
     wide = np.array(["f32" in product.types for product in products.products], np.bool_)
     if not wide.any():
         return NOTHING
     narrow = np.array([product.types <= _NARROW for product in products.products], np.bool_)
     passes = np.array([product.passes for product in products.products], np.float64)
     speed = _speed(products)
-    best = reached(budget, products.rows[narrow], speed[narrow], products.times[narrow])
+    best = reached(budget, speed[narrow], products.times[narrow])
     # by one pass at the speed of the others, or by half the bytes where these take longer; not below what passes allow
     after = np.maximum(np.nan_to_num(speed) / best, np.nan_to_num(products.bandwidth) / 2 / REACHED)
     after = np.maximum(after, 1 / np.where(passes > 1, passes, 6))
     slow = wide & (speed > 0) & (speed < _SLOWER * best) & (np.nan_to_num(products.bandwidth) < _ON_HBM)
     saved = np.where(slow, products.times * np.maximum(1 - after, 0.0), 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        product = products.products[products.at(first.first)]
-        how = {6: "at the highest precision, six passes", 3: "at high precision, three passes"}.get(product.passes, "")
-        together = sum(group.ps for group in groups)
-        count = sum(len(group.rows) for group in groups)
-        what = f"{count} matrix ops run" if count > 1 else f"{subject(budget.evidence.table, first)} runs"
-        return budget.finding(
-            "precision",
-            f"{what} in f32{' at the highest precision' if product.passes == 6 else ''}, not in bfloat16",
-            worth,
-            f"Time of these products above one pass in bfloat16 at {share(best)} of the peak, which other ops "
-            "reach; or above the time of half their bytes.",
-            [
-                f"Matrix ops with f32 operands take {budget.amount(together)}: {named(groups)}.",
-                f"{budget.described(first.first)} multiplies f32 by f32{f' {how}' if how else ''}, "
-                f"at {share(float(products.used[products.at(first.first)]))} of the peak.",
-            ],
-            JumpTarget("op-profile", budget.evidence.table.name[first.first]),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, products.rows, saved, make, goes_away=True)
+    losing = worthwhile(budget, products.rows, saved, goes_away=True)
+    if losing is None:
+        return NOTHING
+    product = products.products[products.at(losing.first)]
+    how = {6: "at the highest precision, six passes", 3: "at high precision, three passes"}.get(product.passes, "")
+    count = losing.count
+    what = f"{count} matrix ops run" if count > 1 else f"{subject(budget.evidence.table, losing.groups[0])} runs"
+    return losing.finding(
+        PRECISION,
+        f"{what} in f32{' at the highest precision' if product.passes == 6 else ''}, not in bfloat16",
+        f"Time of these products above one pass in bfloat16 at {share(best)} of the peak, which other ops "
+        "reach; or above the time of half their bytes.",
+        [
+            losing.words("Matrix ops with f32 operands"),
+            f"{budget.described(losing.first)} multiplies f32 by f32{f' {how}' if how else ''}, "
+            f"at {share(float(products.used[products.at(losing.first)]))} of the peak.",
+        ],
+    )
 
 
-def padded_products(budget: Budget, products: Products) -> Claimed:
+PADDING = Kind(
+    "padding",
+    "padded matrix products",
+    advice="Choose sizes that are multiples of the matrix unit's width, or fold small dimensions together.",
+    rank=24,
+    needs=(HLO,),
+)
+
+
+@detects(PADDING)
+def padded_products(budget: Budget) -> Claimed:
     """Products whose sizes are no multiples of the matrix unit's side, over all of a group."""
+    products = budget.once(products_of)
     filled, speed = products.filled, _speed(products)
     free = is_among(products.rows, budget.rows["compute"])
-    best = reached(budget, products.rows, speed, products.times)
+    best = reached(budget, speed, products.times)
     # only as much of the time as the unit is at work
     at_work = np.minimum(np.nan_to_num(speed, nan=0.0) / best, 1.0)
     at_work = np.where(np.isnan(products.used), 1.0, at_work)
@@ -192,23 +211,20 @@ def padded_products(budget: Budget, products: Products) -> Claimed:
     saved = np.minimum(saved, products.times * np.maximum(0.0, 1 - np.nan_to_num(products.bandwidth) / REACHED))
     saved = np.where(free, saved, 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first, more = groups[0], len(groups) - 1
-        fills = share(float(filled[products.at(first.first)]))
-        verb = "fill" if len(first.rows) > 1 else "fills"
-        return budget.finding(
-            "padding",
-            f"{subject(budget.evidence.table, first)} {verb} {fills} of the matrix unit"
-            + (f", {more} more pad it too" if more else ""),
-            worth,
-            "Their time times the share of multiplications that are padding, in a matrix unit "
-            f"{mxu_side(budget.evidence.device_type)} wide; less where padding does not explain all of their slowness.",
-            list(_padded_words(budget, products, groups[:_MOST_NAMED])),
-            JumpTarget("op-profile", budget.evidence.table.name[first.first]),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, products.rows, saved, make)
+    losing = worthwhile(budget, products.rows, saved)
+    if losing is None:
+        return NOTHING
+    first, more = losing.groups[0], len(losing.groups) - 1
+    fills = share(float(filled[products.at(first.first)]))
+    verb = "fill" if len(first.rows) > 1 else "fills"
+    return losing.finding(
+        PADDING,
+        f"{subject(budget.evidence.table, first)} {verb} {fills} of the matrix unit"
+        + (f", {more} more pad it too" if more else ""),
+        "Their time times the share of multiplications that are padding, in a matrix unit "
+        f"{mxu_side(budget.evidence.device_type)} wide; less where padding does not explain all of their slowness.",
+        list(_padded_words(budget, products, losing.groups[:_MOST_NAMED])),
+    )
 
 
 def _padded_words(budget: Budget, products: Products, groups: Sequence[CloneGroup]) -> Iterable[str]:
@@ -237,6 +253,16 @@ _MUCH = 4.0
 """FLOPs a byte of HBM traffic from which on an op multiplies each element often, as a product does."""
 
 
+VECTOR_WORK = Kind(
+    "vector-work",
+    "matrix products on the vector unit",
+    advice="Write it as a dot product, so that it runs on the matrix unit.",
+    rank=30,
+    needs=(HLO, PEAKS),
+)
+
+
+@detects(VECTOR_WORK)
 def vector_work(budget: Budget) -> Claimed:
     """Products that the vector unit computes: sums of products of broadcast arrays."""
     evidence, rows = budget.evidence, budget.rows["vector"]
@@ -250,39 +276,29 @@ def vector_work(budget: Budget) -> Claimed:
     after = np.maximum(np.nan_to_num(used), np.nan_to_num(bandwidth)) / REACHED
     saved = np.where(large, times * np.maximum(1 - after, 0.0), 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        rate = float(used[rows == first.first][0])
-        return budget.finding(
-            "vector-work",
-            f"{subject(evidence.table, first)} multiplies and sums on the vector unit",
-            worth,
-            f"Time of these ops above what the matrix unit or HBM needs for the same work, at {share(REACHED)} of "
-            "the peak.",
-            [
-                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
-                f"{budget.described(first.first)} sums products of broadcast arrays at {share(rate)} of the matrix "
-                f"unit's peak, {multiple(float(intensity[rows == first.first][0]))} FLOPs a byte."
-                if math.isfinite(float(intensity[rows == first.first][0]))
-                else "",
-            ],
-            JumpTarget("op-profile", evidence.table.name[first.first]),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, rows, saved, make)
+    losing = worthwhile(budget, rows, saved)
+    if losing is None:
+        return NOTHING
+    first = rows == losing.first
+    rate, per_byte = float(used[first][0]), float(intensity[first][0])
+    return losing.finding(
+        VECTOR_WORK,
+        f"{subject(evidence.table, losing.groups[0])} multiplies and sums on the vector unit",
+        f"Time of these ops above what the matrix unit or HBM needs for the same work, at {share(REACHED)} of "
+        "the peak.",
+        [
+            losing.words(more=" together"),
+            f"{budget.described(losing.first)} sums products of broadcast arrays at {share(rate)} of the matrix "
+            f"unit's peak, {multiple(per_byte)} FLOPs a byte."
+            if math.isfinite(per_byte)
+            else "",
+        ],
+    )
 
 
 def _sums_products(budget: Budget, row: int) -> bool:
     """Whether an op holds a sum over products of broadcast arrays."""
-    module, name = module_of(budget.evidence, row), budget.evidence.table.name[row]
-    proto = module.instruction_proto(name) if module is not None else None
-    if module is None or proto is None:
-        return False
-    computation = module.wrapped(proto)
-    inside = list(computation.instructions) if computation is not None else [proto]
-    opcodes = {instruction.opcode for instruction in inside}
-    return {b"reduce", b"multiply", b"broadcast"} <= opcodes
+    return {b"reduce", b"multiply", b"broadcast"} <= {each.opcode for each in inside(budget.evidence, row)}
 
 
 # --- random bits ---------------------------------------------------------------------------------------------------
@@ -312,6 +328,7 @@ class _Mixed:
     bytes: int
 
 
+@detects(VECTOR_WORK)
 def random_bits(budget: Budget) -> Claimed:
     """Random bits that the vector unit makes by mixing counters, where the chip has a generator of its own."""
     evidence, rows = budget.evidence, budget.rows["vector"]
@@ -322,48 +339,44 @@ def random_bits(budget: Budget) -> Claimed:
     mixed = {row: found for row in large if (found := _mixed(budget, row)) is not None}
     if not mixed:
         return NOTHING
-    best = reached(budget, rows, capped(evidence.rates.bandwidth_utilization[rows, HBM]), times)
+    best = reached(budget, capped(evidence.rates.bandwidth_utilization[rows, HBM]), times)
     runs = np.maximum(evidence.table.occurrences[rows], 1)
     once = evidence.table.self_ps[rows] / runs
     needed = np.array([mixed[row].bytes if row in mixed else math.inf for row in rows.tolist()]) / (peak * best) * 1e12
     saved = times * np.maximum(1 - needed / np.maximum(once, 1.0), 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0]
-        of = mixed[first.first]
-        return budget.finding(
-            "vector-work",
-            f"{subject(evidence.table, first)} generates random bits on the vector unit",
-            worth,
-            f"Time of these ops above what the bytes of their results take at {share(best)} of HBM's peak.",
-            [
-                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
-                f"{budget.described(first.first)} mixes {of.words} in {of.rounds} rounds of shift and xor per "
-                "element, as threefry does for random numbers.",
-            ],
-            JumpTarget("op-profile", evidence.table.name[first.first]),
-            is_estimate=True,
-            advice=_BITS_ADVICE,
-        )
-
-    return op_finding(budget, rows, saved, make, goes_away=True)
+    losing = worthwhile(budget, rows, saved, goes_away=True)
+    if losing is None:
+        return NOTHING
+    of = mixed[losing.first]
+    return losing.finding(
+        VECTOR_WORK,
+        f"{subject(evidence.table, losing.groups[0])} generates random bits on the vector unit",
+        f"Time of these ops above what the bytes of their results take at {share(best)} of HBM's peak.",
+        [
+            losing.words(more=" together"),
+            f"{budget.described(losing.first)} mixes {of.words} in {of.rounds} rounds of shift and xor per "
+            "element, as threefry does for random numbers.",
+        ],
+        advice=_BITS_ADVICE,
+    )
 
 
 def _mixed(budget: Budget, row: int) -> _Mixed | None:
     """What a fusion mixes; None for an op that does not, by the shifts and xors of words that it holds."""
     module, name = module_of(budget.evidence, row), budget.evidence.table.name[row]
     proto = module.instruction_proto(name) if module is not None else None
-    computation = module.wrapped(proto) if module is not None and proto is not None else None
-    if proto is None or computation is None:
+    if module is None or proto is None:
         return None
-    words = [each for each in computation.instructions if element_type(each.shape) in _WORDS_OF_BITS]
+    fused = module.inside(proto)
+    words = [each for each in fused if element_type(each.shape) in _WORDS_OF_BITS]
     rounds = min(sum(each.opcode == b"xor" for each in words), sum(each.opcode in _SHIFTS for each in words))
     if rounds < _LEAST_ROUNDS:
         return None
     xor = max((each for each in words if each.opcode == b"xor"), key=lambda each: math.prod(each.shape.dimensions))
     moved = _bytes_of(proto.shape)
     if not all(element_type(part) in _WORDS_OF_BITS for part in proto.shape.tuple_shapes or [proto.shape]):
-        read = [each.shape for each in computation.instructions if each.opcode == b"parameter"]
+        read = [each.shape for each in fused if each.opcode == b"parameter"]
         moved += 2 * _bytes_of(xor.shape)
         moved += sum(_bytes_of(shape) for shape in read if element_type(shape) not in _WORDS_OF_BITS)
     return _Mixed(rounds, element_type(xor.shape), moved)

@@ -54,8 +54,12 @@ class Loop:
         return frozenset(varying(self.module, self.body))
 
 
-def loops_of(budget: Budget) -> Iterator[Loop]:
+def loops_of(budget: Budget) -> tuple[Loop, ...]:
     """The loops that take some time and make more than one trip."""
+    return tuple(_loops(budget))
+
+
+def _loops(budget: Budget) -> Iterator[Loop]:
     table = budget.evidence.table
     longest = max(1, int(table.total_ps.max(initial=0)))
     large = np.flatnonzero((table.total_ps >= LEAST_LOOP * longest) & (table.occurrences > 0)).tolist()

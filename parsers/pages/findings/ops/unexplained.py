@@ -6,8 +6,8 @@ import numpy as np
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share
-from tpuprof.parsers.pages.findings.budget import Budget
-from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.finding import PEAKS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.ops.groups import USUAL, CloneGroup, groups_of, subject
 
 LEAST_UNEXPLAINED = 0.05
@@ -16,7 +16,17 @@ LEAST_UNEXPLAINED = 0.05
 _MOST_NAMED = 3
 
 
-def unexplained(budget: Budget) -> Finding | None:
+UNEXPLAINED = Kind(
+    "unexplained",
+    "unexplained losses",
+    advice="In the op profile, check the shapes and layouts of these ops, and what is fused in them.",
+    rank=33,
+    needs=(PEAKS,),
+)
+
+
+@detects(UNEXPLAINED)
+def unexplained(budget: Budget) -> Claimed:
     """Where ops are far from their roof although no finding says why.
 
     Nothing reaches its peak, so that an op at `USUAL` of its roof loses nothing here.
@@ -30,7 +40,7 @@ def unexplained(budget: Budget) -> Finding | None:
     lost = times * np.maximum(1.0 - ideal[rows] / USUAL, 0.0)
     together = float(lost.sum())
     if together < LEAST_UNEXPLAINED * budget.whole_ps:
-        return None
+        return NOTHING
     roof = dict(zip(rows.tolist(), ideal[rows].tolist(), strict=True))
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
     groups = [group for group in groups_of(table, rows, lost) if group.ps > 0]
@@ -43,34 +53,23 @@ def unexplained(budget: Budget) -> Finding | None:
         by = f" ({bound})" if bound != "unknown" else ""
         return f"{sentence_name(group.label)} takes {budget.amount(time)}, at {share(reached)} of its roof{by}."
 
-    return Finding(
-        "unexplained",
+    return budget.of_unknown_worth(
+        UNEXPLAINED,
         f"Ops lose {share(min(1.0, together / budget.whole_ps))} for no known reason, mostly in "
         f"{subject(table, first)}",
-        None,
-        budget.per,
-        None,
-        None,
-        False,
         f"Time of compute ops above what they would take at {share(USUAL)} of their roof, without ops that other "
         "findings cover. How much could be saved is unknown because the cause is unknown.",
-        tuple(
-            filter(
-                None,
-                (
-                    f"{_lose(len(rows), 'compute op')} {budget.amount(together)} against "
-                    f"{'its' if len(rows) == 1 else 'their'} roof, mean over cores.",
-                    *map(words, groups[:_MOST_NAMED]),
-                    f"The other {_lose(len(groups) - _MOST_NAMED, 'group')} "
-                    f"{budget.amount(sum(group.ps for group in groups[_MOST_NAMED:]))}."
-                    if len(groups) > _MOST_NAMED
-                    else "",
-                ),
-            )
+        (
+            f"{_lose(len(rows), 'compute op')} {budget.amount(together)} against "
+            f"{'its' if len(rows) == 1 else 'their'} roof, mean over cores.",
+            *map(words, groups[:_MOST_NAMED]),
+            f"The other {_lose(len(groups) - _MOST_NAMED, 'group')} "
+            f"{budget.amount(sum(group.ps for group in groups[_MOST_NAMED:]))}."
+            if len(groups) > _MOST_NAMED
+            else "",
         ),
-        ADVICE["unexplained"],
         JumpTarget("op-profile", table.name[first.first]),
-        subject=budget.subject(rows),
+        rows,
     )
 
 

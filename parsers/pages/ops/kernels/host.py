@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.places import HostFile
-from tpuprof.parsers.formats.crew import Crew
+from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, merged_calls
@@ -29,8 +29,8 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     def of_core(plane: Plane) -> tuple[CallRuns, ...]:
         return tuple(core_calls(plane, on_chunk))
 
-    with Crew(threads) as crew:
-        cores = crew.map(of_core, tensor_cores(trace))
+    with ThreadPool(threads) as pool:
+        cores = pool.map(of_core, tensor_cores(trace))
     return HostCalls(file.label, merged_calls(call for core in cores for call in core))
 
 

@@ -101,7 +101,7 @@ def static_schedule(schedule: Schedule, spans: Mapping[str, float], spec: Kernel
         shares={unit: share for unit, share in zip(UNITS, schedule.shares(), strict=True) if share is not None},
         spills=int(schedule.spills.sum()),
         fills=int(schedule.fills.sum()),
-        spill_bytes=schedule.bytes_in("vmem", True),
+        spill_bytes=schedule.spill_bytes,
         regions=tuple(
             RegionUse(
                 regions.kind[row],

@@ -14,7 +14,7 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import share, short, time
+from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.formats.llo.schedule import Schedule
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, StepSpan, joined_calls
@@ -24,11 +24,11 @@ from tpuprof.parsers.ops.core.operands import CHOSEN, NO_TEXT, call_arrays
 from tpuprof.parsers.ops.counters.chips import chip_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
 from tpuprof.parsers.ops.table import kernel_name
-from tpuprof.parsers.pages.counters import TRACE_KERNELS, KernelRow
+from tpuprof.parsers.pages.ops.kernels.call_units import TRACE_KERNELS, KernelRow
 from tpuprof.parsers.pages.ops.kernels.parameters import parameters
 from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
-from tpuprof.parsers.pages.ops.one_op import Spread, spread
+from tpuprof.parsers.pages.ops.one_op import Spread, duration_spread
 from tpuprof.parsers.pages.ops.ops import OpsPage
 
 Bound = Literal["waiting for copies", "compute", "HBM"]
@@ -88,7 +88,6 @@ class TpuKernel:
 
     @property
     def mean_ps(self) -> float | None:
-        """The mean time of a run."""
         return self.runs.total_ps / self.runs.runs if self.runs.runs else None
 
     def _rate(self, amount: float | None) -> float | None:
@@ -97,7 +96,6 @@ class TpuKernel:
 
     @property
     def flops_per_second(self) -> float | None:
-        """FLOP/s over the mean run."""
         return self._rate(self.flops.value)
 
     @property
@@ -223,12 +221,10 @@ class TpuKernel:
 
     @property
     def parts(self) -> tuple[CallPart, ...]:
-        """The spans inside by name."""
         return () if self.traced is None else self.traced.parts
 
     @property
     def step(self) -> tuple[StepSpan, ...]:
-        """The spans of one grid step."""
         return () if self.traced is None else self.traced.step
 
     @property
@@ -276,12 +272,10 @@ class TpuKernelsPage:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Names of the hosts."""
         return self.ops.hosts
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the files."""
         return self.ops.warnings
 
 
@@ -405,7 +399,7 @@ def _kernel(
         arrays="" if arrays is None else arrays.signature,
         source=source,
         framework_op=table.framework_op[row].rstrip(":"),
-        runs=spread("", call.duration_ps),
+        runs=duration_spread("", call.duration_ps),
         fraction=float(ops.self_fraction[list(rows)].sum()),
         flops=flops,
         bytes=moved,
@@ -465,7 +459,7 @@ def _statement(kernels: Sequence[TpuKernel]) -> str:
     if not kernels:
         return ""
     first = kernels[0]
-    words = f"{short(first.kernel)} takes {share(first.fraction)} of the cores' time"
+    words = f"{shortened(first.kernel)} takes {share(first.fraction)} of the cores' time"
     words += f", {time(first.mean_ps or 0.0)} a run"
     if first.waits is not None and first.waits >= WAITS:
         words += f"; waiting for copies takes {share(first.waits)} of that"

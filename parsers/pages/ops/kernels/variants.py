@@ -7,7 +7,8 @@ say what it waits for, and else read from its module: bytes that it copies, step
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from dataclasses import fields
+from typing import Any, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import size, time
@@ -51,26 +52,8 @@ class KernelOfRun:
 
 def kernel_of_run(kernel: TpuKernel, run: str) -> KernelOfRun:
     """What is compared of a kernel of a run."""
-    return KernelOfRun(
-        run=run,
-        op=kernel.op,
-        program=kernel.program,
-        kernel=kernel.kernel,
-        arrays=kernel.arrays,
-        block_sizes=kernel.block_sizes,
-        grid=kernel.grid,
-        parameters=kernel.parameters,
-        steps=kernel.steps,
-        runs=kernel.runs,
-        mean_ps=kernel.mean_ps,
-        wait_in=kernel.wait_in,
-        wait_out=kernel.wait_out,
-        body=kernel.body,
-        bytes=kernel.bytes,
-        vmem_bytes=kernel.vmem_bytes,
-        roof=kernel.roof,
-        bound=kernel.bound,
-    )
+    shared: dict[str, Any] = {each.name: getattr(kernel, each.name) for each in fields(KernelOfRun)[1:]}
+    return KernelOfRun(run, **shared)
 
 
 Compared = TypeVar("Compared", TpuKernel, KernelOfRun)

@@ -57,12 +57,10 @@ class Figure:
 
     @property
     def value(self) -> float | None:
-        """What it says."""
         return None if self.best is None else self.best.value
 
     @property
     def witness(self) -> Witness | None:
-        """Which witness that is."""
         return None if self.best is None else self.best.witness
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
-from tpuprof.parsers.pages.memory import CompiledModules
+from tpuprof.parsers.pages.memory.compiled import CompiledModules
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 from tpuprof.parsers.session.diff.measure import BatchedTimes
 from tpuprof.parsers.session.diff.model import ModuleMemory, plain_change

@@ -9,7 +9,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.memory import CompiledModules
+from tpuprof.parsers.pages.memory.compiled import CompiledModules
 from tpuprof.parsers.session.diff.model import Mark, SettingChange
 from tpuprof.parsers.session.software import Setting, in_order, program_settings, software
 

@@ -18,7 +18,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.files.remote.cache import open_remote
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.progress import Progress
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 # --- fetched once

@@ -137,15 +137,6 @@ def test_a_profile_in_records_opens_from_afar(memory: Any) -> None:
     trace.close()
 
 
-def test_runs_of_one_name_are_told_apart(memory: Any) -> None:
-    for logdir in ("a", "b"):
-        memory.pipe(f"/all/{logdir}/{RUN}/h.xplane.pb", CONTENT)
-    assert sorted(run.name for run in open_logdir("memory://all").runs) == [
-        "a/2026_11_20_18_04_33",
-        "b/2026_11_20_18_04_33",
-    ]
-
-
 def test_nothing_there(memory: Any) -> None:
     memory.pipe("/experiments/logs/x.txt", b"x")
     error = refused("memory://experiments/lgos")
@@ -197,31 +188,16 @@ def test_names_that_no_file_has_are_left_out(memory: Any, monkeypatch: pytest.Mo
 # --- web servers
 
 
-def test_a_web_server_with_index_pages(web: Web) -> None:
-    for host in ("host 10", "host2"):
-        web.files[f"/my logs/{RUN}/{host}.xplane.pb"] = CONTENT
-    web.links = ["/etc/passwd.xplane.pb", "http://example.com/x.xplane.pb", "//example.com/y.xplane.pb", "file:///z"]
-    web.links += ["http://[", "..%2Fup.xplane.pb", "javascript:x()", "a/b.xplane.pb", "%00.xplane.pb", "."]
-    for where in ("", "/", "/my logs", "/my%20logs/", f"/my%20logs/{RUN}", "/my*/plugins/profile/*"):
-        (run,) = [run for run in open_logdir(web.url + where).runs if run.name.startswith("2026")]
-        assert [(host.host, host.size_bytes, host.modified) for host in run.hosts] == [
-            ("host2", 4, STAMP),
-            ("host 10", 4, STAMP),
-        ], where
-        assert run.hosts[1].path.endswith(f"/my%20logs/{RUN}/host%2010.xplane.pb") or " " in where
-    assert not web.downloads(), "a search downloads nothing"
-    assert not any("passwd" in path or "up.xplane" in path for _, path, _ in web.asked)
-
-
-def test_a_web_server_without_index_pages(web: Web) -> None:
-    web.indexes = False
+def test_of_a_web_server_single_files_open(web: Web) -> None:
     web.files["/a/host0.xplane.pb"] = CONTENT
     web.files["/a/capture"] = CONTENT
     assert hosts(open_logdir(f"{web.url}/a/host0.xplane.pb")) == [["host0"]]
     assert hosts(open_logdir(f"{web.url}/a/capture")) == [["capture"]]
-    error = refused(f"{web.url}/a")
-    assert error.code == "not_found"
-    assert "only if the server lists its files" in error.hint
+    web.files["/a"] = b"<html><a href='host0.xplane.pb'>host0.xplane.pb</a></html>"
+    assert "is a web page" in refused(f"{web.url}/a/").sentence
+    for where in ("", "/", "/b", "/a/*.pb"):
+        assert refused(web.url + where).code == "not_found"
+    assert "only single files" in refused(f"{web.url}/b").hint
 
 
 def test_a_signed_address_prints_no_signature(web: Web) -> None:
@@ -242,13 +218,13 @@ def test_a_signed_address_prints_no_signature(web: Web) -> None:
 
 
 def test_a_login_in_the_address_is_sent_to_its_server(web: Web) -> None:
-    web.files[f"/logs/{RUN}/h.xplane.pb"] = CONTENT
+    web.files["/h.xplane.pb"] = CONTENT
     web.login = "Basic dXNlcjpzM2NyZXQ="
-    assert hosts(open_logdir(web.url.replace("//", "//user:s3cret@") + "/logs")) == [["h"]]
-    error = refused(web.url + "/logs")
+    assert hosts(open_logdir(web.url.replace("//", "//user:s3cret@") + "/h.xplane.pb")) == [["h"]]
+    error = refused(f"{web.url}/h.xplane.pb")
     assert (error.code, error.exit_code) == ("no_permission", EXIT_UNREADABLE)
     assert "the server answers 401" in error.sentence
-    error = refused(web.url.replace("//", "//user:wr0ng@") + "/logs")
+    error = refused(web.url.replace("//", "//user:wr0ng@") + "/h.xplane.pb")
     assert "wr0ng" not in error.sentence + error.hint
 
 
@@ -272,48 +248,15 @@ def test_servers_that_refuse(web: Web, status: int, code: str) -> None:
     assert refused(f"{web.url}/h.xplane.pb").code == code
 
 
-def test_one_file_that_is_refused_is_a_problem_of_its_run(web: Web) -> None:
-    for host in ("a", "b"):
-        web.files[f"/logs/{host}.xplane.pb"] = CONTENT
-    web.status, web.fails_on = 403, "a.xplane.pb"
-    (run,) = open_logdir(f"{web.url}/logs/").runs
-    assert [host.host for host in run.hosts] == ["b"]
-    assert [problem.code for problem in run.problems] == ["unreadable"]
-
-
 def test_a_server_that_is_not_there(web: Web) -> None:
     error = refused("http://127.0.0.1:1/h.xplane.pb")
     assert (error.code, error.exit_code) == ("connection", EXIT_UNREADABLE)
     assert "connection refused" in error.sentence
 
 
-def test_an_endless_index_page_ends(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.files.remote.folders._INDEX_BYTES", 2000)
-    for number in range(500):
-        web.files[f"/logs/{number:03}.xplane.pb"] = CONTENT
-    (run,) = open_logdir(f"{web.url}/logs/").runs
-    assert 20 < len(run.hosts) < 100
-
-
 def test_a_circle_of_redirects_has_a_reason(web: Web) -> None:
     web.redirect = "/round?and=round"
     assert "the server redirects in a circle" in refused(f"{web.url}/h.xplane.pb").sentence
-
-
-def test_an_index_that_never_ends_is_given_up(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.files.remote.folders.INDEX_SECONDS", 0.2)
-    web.files["/logs/h.xplane.pb"], web.drips = CONTENT, True
-    assert "does not answer in time" in refused(f"{web.url}/logs/").sentence
-    web.hold.set()
-
-
-def test_sizes_of_many_files_are_not_all_asked_for(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.files.remote.folders.MAXIMUM_ASKED", 5)
-    for number in range(12):
-        web.files[f"/logs/{number}.xplane.pb"] = CONTENT
-    (run,) = open_logdir(f"{web.url}/logs/").runs
-    assert [host.size_bytes for host in run.hosts] == [4] * 5 + [0] * 7
-    assert len([path for _, path, _ in web.asked if "xplane" in path]) == 5
 
 
 # --- schemes
@@ -466,8 +409,3 @@ def test_what_drivers_tell_of_files() -> None:
     assert [modified_of({"mtime": value}) for value in times] == [STAMP, 0, 0, 0, 0, 0]
     sizes: list[object] = [None, -1, 2**70, "7", True, 0]
     assert [size_of({"size": value}) for value in sizes] == [None] * 5 + [0]
-
-
-def test_wrappers_are_refused_before_they_are_made() -> None:
-    with pytest.raises(ProfileError, match="not read"):
-        files_of("filecache://x")

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.demo.profile.hlo_module import Module, leaves
 from tests.support.build import PlaneBuilder, bare_host, present, trace_of
-from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.formats.hlo import stored
+from tpuprof.parsers.formats.hlo import programs
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto, shapes_in
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.tui.demo import demo_path
 
 F32, S32, TUPLE = 11, 4, 13
 
@@ -146,7 +141,7 @@ def test_programs_are_found_without_parsing_and_parsed_once(monkeypatch: pytest.
             super().__init__(proto)
             parsed.append(self)
 
-    monkeypatch.setattr(stored, "HloModule", Counted)
+    monkeypatch.setattr(programs, "HloModule", Counted)
     trace = Trace.from_bytes(profile(a=small().SerializeToString(), b=small().SerializeToString()))
     found = HloModules.of(trace)
     trace.close()
@@ -186,24 +181,6 @@ def test_what_cannot_be_read_says_why() -> None:
     assert not HloModules.of(trace_of(bare_host())).names
 
 
-@given(st.data())
-def test_damaged_protos_never_raise(data: st.DataObject) -> None:
-    body = bytearray(small().SerializeToString())
-    for _ in range(data.draw(st.integers(1, 6))):
-        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    found = HloModules.of(Trace.from_bytes(profile(a=bytes(body))))
-    module = found.module(1)
-    assert (module is None) == (found.problem(1) is not None)
-    if module is not None:
-        for computation in module.proto.hlo_module.computations:
-            for proto in computation.instructions:
-                name = proto.name.decode("utf-8", "replace")
-                one = module.instruction(name)
-                assert one is not None and one.name == name
-                assert all(inner.opcode != "parameter" for inner in module.fused(name))
-                matrix_works(module, name, 128)
-
-
 @pytest.mark.parametrize("name", ["jit_eval_step", "jit_train_step"])
 def test_a_compiled_module_reads_whole(name: str) -> None:
     compiled = Module(name)
@@ -223,36 +200,3 @@ def test_a_compiled_module_reads_whole(name: str) -> None:
                 part.name.decode() for part in inner if part.opcode != b"parameter"
             ]
     assert sourced == {"jit_eval_step": 390, "jit_train_step": 1238}[name]
-
-
-def test_the_demo_carries_its_programs() -> None:
-    trace = Trace.open(str(demo_path()))
-    found = HloModules.of(trace)
-    trace.close()
-    assert sorted(found.names.values()) == ["jit_eval_step", "jit_train_step"]
-    assert found.names == {Module(name).program_id: name for name in found.names.values()}
-    assert all(found.module(program) is not None for program in found.names)
-
-
-@pytest.mark.shared
-def test_programs_of_a_real_profile(shared: Path) -> None:
-    trace = Trace.open(open_logdir(shared / "profiles" / "tpu-v6e-inference").find_run(None).hosts[0].path)
-    found = HloModules.of(trace)
-    trace.close()
-    assert dict(found.names) == {
-        2433868464432466958: "jit_convert_element_type",
-        9646411105960254074: "jit__psum",
-        11287434908481120160: "jit_broadcast_in_dim",
-        12190760917235803885: "jit_f",
-    }
-    module = found.module(12190760917235803885)
-    assert module is not None and module.name == "jit_f"
-    fusions = [
-        one
-        for computation in module.proto.hlo_module.computations
-        for proto in computation.instructions
-        if (one := module.instruction(proto.name.decode())) is not None and one.is_fusion
-    ]
-    assert len(fusions) == 3
-    for fusion in fusions:
-        assert [inner.opcode for inner in module.fused(fusion.name)] == ["constant", "broadcast", "add"]

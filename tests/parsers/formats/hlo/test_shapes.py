@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,12 +10,8 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.demo.profile.hlo_module import Module
-from tests.support.build import present
-from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import COMBINE, Shape, parse_shape, shape_of_proto, shape_text, shapes_in
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.formats.xspace.trace import Trace
 
 TYPES = ("pred", "s4", "u8", "bf16", "f32", "c64", "f8e4m3fn")
 
@@ -247,17 +242,3 @@ def test_padded_bytes_are_the_compilers_buffer_sizes(name: str, equal: tuple[int
     assert (counts["HBM, other"], counts["elsewhere, other"]) == other
     # the compiler sizes a few untiled scalars and pairs by other rules; of what it tiles none differs
     assert all(not found.tiles and (found.unpadded_bytes or 0) <= 8 for found in wrong)
-
-
-@pytest.mark.shared
-def test_padded_bytes_of_a_real_profile(shared: Path) -> None:
-    run = open_logdir(shared / "profiles" / "tpu-v6e-inference").find_run(None)
-    trace = Trace.open(run.hosts[0].path)
-    modules = HloModules.of(trace)
-    trace.close()
-    total: Counter[str] = Counter()
-    for program in modules.names:
-        counts, wrong = compare_buffers(present(modules.module(program)).proto)
-        total += counts
-        assert not wrong
-    assert total == {"HBM, equal": 15, "elsewhere, equal": 14}

@@ -10,7 +10,7 @@ import pytest
 from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files.mlir import DYNAMIC, Made, Ref
 from tpuprof.parsers.formats.mosaic.bytes import Damaged
-from tpuprof.parsers.formats.mosaic.follow import Effort
+from tpuprof.parsers.formats.mosaic.follow import OpBudget
 from tpuprof.parsers.formats.mosaic.kernel import read_kernel
 from tpuprof.parsers.formats.mosaic.work import Amount, Work, work_of
 
@@ -19,13 +19,7 @@ ONE = 2 * 8 * 16 * 32
 
 
 def work(kernel: Kernel) -> Work:
-    return work_of(read_kernel(kernel.module()), Effort())
-
-
-def test_a_product_counts_once_a_step() -> None:
-    kernel = Kernel((3, 5))
-    kernel.product(8, 16, 32)
-    assert work(kernel).matrix_flops == Amount(15 * ONE)
+    return work_of(read_kernel(kernel.module()), OpBudget())
 
 
 @pytest.mark.parametrize(("predicate", "steps"), [(EQUAL, 5), (LESS, 5), (AT_LEAST, 10)])

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import gzip
 import os
-import random
 import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.support.files.pprof import BATCH, JAX_TYPES, METRICS, Made, buffer, executable, pprof, training, written
 from tests.support.files.wire import field
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.pprof import files, messages
-from tpuprof.parsers.formats.pprof.files import is_pprof, read_pprof
-from tpuprof.parsers.formats.pprof.messages import Frame, SampleType
+from tpuprof.parsers.formats.pprof.files import is_pprof
+from tpuprof.parsers.formats.pprof.messages import Frame, SampleType, read_pprof
 from tpuprof.tui.demo import demo_path
-
-CASES = int(os.environ.get("TPUPROF_FUZZ_CASES", "400")) // 4
 
 
 def put(folder: Path, data: bytes, name: str = "memory.prof") -> str:
@@ -95,7 +90,7 @@ def test_the_first_bytes_are_looked_at_before_the_rest(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(files, "inflated", watched)
     assert not is_pprof(path) and refused(path).code == "not_pprof"
-    assert sum(given) <= 64 + files._CHUNK
+    assert sum(given) <= 64 + files.CHUNK
 
 
 def test_a_bomb_ends_at_its_bound(tmp_path: Path) -> None:
@@ -122,37 +117,5 @@ def test_what_is_left_of_a_file_that_is_cut(tmp_path: Path) -> None:
     cut = read_pprof(put(tmp_path, data[:-40]))
     assert [sample.values for sample in cut.samples] == [sample.values for sample in whole.samples]
     assert "ends in the middle" in cut.notes[0] and any("names of some" in note for note in cut.notes)
-    note, *_ = read_pprof(put(tmp_path, gzip.compress(data)[:-9])).notes
-    assert "gzip stream ends early" in note
-
-
-@settings(max_examples=CASES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(seed=st.integers(0, 2**32), packed=st.booleans())
-def test_damage_never_is_another_error(tmp_path: Path, seed: int, packed: bool) -> None:
-    chance = random.Random(seed)
-    data = bytearray(pprof(training(step=2), packed=chance.random() < 0.8))
-    for _ in range(chance.randint(1, 20)):
-        place, kind = chance.randrange(len(data)), chance.random()
-        if kind < 0.6:
-            data[place] = chance.randrange(256)
-        elif kind < 0.8:
-            del data[place : place + chance.randint(1, 30)]
-        else:
-            data[place:place] = chance.randbytes(chance.randint(1, 30))
-    path = put(tmp_path, gzip.compress(data, 1) if packed else bytes(data))
-    try:
-        profile = read_pprof(path)
-    except ProfileError as error:
-        assert error.code in ("corrupt", "not_pprof", "too_large") and error.sentence.endswith(".")
-    else:
-        assert all(isinstance(value, int) for sample in profile.samples for value in sample.values)
-
-
-@settings(max_examples=CASES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(data=st.binary(max_size=200))
-def test_any_bytes_behind_a_beginning(tmp_path: Path, data: bytes) -> None:
-    path = put(tmp_path, field(1, field(1, 1) + field(2, 2)) + data + field(6, b"") + field(6, b"space"))
-    try:
-        assert read_pprof(path).types
-    except ProfileError as error:
-        assert error.code in ("corrupt", "too_large")
+    assert "gzip stream ends early" in read_pprof(put(tmp_path, gzip.compress(data)[:-9])).notes[0]
+    assert "a message in it is damaged" in refused(put(tmp_path, data + field(2, b"\x0a\x05"))).sentence

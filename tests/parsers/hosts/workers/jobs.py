@@ -39,3 +39,8 @@ def looks_up(file: HostFile, given: None, watch: ProgressReceiver, threads: int)
     while True:
         time.sleep(0.01)
         watch.chunk(0, 0)
+
+
+def fails(file: HostFile, given: None, watch: ProgressReceiver, threads: int) -> int:
+    """Work with an error of its own, which is no fault of the file."""
+    raise ZeroDivisionError

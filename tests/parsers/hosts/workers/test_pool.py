@@ -11,14 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.parsers.hosts.workers.jobs import ends_itself, looks_up, never_begins, takes_forever
+from tests.parsers.hosts.workers.jobs import ends_itself, fails, looks_up, never_begins, takes_forever
 from tests.support.build import host_bytes, session_at, write_run
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
@@ -26,15 +25,16 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, MOST_THREADS, WORKERS_VARIABLE, decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
-from tpuprof.parsers.hosts.reduction import reduce_host
-from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, summarise
+from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.hosts.workers import pool as host_pool
-from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task, over_executor, over_processes
-from tpuprof.parsers.hosts.workers.work import SharedProgress, do_work
+from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task, over_processes
+from tpuprof.parsers.hosts.workers.work import SharedProgress
 from tpuprof.parsers.ops.table import TEXTS
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session import partials
-from tpuprof.parsers.session.pages import HOSTS, OPS, OVERVIEW, SUMMARIES
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
+from tpuprof.parsers.pages.shared import partials
+from tpuprof.parsers.pages.shared.key import SUMMARIES
 
 
 def logdir(folder: Path, hosts: int = 4, *broken: str) -> Path:
@@ -185,7 +185,10 @@ HIDDEN = """
 import io, sys
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.session.pages import HOSTS, OPS, OVERVIEW, SUMMARIES
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.shared.key import SUMMARIES
 class Screen(io.StringIO):
     def fileno(self):
         return -1
@@ -215,34 +218,9 @@ def is_alive(process: int) -> bool:
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-# --- any executor --------------------------------------------------------------------------------------------------
-
-
-def test_an_executor_of_the_caller_reads_the_hosts(tmp_path: Path) -> None:
-    folder = logdir(tmp_path, 5, "broken")
-    seen: list[Progress] = []
-    with ThreadPoolExecutor(2) as executor:
-        page = session_at(folder, executor=executor, on_progress=seen.append).page(OVERVIEW)
-        assert executor.submit(int).result() == 0  # it is still the caller's
-    assert page == session_at(folder).page(OVERVIEW)
-    assert seen[-1].bytes_done == seen[-1].bytes_total and seen[-1].host_index == 5
-
-
-def test_an_executor_that_takes_no_work_fails_every_host(tmp_path: Path) -> None:
-    executor = ThreadPoolExecutor(1)
-    executor.shutdown()
-    with pytest.raises(ProfileError) as caught:
-        session_at(logdir(tmp_path), executor=executor).page(OVERVIEW)
-    assert caught.value.code == "worker_died"
-
-
-def fails(file: HostFile, given: None, watch: ProgressReceiver, threads: int) -> int:
-    raise ZeroDivisionError
-
-
-def test_what_is_no_fault_of_the_file_is_no_failed_host(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(1) as executor, pytest.raises(ZeroDivisionError):
-        list(over_executor(Task(fails, files(logdir(tmp_path)), lambda shared: None), executor, 2))
+def test_what_is_no_fault_of_the_file_is_no_failed_host(tmp_path: Path, two_workers: None) -> None:
+    with pytest.raises(ZeroDivisionError):
+        outcomes(logdir(tmp_path), fails)
 
 
 # --- partial pages -------------------------------------------------------------------------------------------------
@@ -254,7 +232,7 @@ def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, m
     monkeypatch.setattr(partials, "_PARTIAL_REST", 0)
     folder = logdir(tmp_path, 4, "a_broken_one")
     seen: list[tuple[Overview, int, int]] = []
-    page = session_at(folder).overview_as_read(None, lambda *found: seen.append(found))
+    page = session_at(folder).page_as_read(OVERVIEW, None, lambda *found: seen.append(found))
     assert [(done, total) for _, done, total in seen] == [(2, 5), (3, 5), (4, 5)]  # the first one is the broken one
     assert [len(one.hosts) for one, _, _ in seen] == [1, 2, 3]
     assert seen[0][0].warnings[0] == "2 of 5 hosts so far: the others are still being read"
@@ -266,7 +244,7 @@ def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, m
 def test_a_page_that_is_soon_there_has_no_partial_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 1e9)
     seen: list[int] = []
-    session_at(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
+    session_at(logdir(tmp_path)).page_as_read(OVERVIEW, None, lambda page, done, total: seen.append(done))
     assert seen == []
 
 
@@ -274,7 +252,7 @@ def test_partial_pages_come_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(partials, "PARTIAL_EVERY_SECONDS", 1e9)
     seen: list[int] = []
-    session_at(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
+    session_at(logdir(tmp_path)).page_as_read(OVERVIEW, None, lambda page, done, total: seen.append(done))
     assert seen == [1]
 
 
@@ -285,7 +263,7 @@ def test_a_summary_crosses_small_and_whole(tmp_path: Path) -> None:
     (file,) = files(logdir(tmp_path, 1))
     with closing(Trace.open(file.path)) as trace:
         here = summarise(trace, "host0")
-    crossed = pickle.dumps(do_work(partial(reduce_host, SUMMARY_OF_HOST), file, None, 0, 1))
+    crossed = pickle.dumps(here)
     there = pickle.loads(crossed)
     assert len(crossed) < 20_000
     assert (there.host, there.op_events, there.programs) == (here.host, here.op_events, here.programs)

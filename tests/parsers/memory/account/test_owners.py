@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
+from tests.parsers.memory.oom.advice.needs import MIB, buffer, need_of
 from tests.support.imports import ROOT
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -48,23 +48,6 @@ def test_owners_by_row_are_those_of_the_account(name: str) -> None:
         sizes[of_rows[row]] += size - padding
         sizes["padding"] += padding
     assert made is not None and {owner: size for owner, size in sizes.items() if size} == made.owners
-
-
-def test_what_a_scan_keeps_is_told_by_what_fills_it() -> None:
-    """The compiler sets these arrays aside empty, without any op."""
-    made = account(need_of_memory(memory_of(ROOT / "tests/bench/oom_proof/data/decoder_scan.pb.gz")))
-    assert made is not None
-    assert made.owners["activations kept for backward"] > 14 * GIB and made.owners["attention scores"] == 12 * GIB
-    assert made.owners.get("temporaries of ops", 0) < GIB // 10
-
-
-def test_a_text_without_buffers_is_unknown() -> None:
-    made = account(need_of(used=45 * GIB, capacity=16 * GIB))
-    assert made is not None and made.owners == {"unknown": 45 * GIB}
-
-
-def test_the_need_alone_may_be_unknown() -> None:
-    assert account(need_of(kind="runtime", requested=GIB)) is None
 
 
 def test_padding_is_an_owner() -> None:

@@ -35,22 +35,12 @@ def freed(time_ps: int, thread: int = 0, /, **stats: StatInput) -> Made:
     return Made("MemoryDeallocation", time_ps, stats, thread)
 
 
-def host_space(events: Sequence[Made], timestamps_ns: Sequence[int] = (), others: int = 0) -> XSpace:
-    """A host with threads that hold these events, in the order given, between events of other kinds.
-
-    Args:
-        timestamps_ns: where each thread's clock begins; times of events are the trace's all the same.
-        others: how many other events follow each one.
-    """
+def host_space(events: Sequence[Made]) -> XSpace:
+    """A host with threads that hold these events, in the order given."""
     plane = PlaneBuilder.alone("/host:CPU")
-    count = max((event.thread for event in events), default=0) + 1
-    begins = [*timestamps_ns, *[0] * (count - len(timestamps_ns))]
-    lines = [plane.line(f"thread {at}", begin) for at, begin in enumerate(begins)]
+    lines = [plane.line(f"thread {at}") for at in range(max((event.thread for event in events), default=0) + 1)]
     for event in events:
-        offset = event.time_ps - 1000 * begins[event.thread]
-        plane.event(lines[event.thread], plane.event_id(event.kind), offset, 0, **event.stats)
-        for _ in range(others):
-            plane.event(lines[event.thread], plane.event_id("other work"), offset, 5, tf_op="none of ours", addr=1)
+        plane.event(lines[event.thread], plane.event_id(event.kind), event.time_ps, 0, **event.stats)
     return plane.space
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import parse_shape, shape_to_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -44,25 +47,30 @@ class Made:
 def marked(axes: Axes, seed: int, number: int, leaf: int = 0) -> list[Share | None]:
     """The shares of an instruction's dimensions, where the leading one of another is the batch."""
     first = axes.leaves[seed][0]
-    found = axes.spread({first.first: Share(1, first.dims[0])})
+    found = axes.batch_axes({first.first: Share(1, first.dims[0])})
     return [found.get(axes.root(axis)) for axis in axes.leaves[number][leaf].axes]
 
 
-def test_a_reshape_puts_the_batch_outside_of_the_tokens_and_back() -> None:
-    made = Made()
-    x = made.add("parameter", "f32[4,8,16]{2,1,0}")
-    rows = made.add("reshape", "f32[32,16]{1,0}", x)
-    back = made.add("reshape", "f32[4,2,4,16]{3,2,1,0}", rows)
-    axes = made.axes()
-    assert marked(axes, x, rows) == [Share(8, 4), None]
-    assert marked(axes, x, back) == [Share(1, 4), None, None, None]
+FACTORS = st.lists(st.tuples(st.integers(2, 4), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4)
 
 
-def test_of_a_batch_that_is_split_the_outer_part_grows() -> None:
+@given(FACTORS)
+def test_of_a_batch_that_is_split_or_joined_the_outermost_part_grows(factors: list[tuple[int, int, int]]) -> None:
+    """Each side joins a factor with the one before it, begins a dimension with it, or that and one of length 1."""
+    sides: tuple[list[int], list[int]] = ([], [])
+    for factor, *ways in factors:
+        for dims, way in zip(sides, ways, strict=True):
+            if way and dims:
+                dims[-1] *= factor
+            else:
+                dims.append(factor)
+            dims.extend([1] * (way == 2))
     made = Made()
-    x = made.add("parameter", "f32[12,16]{1,0}")
-    parts = made.add("reshape", "f32[3,4,16]{2,1,0}", x)
-    assert marked(made.axes(), x, parts) == [Share(1, 3), None, None]
+    shapes = [f"f32[{','.join(map(str, dims))}]{{{','.join(map(str, reversed(range(len(dims)))))}}}" for dims in sides]
+    x = made.add("parameter", shapes[0])
+    y = made.add("reshape", shapes[1], x)
+    (old, *_), (new, *rest) = sides
+    assert marked(made.axes(), x, y) == [Share(max(1, new // old), min(old, new)), *(None for _ in rest)]
 
 
 def test_a_bitcast_goes_by_the_layout_and_its_tiles() -> None:
@@ -73,26 +81,6 @@ def test_a_bitcast_goes_by_the_layout_and_its_tiles() -> None:
     axes = made.axes()
     assert marked(axes, x, tiles) == [None, Share(1, 4), None]
     assert marked(axes, x, turned) == [None, Share(1, 4)]
-
-
-def test_what_a_loop_fills_is_reached_from_its_slices() -> None:
-    """The array is set aside empty, and only the updates inside of the loop say what it is."""
-    made = Made()
-    x = made.add("parameter", "f32[4,16]{1,0}")
-    empty = made.add("custom-call", "f32[3,4,16]{2,1,0}")
-    start = made.add("tuple", ["f32[4,16]{1,0}", "f32[3,4,16]{2,1,0}"], x, empty)
-    loop = made.add("while", ["f32[4,16]{1,0}", "f32[3,4,16]{2,1,0}"], start, called_computation_ids=[2])
-    made.add("get-tuple-element", "f32[3,4,16]{2,1,0}", loop, tuple_index=1)
-    made.computation(2)
-    given = made.add("parameter", ["f32[4,16]{1,0}", "f32[3,4,16]{2,1,0}"])
-    h = made.add("get-tuple-element", "f32[4,16]{1,0}", given, tuple_index=0)
-    kept = made.add("get-tuple-element", "f32[3,4,16]{2,1,0}", given, tuple_index=1)
-    piece = made.add("reshape", "f32[1,4,16]{2,1,0}", h)
-    filled = made.add("dynamic-update-slice", "f32[3,4,16]{2,1,0}", kept, piece)
-    made.add("tuple", ["f32[4,16]{1,0}", "f32[3,4,16]{2,1,0}"], h, filled)
-    axes = made.axes()
-    assert marked(axes, x, empty) == [None, Share(1, 4), None]
-    assert marked(axes, x, loop, 1) == [None, Share(1, 4), None]
 
 
 def test_a_product_keeps_the_batch_and_its_gradient_sums_over_it() -> None:
@@ -124,33 +112,6 @@ def test_a_product_as_convolution_keeps_it_too() -> None:
     assert marked(axes, x, y) == [Share(1, 4), None, None] == marked(axes, x, w)
 
 
-def test_what_chips_gather_has_the_batch_of_each() -> None:
-    made = Made()
-    x = made.add("parameter", "s32[2,1024]{1,0}")
-    every = made.add("all-gather", "s32[16,1024]{1,0}", x)
-    mine = made.add("dynamic-slice", "s32[2,1024]{1,0}", every)
-    axes = made.axes()
-    assert marked(axes, x, every) == [Share(1, 2), None]
-    assert marked(axes, x, mine) == [Share(1, 2), None]
-
-
-def test_a_transpose_a_broadcast_a_sum_and_a_fusion() -> None:
-    made = Made()
-    x = made.add("parameter", "f32[4,8]{1,0}")
-    turned = made.add("transpose", "f32[8,4]{1,0}", x, dimensions=[1, 0])
-    wide = made.add("broadcast", "f32[8,3,4]{2,1,0}", turned, dimensions=[0, 2])
-    zero = made.add("constant", "f32[]")
-    least = made.add("reduce", "f32[3,4]{1,0}", wide, zero, dimensions=[0])
-    fused = made.add("fusion", "f32[3,4]{1,0}", least, called_computation_ids=[2])
-    made.computation(2)
-    given = made.add("parameter", "f32[3,4]{1,0}")
-    made.add("negate", "f32[3,4]{1,0}", given)
-    axes = made.axes()
-    assert marked(axes, x, turned) == [None, Share(1, 4)]
-    assert marked(axes, x, wide) == [None, None, Share(1, 4)]
-    assert marked(axes, x, least) == marked(axes, x, given) == marked(axes, x, fused) == [None, Share(1, 4)]
-
-
 def test_equal_lengths_alone_relate_nothing() -> None:
     made = Made()
     x = made.add("parameter", "f32[16,16]{1,0}")
@@ -162,14 +123,11 @@ def test_equal_lengths_alone_relate_nothing() -> None:
     assert marked(axes, x, w) == [None, None]
 
 
-def test_a_dimension_below_zero_is_none() -> None:
-    """As one beyond the last: a damaged convolution names them."""
+@given(st.integers(0, 4), st.integers(0, 4))
+def test_tiles_that_are_not_full_or_of_no_size_relate_nothing(high: int, wide: int) -> None:
     made = Made()
-    left, kernel = made.add("parameter", "f32[8,4]"), made.add("parameter", "f32[8,4]", parameter_number=1)
-    made.add("convolution", "f32[8,4]", left, kernel)
-    numbers = made.proto.hlo_module.computations[0].instructions[-1].convolution_dimension_numbers
-    numbers.input_batch_dimension = numbers.output_batch_dimension = -5
-    numbers.input_feature_dimension, numbers.kernel_input_feature_dimension = -1, -2
-    axes = made.axes()
-    (first,), (second,) = axes.leaves[left], axes.leaves[kernel]
-    assert not {axes.root(axis) for axis in first.axes} & {axes.root(axis) for axis in second.axes if axis}
+    x = made.add("parameter", f"s32[4,4]{{1,0:T({high},{wide})}}")
+    flat = made.add("bitcast", "s32[16]{0}", x)
+    is_full = high and wide and not 4 % high and not 4 % wide
+    outermost = Share(4 * high, 4 // high) if 0 < high < 4 else Share(wide, 4)
+    assert marked(made.axes(), x, flat) == [outermost if is_full else None]

@@ -13,7 +13,7 @@ from tests.support.imports import ROOT
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit, next_round
+from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
 from tpuprof.parsers.memory.batch.growth import growth_of, resized
 from tpuprof.parsers.memory.model import HBM, VMEM, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
@@ -57,23 +57,6 @@ def _fit_of(hlo: HloModule, memory: SpaceMemory) -> BatchFit:
     return batch_fit(memory, growth_of(hlo, memory))
 
 
-def test_the_demo_says_how_much_larger_its_batch_may_be() -> None:
-    hlo = _module("jit_train_step")
-    fit = _fit_of(hlo, _memory(hlo))
-    assert (fit.batch, fit.largest, fit.next, fit.unknown) == (8, 13, 14, "")
-    assert fit.inputs == ("batch['tokens'] s32[8,1024]", "batch['targets'] s32[8,1024]")
-    assert fit.largest_bytes is not None and fit.capacity_bytes is not None and fit.over_bytes is not None
-    assert fit.largest_bytes < fit.capacity_bytes and fit.over_bytes > 0 and not fit.may_recompute
-
-
-def test_a_cache_grows_by_the_dimension_that_is_as_long_as_the_batch() -> None:
-    hlo = _module("jit_decode_step_v5e")
-    memory = _memory(hlo)
-    fit = _fit_of(hlo, memory)
-    assert fit.batch == 3 and fit.growing_bytes is not None
-    assert fit.growing_bytes >= 2 * 4 * 3 * 2000 * 6 * 96 * 2
-
-
 def test_what_is_not_known_is_said() -> None:
     hlo = _module("jit_train_step")
     assert _fit_of(hlo, _memory(hlo, VMEM)).unknown.startswith("The compiler chooses what it keeps outside HBM")
@@ -115,14 +98,3 @@ def test_sizes_grow_in_whole_tiles(shape: str, grown: tuple[int, ...], after: in
 
 def test_a_buffer_without_a_shape_grows_in_proportion() -> None:
     assert resized(100, None, (0,), 8, 12) == 150
-
-
-@pytest.mark.parametrize(("batch", "following"), [(1, 2), (7, 8), (13, 14), (58, 64), (64, 80), (100, 112)])
-def test_the_next_round_batch(batch: int, following: int) -> None:
-    assert next_round(batch) == following
-
-
-def test_where_nothing_is_kept_for_the_backward_pass_the_compiler_computes_nothing_again() -> None:
-    fit = BatchFit(8, ("x",), 8000, 10000, 8000, 9, 9000, 10, 10500, recomputable_bytes=4000)
-    assert fit.over_bytes == 500 and fit.may_recompute
-    assert not replace(fit, recomputable_bytes=400).may_recompute

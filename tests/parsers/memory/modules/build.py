@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -139,27 +138,3 @@ def training_space(layers: int = 12, capacity: int | None = 16 * GIB) -> SpaceMe
             top += size * padded * MIB + (8 * MIB if layer % 3 == 0 else 0)
             born += 1
     return space_of(buffers, points, capacity=capacity)
-
-
-def without_trace(page: SpaceMemory) -> SpaceMemory:
-    """The same space where the module has no heap trace: what is there throughout is all that is known."""
-    rows = np.flatnonzero((page.live_ranges.born == 0) & (page.live_ranges.dies >= page.points))
-    peak = int(page.live_ranges.size_bytes[rows].sum())
-    kept = {name: getattr(page.live_ranges, name)[rows] for name in LiveRanges.__dataclass_fields__}
-    kept |= {"dies": np.ones(len(rows), np.int64)}
-    return dataclasses.replace(
-        page,
-        peak_bytes=peak,
-        peak_unpadded_bytes=peak,
-        padding_bytes=0,
-        peak_position=0,
-        peak_instruction=None,
-        temporaries_bytes=0,
-        fragmentation=None,
-        heap_bytes=np.array([peak]),
-        heap_unpadded_bytes=np.array([peak]),
-        instructions=(),
-        live_ranges=LiveRanges(**kept),
-        buffers=tuple(page.buffers[int(row)] for row in rows),
-        unknown={**page.unknown, "peak_instruction": "the module has no heap trace of this memory space"},
-    )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import present
-from tpuprof.parsers.base.tpus import generation_of
+from tpuprof.parsers.base.tpus import generation_named, generation_of
 from tpuprof.parsers.memory.model import CMEM, HBM, HOST, SFLAG, SMEM, SPARSE_CORE, VMEM, Capacity
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 
@@ -52,6 +52,21 @@ def size(device_type: str, space: int) -> int:
 def test_types_are_known_however_they_are_written(device_type: str | None, generation: str | None) -> None:
     assert generation_of(device_type) == generation
     assert (capacity_of(device_type, HBM) is None) == (generation is None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "generation"),
+    [
+        *((text, "TPU v5e") for text in ("v5e", "v5litepod-8", "tpu-v5-lite-podslice", "ct5lp-hightpu-4t", "V5E-2x4")),
+        *((text, "TPU v6e") for text in ("v6e-8", "Trillium", "tpu-v6e-slice", "ct6e-standard-8t", "Cloud TPU v6e")),
+        *((text, "TPU7x") for text in ("ironwood", "tpu7x-standard-4t", "7x", "TPU Ironwood")),
+        *((text, "TPU v5p") for text in ("v5p-16", "ct5p-hightpu-4t")),
+        *((text, "TPU v4") for text in ("TPU v4", "v4-8", "tpu-v4-podslice", "ct4p-hightpu-4t")),
+        *((text, None) for text in ("", "h100", "v9-8", "v5e-8-x", "trillium chip extra")),
+    ],
+)
+def test_a_device_is_known_as_people_call_it(typed: str, generation: str | None) -> None:
+    assert generation_named(typed) == generation
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,6 @@ def test_any_name_has_a_scope(name: str) -> None:
     assert len(scope_of(name)) <= len(name)
 
 
-def test_a_deeply_wrapped_name_costs_little() -> None:
-    assert scope_of("jvp(" * 50_000 + "x" + ")" * 50_000 + "/add").startswith("jvp(")
-
-
 def test_layers_meet_in_one_group() -> None:
     page = training_space(layers=3)
     groups = group_rows(page, page.at(page.peak_position), "scope")

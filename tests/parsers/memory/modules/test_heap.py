@@ -24,65 +24,15 @@ def live_ranges(result: HeapRun) -> list[tuple[int, int, int, int]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_a_buffer_is_there_from_the_point_after_its_allocation_to_its_free() -> None:
-    result = run((ALLOCATE, 0, -1), (ALLOCATE, 1, -1), (FREE, 0, -1), (ALLOCATE, 2, -1), (FREE, 2, -1), base=1000)
-    assert result.heap_bytes.tolist() == [1000, 1100, 1120, 1020, 1023, 1020]
-    assert live_ranges(result) == [(0, 0, 1, 3), (1, 1, 2, 6), (2, 2, 4, 5)]
-    assert not result.odd
-
-
-def test_a_place_is_in_use_until_the_last_one_that_shares_it_is_freed() -> None:
-    result = run((ALLOCATE, 0, -1), (SHARE, 1, 0), (FREE, 0, -1), (SHARE, 2, 1), (FREE, 1, -1), (FREE, 2, -1))
-    assert result.heap_bytes.tolist() == [0, 100, 100, 100, 100, 100, 0]
-    assert live_ranges(result) == [(0, 0, 1, 6)]
-
-
-def test_who_shares_a_freed_place_takes_it_up_again_under_its_own_name() -> None:
-    result = run((ALLOCATE, 0, -1), (FREE, 0, -1), (SHARE, 1, 0), (SHARE, 2, 0), (FREE, 1, -1), (FREE, 2, -1))
-    assert result.heap_bytes.tolist() == [0, 100, 0, 100, 100, 100, 0]
-    assert live_ranges(result) == [(0, 0, 1, 2), (1, 0, 3, 6)]
-    assert not result.odd
-
-
-def test_a_chain_of_sharers_is_the_place_of_the_first() -> None:
-    result = run((ALLOCATE, 0, -1), (SHARE, 1, 0), (FREE, 0, -1), (FREE, 1, -1), (SHARE, 2, 1), (FREE, 2, -1))
-    assert result.heap_bytes.tolist() == [0, 100, 100, 100, 0, 100, 0]
-    assert live_ranges(result) == [(0, 0, 1, 4), (2, 0, 5, 6)]
-
-
 def placed(*events: tuple[int, int], at: tuple[tuple[int, int], ...]) -> HeapRun:
     """Runs events of buffers at (offset, size) in one allocation."""
     addresses = Addresses([0] * len(at), [place[0] for place in at], [place[1] for place in at])
     return run_heap([event[0] for event in events], [event[1] for event in events], [-1] * len(events), addresses)
 
 
-def test_what_works_in_place_counts_once_and_takes_over() -> None:
-    result = placed((ALLOCATE, 0), (ALLOCATE, 1), (FREE, 0), (FREE, 1), at=((0, 64), (0, 64)))
-    assert result.heap_bytes.tolist() == [0, 64, 64, 64, 0]
-    assert live_ranges(result) == [(0, 0, 1, 2), (1, 1, 2, 4)]
-    # the operand may outlive the result: their bytes are in use until both are freed
-    result = placed((ALLOCATE, 0), (ALLOCATE, 1), (FREE, 1), (FREE, 0), at=((0, 64), (0, 64)))
-    assert result.heap_bytes.tolist() == [0, 64, 64, 64, 0]
-    assert live_ranges(result) == [(0, 0, 1, 2), (1, 1, 2, 4)]
-
-
-def test_several_pieces_become_one_buffer() -> None:
-    at = ((0, 16), (16, 16), (0, 48), (48, 16))
-    result = placed(
-        *((ALLOCATE, 0), (ALLOCATE, 3), (ALLOCATE, 1), (ALLOCATE, 2), (FREE, 0), (FREE, 1), (FREE, 2)), at=at
-    )
-    assert result.heap_bytes.tolist() == [0, 16, 32, 48, 64, 64, 64, 16]
-    assert live_ranges(result) == [(0, 0, 1, 4), (3, 3, 2, 8), (1, 1, 3, 4), (2, 2, 4, 7)]
-
-
 def test_places_that_cross_are_no_work_in_place() -> None:
     result = placed((ALLOCATE, 0), (ALLOCATE, 1), (ALLOCATE, 2), (FREE, 0), at=((0, 32), (16, 32), (0, 8)))
     assert result.heap_bytes.tolist() == [0, 32, 64, 72, 40]
-
-
-def test_another_allocation_has_addresses_of_its_own() -> None:
-    addresses = Addresses([0, 1], [0, 0], [64, 64])
-    assert run_heap([ALLOCATE, ALLOCATE], [0, 1], [-1, -1], addresses).heap_bytes.tolist() == [0, 64, 128]
 
 
 def test_what_can_not_be_true_changes_nothing_and_is_counted() -> None:

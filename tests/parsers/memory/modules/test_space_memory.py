@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.made.heaps import ALLOCATE, F32, FREE, LABEL, SHARE, TUPLE, ModuleBuilder
+from tests.support.made.heaps import ALLOCATE, F32, FREE, LABEL, TUPLE, ModuleBuilder
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.model import CATEGORIES, HBM, VMEM, Capacity
+from tpuprof.parsers.memory.model import HBM, VMEM
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 
 PARAMETER, OUTPUT = "is_entry_computation_parameter", "maybe_live_out"
@@ -27,45 +27,6 @@ def small() -> ModuleBuilder:
     made.allocation(5, 4096, (6, 0), (7, 2048))
     made.trace((ALLOCATE, 6), (ALLOCATE, 7), (FREE, 6), (FREE, 7))
     return made
-
-
-def test_the_sums_of_a_space() -> None:
-    memory = space_memory(small().module(), LABEL, HBM, Capacity(10_000, "a test"))
-    lasting = 1000 + 512 + 80 + 16
-    assert memory.heap_bytes.tolist() == [lasting, lasting + 2048, lasting + 3072, lasting + 1024, lasting]
-    assert (memory.peak_bytes, memory.peak_position, memory.peak_instruction) == (lasting + 3072, 2, "op.7")
-    assert memory.instructions == ("op.6", "op.7", "op.6", "op.7")
-    assert (memory.arguments_bytes, memory.outputs_bytes, memory.aliased_bytes) == (1512, 592, 512)
-    assert (memory.temporaries_bytes, memory.constants_bytes, memory.thread_local_bytes) == (3072, 16, 512)
-    assert memory.total_allocation_bytes == lasting + 4096
-    assert memory.fragmentation == pytest.approx(1024 / 4096)
-    # half of the 500 and of the 2048 bytes are elements, and of the 512 of the allocation 12 more are none
-    assert memory.padding_bytes == (512 - 62 * 4) + 1024
-    assert memory.peak_unpadded_bytes == memory.heap_unpadded_bytes[2] == memory.peak_bytes - memory.padding_bytes
-    assert memory.headroom_bytes == 10_000 - memory.peak_bytes
-    assert memory.warnings == ()
-    assert set(memory.unknown) == {"scoped_bytes", "scoped_instruction"}
-
-
-def test_rows_that_are_there_throughout_come_first_and_thread_local_ones_not_at_all() -> None:
-    memory = small().memory()
-    rows = [memory.buffers[row] for row in range(len(memory.live_ranges))]
-    assert [(row.name, row.category, row.size_bytes) for row in rows] == [
-        ("op.1", "parameter", 1000),
-        ("op.2", "parameter", 512),
-        ("op.3", "output", 80),
-        ("op.4", "constant", 16),
-        ("op.6", "temporary", 2048),
-        ("op.7", "temporary", 1024),
-    ]
-    assert [(row.born, row.dies) for row in rows] == [(0, 5), (0, 5), (0, 5), (0, 5), (1, 3), (2, 4)]
-    assert [row.allocation_type for row in rows] == ["parameter", "parameter", "output", "constant"] + ["HLO temp"] * 2
-    assert [row.offset_bytes for row in rows] == [0, 0, 0, 0, 0, 2048]
-    assert all(row.at_peak for row in rows)
-    assert memory.live_ranges.allocation.tolist() == [0, 1, 2, 3, 5, 5]
-    assert memory.at(1).tolist() == [0, 1, 2, 3, 4]
-    with pytest.raises(IndexError):
-        memory.buffers[6]
 
 
 def test_a_buffer_is_described_by_its_instruction() -> None:
@@ -131,18 +92,6 @@ def test_older_compilers_give_the_instruction_by_name() -> None:
     assert made.memory().buffers[0].name == "logical buffer 1"
 
 
-def test_an_allocation_shows_its_largest_buffer_or_its_number() -> None:
-    made = ModuleBuilder()
-    for number, size in ((1, 8), (2, 64), (3, 64)):
-        made.buffer(number, size)
-    made.allocation(7, 128, (1, 0), (2, 0), (3, 0), kind=PARAMETER)
-    made.allocation(9, 32, kind=OUTPUT)
-    memory = made.memory()
-    assert [memory.buffers[row].name for row in (0, 1)] == ["op.2", "allocation 9"]
-    assert [memory.buffers[row].size_bytes for row in (0, 1)] == [128, 32]
-    assert memory.live_ranges.logical_buffer.tolist() == [2, -1]
-
-
 def test_without_a_buffer_assignment_there_are_no_figures() -> None:
     hlo = HloModule(hlo_pb2.HloProto())
     peaks = module_peaks(hlo, LABEL)
@@ -152,19 +101,6 @@ def test_without_a_buffer_assignment_there_are_no_figures() -> None:
         space_memory(hlo, LABEL, HBM, None)
     assert caught.value.sentence == peaks.problem
     assert caught.value.hint
-
-
-def test_the_peaks_are_of_every_space_that_the_module_uses() -> None:
-    made = small()
-    made.buffer(20, 64, space=VMEM)
-    made.allocation(20, 100, (20, 0), space=VMEM)
-    made.trace((ALLOCATE, 20), (FREE, 20))
-    made.buffer(21, 8, space=9)
-    hlo = made.module()
-    assert module_peaks(hlo, LABEL).peaks == {HBM: made.memory().peak_bytes, VMEM: 64, 9: 0}
-    memory = space_memory(hlo, LABEL, 3, None)
-    assert (memory.peak_bytes, memory.points, len(memory.live_ranges), memory.instructions) == (0, 1, 0, ())
-    assert {"capacity", "fragmentation", "peak_instruction"} <= set(memory.unknown)
 
 
 def test_allocations_that_no_trace_tells_count_throughout() -> None:
@@ -191,46 +127,6 @@ def test_allocations_that_no_trace_tells_count_throughout() -> None:
     assert len(memory.warnings) == 1
 
 
-def test_one_trace_may_tell_of_several_allocations() -> None:
-    made = ModuleBuilder()
-    made.buffer(1, 64)
-    made.buffer(2, 32)
-    made.allocation(0, 64, (1, 0))
-    made.allocation(1, 32, (2, 0))
-    made.trace((ALLOCATE, 1), (ALLOCATE, 2), (FREE, 1))
-    memory = made.memory()
-    assert memory.heap_bytes.tolist() == [0, 64, 96, 32]
-    assert memory.warnings == ()
-
-
-def test_events_of_other_spaces_and_of_what_lasts_are_passed_over() -> None:
-    made = ModuleBuilder()
-    made.buffer(1, 64)
-    made.buffer(2, 32, space=VMEM)
-    made.buffer(3, 16)
-    made.allocation(0, 64, (1, 0))
-    made.allocation(1, 16, (3, 0), kind=OUTPUT)
-    made.trace((ALLOCATE, 1), (ALLOCATE, 2), (ALLOCATE, 3), (ALLOCATE, 99), (5, 1))
-    memory = made.memory()
-    assert memory.heap_bytes.tolist() == [16, 80, 80, 80, 80, 80]
-    assert len(memory.instructions) == 5
-    assert sorted(memory.warnings) == [
-        "Heap trace of HBM, odd events: 1 of 5 (about a buffer in another memory space).",
-        "Heap trace of HBM, odd events: 1 of 5 (about a buffer in no temporary allocation).",
-        "Heap trace of HBM, odd events: 1 of 5 (about a logical buffer that the buffer assignment lacks).",
-        "Heap trace of HBM, odd events: 1 of 5 (neither allocation, free nor sharing).",
-    ]
-
-
-def test_a_trace_may_be_of_buffers_without_an_allocation() -> None:
-    made = ModuleBuilder()
-    made.buffer(1, 64)
-    made.trace((ALLOCATE, 1), (FREE, 1))
-    memory = made.memory()
-    assert memory.heap_bytes.tolist() == [0, 64, 0]
-    assert (memory.buffers[0].offset_bytes, memory.live_ranges.allocation.tolist()) == (None, [-1])
-
-
 def test_damage_in_the_assignment_is_told() -> None:
     made = ModuleBuilder()
     made.buffer(1, -5)
@@ -255,34 +151,11 @@ def test_a_heap_that_does_not_fit_its_allocation_is_told() -> None:
     assert memory.fragmentation == 0.0
 
 
-def test_a_place_that_is_taken_up_again_has_a_row_of_its_own() -> None:
-    made = ModuleBuilder()
-    made.buffer(1, 64, elements=4)
-    made.buffer(2, 32)
-    made.allocation(0, 64, (1, 0), (2, 0))
-    made.trace((ALLOCATE, 1), (FREE, 1), (SHARE, 2, 1), (FREE, 2))
-    memory = made.memory()
-    again = memory.buffers[1]
-    assert (again.name, again.size_bytes, again.unpadded_bytes) == ("op.2", 64, 16)  # the place is the first one's
-    assert (again.born, again.dies, again.at_peak, memory.buffers[0].at_peak) == (3, 4, False, True)
-
-
 def scoped(*configs: bytes) -> HloModule:
     made = small()
     for at, config in enumerate(configs):
         made.entry.instructions[at].backend_config = config
     return made.module()
-
-
-def test_the_largest_scoped_allocation() -> None:
-    hlo = scoped(
-        b'{"used_scoped_memory_configs":[{"memory_space":"1","offset":"0","size":"4096"}]}',
-        b'{"used_scoped_memory_configs":[{"memory_space":1,"size":8192},{"memory_space":"0","size":"64"}]}',
-        b'{"used_scoped_memory_configs":[{"memory_space":"1","size":"8192"}]}',
-    )
-    vmem, hbm = (space_memory(hlo, LABEL, space, None) for space in (VMEM, HBM))
-    assert (vmem.scoped_bytes, vmem.scoped_instruction) == (8192, "op.2")
-    assert (hbm.scoped_bytes, hbm.scoped_instruction) == (64, "op.2")
 
 
 @pytest.mark.parametrize(
@@ -300,25 +173,3 @@ def test_the_largest_scoped_allocation() -> None:
 )
 def test_odd_backend_configs_tell_nothing(config: bytes) -> None:
     assert space_memory(scoped(config), LABEL, VMEM, None).scoped_bytes is None
-
-
-def test_backend_configs_may_stand_in_a_table() -> None:
-    made = small()
-    made.proto.hlo_module.payloads.append(b'{"used_scoped_memory_configs":[{"memory_space":"1","size":"96"}]}')
-    made.entry.instructions[1].backend_config_payload.id = 0
-    made.entry.instructions[2].backend_config_payload.id = 5
-    made.entry.instructions[
-        3
-    ].backend_config_payload.value = b'{"used_scoped_memory_configs":[{"memory_space":"1","size":"97"}]}'
-    memory = space_memory(made.module(), LABEL, VMEM, None)
-    assert (memory.scoped_bytes, memory.scoped_instruction) == (97, "op.4")
-
-
-def test_categories_are_those_of_the_model() -> None:
-    memory = small().memory()
-    assert {CATEGORIES[number] for number in memory.live_ranges.category.tolist()} == {
-        "parameter",
-        "output",
-        "constant",
-        "temporary",
-    }

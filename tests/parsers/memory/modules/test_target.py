@@ -8,8 +8,8 @@ import pytest
 
 from tests.parsers.memory.oom.test_dumps import V6E, dump_of
 from tpuprof.parsers.memory.modules.target import device_of, stem_of
+from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.session.hlo import HloSession, open_hlo
-from tpuprof.parsers.session.pages import MEMORY
 
 
 def test_a_dump_says_it_for_the_memory_page_too(tmp_path: Path) -> None:

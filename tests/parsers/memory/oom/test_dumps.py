@@ -9,15 +9,13 @@ import pytest
 
 from tests.support.imports import ROOT
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.memory.oom.advice.advice import advise
 from tpuprof.parsers.memory.oom.dumps import read_dumps, with_dumps
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read.logs import joined
 from tpuprof.parsers.memory.oom.read.scan import scan_log
-from tpuprof.parsers.memory.oom.triage import need_of_report, triage_of_report
+from tpuprof.parsers.memory.oom.triage import triage_of_report
 
 DATA = ROOT / "tests/bench/oom_proof/data"
-GIB = 1 << 30
 V6E = bytes.fromhex("12040a00180118012000322508051801220764656661756c742a060802100218013206080110021801")
 
 
@@ -34,14 +32,6 @@ def dump_of(name: str, folder: Path, chip: bytes = V6E) -> Path:
 def log_of(name: str) -> OomLog:
     with (DATA / f"{name}.txt").open("rb") as file:
         return scan_log(file)
-
-
-def test_the_short_text_says_nothing_of_parts() -> None:
-    (report,) = log_of("Adam_state_too_large").reports
-    assert (report.program, report.code) == ("jit_step", "E1000")
-    assert report.used_bytes == round(58.72 * GIB) and report.capacity_bytes == round(31.24 * GIB)
-    assert report.arguments_bytes is report.hlo_temp_bytes is report.program_bytes is None
-    assert advise(need_of_report(report)) == ()
 
 
 def test_what_it_calls_temporaries_are_arguments_mostly(tmp_path: Path) -> None:

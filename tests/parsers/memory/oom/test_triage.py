@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.parsers.memory.modules.build import training_space
 from tests.parsers.memory.oom.read.texts import ONE_LINERS
-from tests.support.made.oom import MESSAGE, REPORT
-from tpuprof.parsers.memory.oom.read.scan import scan_log
+from tests.support.made.oom import REPORT
 from tpuprof.parsers.memory.oom.triage import space_words, triage_of_memory, triage_of_report, trial
 
 
@@ -55,17 +53,6 @@ def test_the_parts_of_a_module_add_up_to_its_peak() -> None:
     assert sum(part.size_bytes for part in triage.parts) == pytest.approx(page.peak_bytes, rel=0.01)
     assert triage.over_bytes == -(page.headroom_bytes or 0)
     assert triage.title == str(page.module)
-
-
-def test_the_same_log_in_two_ways(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(MESSAGE)
-    with path.open("rb") as file:
-        (report,) = scan_log(file, lambda _: None, lambda: False).reports
-    triage = triage_of_report(report, "train.log")
-    assert triage.where == "train.log:2" and triage.reserved_bytes == 258 << 20
-    assert [part.name for part in triage.parts] == ["global", "temporaries"]
-    assert not triage.is_request and triage.over_bytes == report.exceeded_bytes
 
 
 def test_an_error_inside_a_kernel_leads_to_the_page_that_shows_its_blocks() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.parsers.ops.counters.test_samples import plane_of
-from tests.support.files.kernels import NS, US, KernelRun, with_kernels
-from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, core_calls, has_waits, merged_calls, span_kind
+from tests.support.files.kernels import KernelRun, with_kernels
+from tpuprof.parsers.ops.core.calls import CallRuns, StepSpan, _middle_step, _Scopes, core_calls, has_waits, span_kind
 
 RUN = KernelRun()
 
@@ -17,39 +20,6 @@ RUN = KernelRun()
 def calls(*kernels: KernelRun, is_traced: bool = True) -> Sequence[CallRuns]:
     """The kernels of one core."""
     return list(core_calls(plane_of(with_kernels(kernels, is_traced=is_traced))))
-
-
-def test_what_a_kernel_waits_for() -> None:
-    (call,) = calls(RUN)
-    steps = RUN.runs * RUN.steps
-    assert call.duration_ps.tolist() == [RUN.time_ps] * RUN.runs
-    assert (call.program_id, call.name, call.grid_steps) == (7, "matmul.1", 4)
-    assert call.traced_ps == RUN.runs * RUN.time_ps
-    assert call.wait_in_ps == steps * (RUN.wait_x_ps + RUN.wait_y_ps)
-    assert call.waits_in_ps == (steps * RUN.wait_x_ps, steps * RUN.wait_y_ps)
-    assert call.wait_out_ps == RUN.runs * 500 * NS
-    assert call.body_ps == steps * (RUN.body_ps + 4 * NS)
-    assert call.parts[0] == CallPart("ep_wait_in", 2 * steps, call.wait_in_ps)
-    assert call.part(call.wait_in_ps) == pytest.approx(steps * 6.01 * US / call.traced_ps)
-
-
-def test_one_grid_step_begins_where_the_body_before_it_ends() -> None:
-    (call,) = calls(RUN)
-    assert [(span.name, span.depth) for span in call.step] == [
-        ("ep_wait_in", 0),
-        ("ep_wait_in", 0),
-        ("ep_run_kernel", 0),
-        ("acc", 1),
-    ]
-    assert call.step[-2].end_ps == RUN.step_ps and call.step[0].start_ps > 0
-
-
-def test_kernels_of_several_cores_add_up() -> None:
-    (one, other) = calls(RUN, KernelRun(op="matmul.2", steps=6))
-    joined = merged_calls([one, other])
-    assert [call.name for call in joined] == ["matmul.2", "matmul.1"]  # by time
-    (merged,) = merged_calls([one, one])
-    assert merged.grid_steps == 4 and merged.waits_in_ps == tuple(2 * ps for ps in one.waits_in_ps)
 
 
 def test_without_spans_nothing_is_known_of_waits() -> None:
@@ -85,3 +55,25 @@ def test_what_the_compiler_calls_by_itself_is_no_kernel() -> None:
 )
 def test_kinds_of_spans(name: str, kind: str) -> None:
     assert span_kind(name) == kind
+
+
+SPAN = st.tuples(st.integers(0, 9), st.integers(1, 5), st.booleans())
+
+
+@given(st.lists(SPAN, max_size=9))
+def test_a_grid_step_goes_from_body_to_body_with_the_spans_inside_it(made: list[tuple[int, int, bool]]) -> None:
+    spans = sorted(
+        ((begin, begin + length, body) for begin, length, body in made), key=lambda span: (span[0], -span[1])
+    )
+    begin, finish, body = (np.array([span[column] for span in spans], np.int64) for column in range(3))
+    scopes = _Scopes(("wait", "body"), body, begin, finish)
+    found = _middle_step(scopes, body, begin, finish, body == 1, np.zeros(len(spans), np.int64))
+    steps = sorted(pairwise(end for _, end, is_body in spans if is_body), key=lambda step: step[1] - step[0])
+    since, until = steps[len(steps) // 2] if steps else (0, 0)
+    inside = [span for span in spans if since <= span[0] and span[1] <= until]
+    assert list(found) == [
+        StepSpan(
+            "body" if is_body else "wait", first - since, last - since, sum(end > first for _, end, _ in inside[:at])
+        )
+        for at, (first, last, is_body) in enumerate(inside)
+    ]

@@ -11,9 +11,8 @@ from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import union_length
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.core.ops import core_ops
+from tpuprof.parsers.ops.core.sums import op_sums
 from tpuprof.parsers.ops.device import op_class
-from tpuprof.parsers.ops.table import merge_tables
 from tpuprof.parsers.pages.overview.overview import overview
 
 CATEGORIES = ["convolution fusion", "loop fusion", "copy", "all-reduce", "infeed", "while"]
@@ -43,7 +42,7 @@ def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
 
 @given(nested_ops(), st.booleans())
 def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> None:
-    table = core_ops(tpu_plane(XSpace(), 0, ops[::-1] if shuffled else ops).read()).table
+    table = op_sums(tpu_plane(XSpace(), 0, ops[::-1] if shuffled else ops).read()).table
     start = np.array([op[2] for op in ops], np.int64)
     end = start + np.array([op[3] for op in ops], np.int64)
     assert int(table.self_ps.sum()) == union_length(start, end)
@@ -56,43 +55,6 @@ def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> 
         assert table.minimum_ps[at] == min(op[3] for op in mine)
         assert table.flops[at] == 1000 * len(mine)
         assert table.hbm_bytes[at] == 500 * len(mine)
-
-
-def test_merging_cores_adds_up_by_program_and_symbol() -> None:
-    space = XSpace()
-    ops = [("fusion.1", "loop fusion", 0, 10), ("copy.2", "copy", 10, 5)]
-    tpu_plane(space, 0, ops)
-    tpu_plane(space, 1, [*ops, ("fusion.1", "loop fusion", 20, 30)])
-    trace = trace_of(space)
-    table = merge_tables([core_ops(plane).table for plane in trace.planes])
-    rows = {name: at for at, name in enumerate(table.name)}
-    assert sorted(rows) == ["copy.2", "fusion.1"]
-    assert table.self_ps[rows["fusion.1"]] == 50
-    assert table.occurrences[rows["fusion.1"]] == 3
-    assert table.minimum_ps[rows["fusion.1"]] == 10
-    assert table.flops[rows["fusion.1"]] == 3000
-
-
-def test_the_devices_own_time_span_counts_where_an_event_has_both_stats() -> None:
-    plane = tpu_plane(XSpace(), 0, [("a", "copy", 0, 10)])
-    line = plane.plane.lines[-1]
-    plane.event(line, 1, 100, 50, device_offset_ps=200, device_duration_ps=20)
-    plane.event(line, 1, 300, 7, device_offset_ps=1)
-    ops = core_ops(plane.read())
-    assert ops.events.start_ps.tolist() == [0, 200, 300]
-    assert (ops.events.end_ps - ops.events.start_ps).tolist() == [10, 20, 7]
-    assert ops.event_start_ps.tolist() == [0, 100, 300]
-
-
-def test_times_of_the_device_keep_no_other_column() -> None:
-    plane = PlaneBuilder.alone("/device:TPU:0")
-    line, event = plane.line("XLA Ops"), plane.event_id("a")
-    for at in range(50):
-        plane.event(line, event, at * 10, 5, device_offset_ps=at * 10, device_duration_ps=6)
-    events = core_ops(plane.read()).events
-    for column in (events.start_ps, events.end_ps):
-        owner = column if column.base is None else column.base
-        assert isinstance(owner, np.ndarray) and owner.nbytes == column.nbytes == 50 * 8
 
 
 def test_times_beyond_reason_keep_sums_within_64_bits() -> None:
@@ -112,7 +74,7 @@ def test_ops_without_metadata_or_with_stats_of_a_wrong_type_keep_their_row() -> 
     plane.event(line, odd, 0, 10)
     line.events.add(metadata_id=99, offset_ps=20, duration_ps=5)
     line.events.add(metadata_id=-7, offset_ps=30, duration_ps=-4)
-    table = core_ops(plane.read()).table
+    table = op_sums(plane.read()).table
     rows = {name: at for at, name in enumerate(table.name)}
     assert sorted(rows) == ["event -7", "event 99", "odd"]
     assert [table.category[at] for at in rows.values()] == [None] * 3
@@ -125,7 +87,7 @@ def test_ops_without_metadata_or_with_stats_of_a_wrong_type_keep_their_row() -> 
 def test_a_plane_without_an_op_line_gives_an_empty_table() -> None:
     space = XSpace()
     PlaneBuilder(space, "/device:TPU:0").stat("device_type_string", "TPU test")
-    assert len(core_ops(trace_of(space).planes[0]).table) == 0
+    assert len(op_sums(trace_of(space).planes[0]).table) == 0
 
 
 @pytest.mark.parametrize(

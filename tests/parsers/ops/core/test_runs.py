@@ -11,8 +11,8 @@ from tests import EXAMPLES
 from tests.parsers.ops.core.test_sums import CATEGORIES, Event, plane_of
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.ops.core.ops import core_ops
 from tpuprof.parsers.ops.core.runs import core_runs, joined_runs
+from tpuprof.parsers.ops.core.sums import op_sums
 
 SPAN = st.fixed_dictionaries(
     {}, optional={"device_offset_ps": st.integers(0, 900), "device_duration_ps": st.integers(0, 90)}
@@ -26,7 +26,7 @@ EVENTS = st.lists(
 @given(EVENTS, st.integers(1, 2), st.sampled_from([0, 5]))
 def test_runs_add_up_to_the_table_of_ops(events: list[Event], lines: int, timestamp_ns: int) -> None:
     plane = plane_of(events, lines, timestamp_ns)
-    table = core_ops(plane).table
+    table = op_sums(plane).table
     for row, name in enumerate(table.name):
         runs = core_runs(plane, "host0:0", frozenset({(7, name)}))
         assert (len(runs.start_ps), runs.core) == (int(table.occurrences[row]), "host0:0")

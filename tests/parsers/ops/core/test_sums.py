@@ -1,4 +1,4 @@
-"""Sums of a core's events: the one pass of the compiled core and the way by columns give the same."""
+"""Sums of a core's events, in order or not: those of brute force, with the compiled core or without it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.base.intervals import Intervals
-from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.core.api import core_name, op_pass
+from tpuprof.parsers.formats.xspace.core import api
+from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 from tpuprof.parsers.formats.xspace.core.types import StepCells
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
+from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core import one_pass as module
-from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
-from tpuprof.parsers.ops.core.sums import CoreSums, core_sums, op_sums, step_sums, sums_of_events
-from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, Codes, Coding, TracedEvents
+from tpuprof.parsers.ops.core.sums import CoreSums, core_sums, op_sums, step_sums
+from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, OpRoles, Roles, TracedEvents
+from tpuprof.parsers.ops.device import OFF_DUTY
 from tpuprof.parsers.ops.table import OpTable
 
 Event = tuple[int, int, int, dict[str, StatInput]]
@@ -29,7 +29,7 @@ Event = tuple[int, int, int, dict[str, StatInput]]
 
 CATEGORIES = ("loop fusion", "while", "async-done", "infeed", "custom-call", "all-reduce")
 
-needs_compiled_core = pytest.mark.skipif(core_name() != "c", reason="the compiled core is not there")
+needs_compiled_core = pytest.mark.skipif(api.core_name() != "c", reason="the compiled core is not there")
 
 
 def plane_of(events: list[Event], lines: int = 1, timestamp_ns: int = 0) -> Plane:
@@ -49,18 +49,18 @@ def plane_of(events: list[Event], lines: int = 1, timestamp_ns: int = 0) -> Plan
     return plane.read()
 
 
-def code_of(category: str | None) -> int | None:
+def role_of(category: str | None) -> int | None:
     """All-reduces are traced; what waits for the host or for copies is no work; of loops the name decides."""
     return {"all-reduce": TRACED, "infeed": OTHER, "async-done": OTHER, "while": None}.get(category or "", WORK)
 
 
-def codes_of(table: OpTable) -> Codes:
+def roles_of(table: OpTable) -> Roles:
     assert all(name.startswith("op.") for name in table.name)
-    codes = [code_of(category) for category in table.category]
-    return np.array([OTHER if code is None else code for code in codes], np.uint8)
+    roles = [role_of(category) for category in table.category]
+    return np.array([OTHER if role is None else role for role in roles], np.uint8)
 
 
-codes = Coding(code_of, codes_of)
+roles = OpRoles(role_of, roles_of)
 
 
 def cells(sums: StepCells) -> dict[tuple[int, int], tuple[int, int]]:
@@ -148,68 +148,108 @@ def some_steps(draw: st.DrawFn) -> list[tuple[int, int]]:
     return out
 
 
+@st.composite
+def damaged_events(draw: st.DrawFn) -> list[Event]:
+    """Events in any order on either clock, some with half a span of the device, or times beyond reason."""
+    out = []
+    for op, at, duration, stats in draw(events_in_order()):
+        moved = {name: value for name, value in stats.items() if draw(st.integers(0, 12))}
+        if "device_offset_ps" in moved and draw(st.booleans()):
+            moved["device_offset_ps"] = draw(st.integers(0, 700) | st.just(1.5))
+        start = draw(st.just(at) | st.integers(0, 200))
+        out.append((op, start, draw(st.sampled_from([duration] * 20 + [-1, 1 << 57])), moved))
+    return draw(st.permutations(out)) if draw(st.booleans()) else out
+
+
+def without_compiled_core(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(api, "CORE", None)
+
+
 @needs_compiled_core
-@given(events_in_order(), some_steps(), st.lists(st.integers(-10, 250), max_size=12), st.sampled_from([16, 1 << 19]))
-@settings(max_examples=3 * EXAMPLES)
-def test_the_pass_and_the_columns_agree(
-    events: list[Event], steps: list[tuple[int, int]], times: list[int], chunk: int
+@given(
+    events_in_order() | damaged_events(),
+    st.sampled_from([1, 1, 2]),
+    some_steps(),
+    st.lists(st.integers(-10, 250), max_size=12),
+    st.sampled_from([16, 1 << 19]),
+)
+@settings(max_examples=4 * EXAMPLES)
+def test_the_pass_gives_the_same_without_the_compiled_core(
+    events: list[Event], lines: int, steps: list[tuple[int, int]], times: list[int], chunk: int
 ) -> None:
-    plane = plane_of(events)
-    asked = np.array(sorted(set(times)), np.int64)
-    expected = sums_of_events(core_ops(plane), borders(steps), asked, codes)
+    plane, asked = plane_of(events, lines), np.array(sorted(set(times)), np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tpuprof.parsers.formats.xspace.trace.chunk_size", lambda: chunk)
-        assert_same(core_sums(plane, borders(steps), asked, coding=codes), expected)
+        without_compiled_core(patch)
+        expected = core_sums(plane, borders(steps), asked, roles=roles)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tpuprof.parsers.formats.xspace.trace.CHUNK", chunk)
+        told: list[int] = []
+        assert_same(core_sums(plane, borders(steps), asked, lambda size, _: told.append(size), roles), expected)
         short = op_sums(plane)
         in_steps = step_sums(plane, borders(steps), asked)
-    count = np.bincount(expected.cells.step, expected.cells.count, len(steps))
-    assert (in_steps.op_count.tolist(), plain(in_steps.table)) == (count.tolist(), plain(short.table))
+    assert sum(told) == sum(line.size for line in plane.lines)
+    assert (plain(in_steps.cells), plain(in_steps.table)) == (plain(expected.cells), plain(short.table))
     assert plain(in_steps.device_times) == plain(expected.device_times)
     assert plain(short.table) == plain(core_sums(plane, borders([]), asked[:0]).table)
     assert (short.op_events, short.span) == (expected.op_events, expected.span)
 
 
-@needs_compiled_core
-@pytest.mark.parametrize(
-    ("events", "lines", "is_taken"),
-    [
-        ([(0, 0, 10, {}), (1, 20, 10, {})], 1, True),
-        ([(0, 20, 10, {}), (1, 0, 10, {})], 1, False),
-        ([(0, 0, 10, {}), (1, 0, 20, {})], 1, False),
-        ([(0, 0, -1, {})], 1, False),
-        ([(0, 1 << 61, 5, {})], 1, False),
-        ([(0, 0, 1 << 57, {})], 1, False),
-        ([(0, 0, 5, {"device_offset_ps": 1.5, "device_duration_ps": 5})], 1, False),
-        ([(0, 0, 5, {"device_offset_ps": 7})], 1, False),
-        ([(0, 0, 10, {}), (1, 20, 10, {})], 2, False),
-    ],
-    ids=[
-        *("in order", "out of order", "the longer one last", "negative", "far away", "too long"),
-        *("device time a double", "half a device span", "two lines"),
-    ],
-)
-def test_what_the_pass_cannot_take_goes_by_columns(
-    events: list[Event], lines: int, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+def by_brute_force(
+    events: list[Event], steps: list[tuple[int, int]]
+) -> tuple[dict[tuple[int, int], tuple[int, int]], dict[str, set[int]]]:
+    """Self time and events by step and op, -1 for no step; and the picoseconds of which something is true."""
+    spans = []
+    for op, at, duration, stats in events:
+        start, length = stats.get("device_offset_ps"), stats.get("device_duration_ps")
+        if not isinstance(start, int) or not isinstance(length, int):
+            start, length = at, duration
+        spans.append((start, start + length, op, at, duration))
+    spans.sort(key=lambda of: (of[0], -of[1]))
+    own = [end - start for start, end, *_ in spans]
+    for number, (start, end, *_) in enumerate(spans):
+        around = [before for before in range(number) if spans[before][1] >= end]
+        if around:
+            own[around[-1]] -= end - start
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    busy, working, waiting = set[int](), set[int](), set[int]()
+    for self_ps, (_, _, op, at, duration) in zip(own, spans, strict=True):
+        step = next((number for number, (begin, end) in enumerate(steps) if begin <= at < end), -1)
+        known = found.get((step, op), (0, 0))
+        found[step, op] = known[0] + max(self_ps, 0), known[1] + 1
+        busy.update(range(at, at + duration))
+        (waiting if CATEGORIES[op] in OFF_DUTY else working).update(range(at, at + duration))
+    return found, {"busy": busy, "working": working, "waiting": waiting}
+
+
+@pytest.mark.parametrize("is_compiled", [pytest.param(True, marks=needs_compiled_core), False])
+@given(events=events_in_order(), steps=some_steps(), is_shuffled=st.booleans(), data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_the_sums_are_those_of_brute_force(
+    events: list[Event], steps: list[tuple[int, int]], is_shuffled: bool, data: st.DataObject, is_compiled: bool
 ) -> None:
-    by_columns = []
+    if is_shuffled:
+        events = [
+            (op, data.draw(st.integers(0, 90)), duration, stats)
+            for op, _, duration, stats in data.draw(st.permutations(events))
+        ]
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_compiled:
+            without_compiled_core(patch)
+        sums = core_sums(plane_of(events), borders(steps), np.zeros(0, np.int64))
+    expected, times = by_brute_force(events, steps)
+    op = [int(name.removeprefix("op.")) for name in sums.table.name]
+    assert {(step, op[row]): of for (step, row), of in cells(sums.cells).items()} == {
+        key: of for key, of in expected.items() if key[0] >= 0
+    }
+    for name, covered in times.items():
+        found = [at for start, end in zip(*getattr(sums, name), strict=True) for at in range(start, end)]
+        assert found == sorted(covered), name
+    for row, number in enumerate(op):
+        mine = [of for (_, of_op), of in expected.items() if of_op == number]
+        assert (sums.table.self_ps[row], sums.table.occurrences[row]) == tuple(map(sum, zip(*mine, strict=True)))
 
-    def counted(plane: Plane, on_chunk: ChunkDone, crew: Crew) -> CoreOps:
-        by_columns.append(plane)
-        return core_ops(plane, on_chunk, crew)
 
-    monkeypatch.setattr("tpuprof.parsers.ops.core.ops.core_ops", counted)
-    plane, steps, times = plane_of(events, lines), borders([(0, 15), (15, 40)]), np.array([3, 30], np.int64)
-    told: list[int] = []
-    sums = core_sums(plane, steps, times, lambda size, _: told.append(size))
-    assert bool(by_columns) is not is_taken
-    in_steps = step_sums(plane, steps, times)
-    assert (in_steps.op_count.sum(), plain(in_steps.device_times)) == (sums.cells.count.sum(), plain(sums.device_times))
-    assert_same(sums, sums_of_events(core_ops(plane), steps, times))
-    assert sum(told) == sum(line.size for line in plane.lines)
-
-
-@needs_compiled_core
-def test_wide_and_negative_metadata_ids_go_by_columns() -> None:
+def test_metadata_ids_may_be_wide_or_negative() -> None:
     for number in (1 << 40, -5):
         plane = PlaneBuilder(XSpace(), "/device:TPU:0", 1)
         plane.plane.event_metadata[number].name = b"op"
@@ -223,26 +263,8 @@ def test_outputs_grow_from_no_room_at_all() -> None:
     events: list[Event] = [(number % 6, number * 3, 100 - number if number < 90 else 2, {}) for number in range(400)]
     steps = borders([(at, at + 7) for at in range(0, 1200, 7)])
     plane = plane_of(events)
-    expected = core_sums(plane, steps, np.arange(0, 1300, 50), coding=codes)
+    expected = core_sums(plane, steps, np.arange(0, 1300, 50), roles=roles)
+    assert int(expected.cells.count.sum()) == 400
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "op_pass", lambda a, b, c, d, e, _, spans, f: op_pass(a, b, c, d, e, 0, spans, f))
-        assert_same(core_sums(plane, steps, np.arange(0, 1300, 50), coding=codes), expected)
-    assert_same(sums_of_events(core_ops(plane), steps, np.arange(0, 1300, 50), codes), expected)
-
-
-def test_cells_are_the_ops_that_start_in_a_step() -> None:
-    events: list[Event] = [(0, 0, 10, {}), (1, 2, 3, {}), (0, 10, 4, {}), (1, 30, 5, {}), (0, 40, 1, {})]
-    found = core_sums(plane_of(events), borders([(0, 10), (10, 35)]), np.zeros(0, np.int64)).cells
-    assert cells(found) == {(0, 0): (7, 1), (0, 1): (3, 1), (1, 0): (4, 1), (1, 1): (5, 1)}
-
-
-def test_very_many_steps_have_the_cells_of_few() -> None:
-    events: list[Event] = [(at % 5, 3 * at, 2, {}) for at in range(300)]
-    plane = plane_of(events)
-    few = cells(core_sums(plane, borders([(0, 300), (300, 900)]), np.zeros(0, np.int64)).cells)
-    each = core_sums(plane, borders([(at, at + 1) for at in range(900)]), np.zeros(0, np.int64)).cells
-    again = sums_of_events(core_ops(plane), borders([(at, at + 1) for at in range(900)]), np.zeros(0, np.int64)).cells
-    assert cells(each) == cells(again)
-    for half in (0, 1):
-        mine = each.step >= 300 if half else each.step < 300
-        assert each.self_ps[mine].sum() == sum(time for (step, _), (time, _) in few.items() if step == half)
+        patch.setattr(module, "OpPass", lambda a, b, c, d, e, _, spans: OpPass(a, b, c, d, e, 0, spans))
+        assert_same(core_sums(plane, steps, np.arange(0, 1300, 50), roles=roles), expected)

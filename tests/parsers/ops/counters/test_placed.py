@@ -10,7 +10,7 @@ from tests.support.files.kernels import KernelRun, with_kernels
 from tpuprof.parsers.ops.counters.kernels import ScopeUse, scope_uses
 from tpuprof.parsers.ops.counters.placed import NO_SPANS, CustomCalls, placed, placed_tracks
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled, sampled
-from tpuprof.parsers.ops.counters.units import lane_use
+from tpuprof.parsers.pages.counters.units import lane_use
 
 RUN = KernelRun()
 

@@ -14,8 +14,8 @@ from tests.support.files.counters import MS, US, add_reading, with_custom_calls
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.counters.raw import read_counters, sampled_counters
 from tpuprof.parsers.ops.counters.samples import Sampled, has_counters, readings, register_name, sampled
+from tpuprof.parsers.pages.counters.raw import read_counters
 from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.windows import mean_value
 
@@ -43,13 +43,6 @@ def test_the_matrix_unit_of_a_custom_call_is_not_averaged_over_the_whole_trace()
     for window in ((0, 100 * MS), (10 * MS, 10 * MS + 40 * US), (5 * MS, 2000 * MS)):
         assert mean_value(shown, *window) == pytest.approx(72.0)
     assert mean_value(shown, 20 * MS, 30 * MS) is None
-
-
-def test_what_lasts_no_time_holds_until_the_next() -> None:
-    plane = plane_of(with_custom_calls())
-    power = next(each for each in sampled_counters(plane, sampled(plane)) if each.unit == "W")
-    assert (power.samples, power.minimum, power.maximum, power.value) == (11, 60.0, 70.0, 70)
-    assert power.sampled_ps == 100 * MS and power.mean == pytest.approx(64.5)
 
 
 @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 90), st.floats(0, 100)), min_size=1, max_size=30))

@@ -12,12 +12,12 @@ from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.gpus import cpu_profile, session_of
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.ops.host.events import read_threads
+from tpuprof.parsers.ops.host_events.events import read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, copy_kind, kernel_name, outermost_annotation
 from tpuprof.parsers.ops.streams.devices import StreamDevice, cpu_device, read_gpus, runs_on_cpu
 from tpuprof.parsers.ops.streams.kernels import launch, merged_kernels, uses_tensor_cores
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.sources import sources_page
-from tpuprof.parsers.session.pages import OPS
 
 US = 1_000_000
 Event = tuple[str, int, int, Mapping[str, StatInput]]
@@ -98,8 +98,9 @@ def test_kernels_belong_to_the_innermost_hlo_op_of_a_program() -> None:
     assert np.isnan(sums.table.flops).all() and np.isnan(sums.table.hbm_bytes).all()
 
 
-def test_a_program_that_is_not_there_leaves_name_and_label() -> None:
-    event: Event = ("k", 0, 5, {"hlo_op": "fusion.9", "program_id": 3, "name": "jit(g)/sin"})
+@pytest.mark.parametrize("label", [{"name": "jit(g)/sin"}, {"tf_op": "jit(g)/sin:"}])
+def test_a_program_that_is_not_there_leaves_name_and_label(label: dict[str, str]) -> None:
+    event: Event = ("k", 0, 5, {"hlo_op": "fusion.9", "program_id": 3, **label})
     assert rows(gpu_of([[event]])) == [("fusion.9", None, "jit(g)/sin:", 1, 5)]
 
 
@@ -267,13 +268,6 @@ def test_kinds_of_copies(name: str, kind: str) -> None:
 def test_annotations_end_where_their_metadata_begins() -> None:
     assert outermost_annotation("a/b:MatMul#shape=(half[2])#::#edge_name=x#") == "a/b:MatMul"
     assert outermost_annotation("MakeTensorFromProto") == "MakeTensorFromProto"
-
-
-def test_odd_stats_survive() -> None:
-    stats: dict[str, StatInput] = {"hlo_op": 3, "program_id": "x", "tf_op": 1.5, "kernel_details": b"\xff regs:2"}
-    gpu = gpu_of([[("k", 5, 1, stats), ("k", 2, 9, {"hlo_op": "a", "program_id": -1})]], hlo=True)
-    assert gpu.sums().op_events == 2
-    assert gpu.kernels() == ()  # the first one ends before it begins
 
 
 def test_the_first_program_of_a_process_has_the_id_0(tmp_path: Path) -> None:

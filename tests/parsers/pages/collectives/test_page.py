@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.build import present, session_at, tpu_plane, write_run
+from tests.support.build import session_at, tpu_plane, write_run
 from tests.support.composed import slices
 from tests.support.made import many_hosts
-from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
-from tpuprof.parsers.pages.collectives.model import CUT, NEVER_SEEN, NO_COLLECTIVE, OUTSIDE, CollectivesPage
-from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
-from tpuprof.parsers.session.pages import COLLECTIVES, OPS, OVERVIEW, SUMMARIES
+from tpuprof.parsers.pages.collectives.bandwidth import ABOVE_LINKS
+from tpuprof.parsers.pages.collectives.model import CUT, NO_COLLECTIVE, OUTSIDE, CollectivesPage
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES
+from tpuprof.parsers.pages.collectives.rows import BYS, above_peak, rows_by, single
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
@@ -36,60 +39,6 @@ def demo() -> Session:
     return session_at(demo_path())
 
 
-def test_times_of_two_slices(page: CollectivesPage) -> None:
-    rows = rows_by(page, "all")
-    at = {(rows.network[row], rows.kind[row]): row for row in range(len(rows))}
-    gather, reduce = at["ICI", "all-gather"], at["ICI", "all-reduce"]
-    assert rows.hidden_ps[gather] == 300 * US
-    assert rows.exposed_ps[gather] == 25 * US
-    assert rows.span_ps[gather] == 344 * US
-    assert rows.exposed_ps[reduce] == (6 * 110 + 2 * 50) * US / 8
-    assert rows.waiting_ps[reduce] == 6 * 60 * US / 8
-    assert (rows.late[reduce], rows.late_ps[reduce], rows.late_steps[reduce]) == ("slice0-host1:1", 60 * US, 4)
-    assert rows.late[gather] is None
-    assert (rows.axis[gather], rows.axis[reduce], rows.groups[reduce]) == ("fsdp", "id+2", "4×2")
-    assert (rows.pass_name[gather], rows.pass_name[reduce]) == ("forward", "backward")
-
-
-def test_rates_of_two_slices(page: CollectivesPage) -> None:
-    rows = rows_by(page, "kind")
-    at = {(rows.network[row], rows.kind[row]): row for row in range(len(rows))}
-    reduce, scatter = at["ICI", "all-reduce"], at["ICI", "reduce-scatter"]
-    assert rows.algorithm_rate[reduce] == pytest.approx(2 * 2**20 / 50e-6)  # waiting does not count
-    assert rows.bus_rate[reduce] == pytest.approx(2 * 2**20 / 50e-6)
-    assert rows.bus_rate[scatter] == pytest.approx(4 * 2**20 / 40e-6 / 2)
-    assert rows.peak_share[scatter] == pytest.approx(rows.bus_rate[scatter] / 200e9)
-    assert np.isnan(rows.peak_share[at["DCN", "all-reduce"]])
-    assert "network" in why_unknown(page, rows)["peak_percent"]
-
-
-def test_rates_of_mixed_rows_are_lower_bounds(page: CollectivesPage) -> None:
-    rows = rows_by(page, "axis")
-    mixed = rows.axis.index("fsdp")  # an asynchronous gather, and a scatter that is not
-    assert rows.collectives[mixed] == 2
-    assert rows.is_async[mixed]
-    assert not rows.is_async[rows.axis.index("id+2")]
-
-
-def test_the_answer(page: CollectivesPage) -> None:
-    assert page.statement == (
-        "Exposed 34.6% of the step (343 µs); hidden 57.2% of transfers. "
-        "all-reduce waits for slice0-host1:1, late by 60.0 µs in 4 of 4 steps."
-    )
-    assert page.log_line == "hidden 57.2%, exposed 34.6% of the step"
-    assert NEVER_SEEN in page.notes
-    assert page.why_none == ""
-
-
-def test_between_slices(page: CollectivesPage) -> None:
-    first = page.slices[0]
-    assert (first.rendezvous, first.occurrences) == ("all-reduce.dcn.3", 16)
-    assert first.observed_ps == 16 * 830 * US
-    assert first.stall_ps == 16 * (11 + 3 + 7 + 90) * US
-    assert first.slack_ps == 16 * (740 - 11 - 3 - 4 - 4 - 7 - 4) * US
-    assert first.network_bytes == 256 * 1024 * 4
-
-
 @pytest.mark.parametrize("by", BYS)
 def test_groups_add_up_however_they_are_made(page: CollectivesPage, by: str) -> None:
     every, rows = single(page), rows_by(page, by)  # type: ignore[arg-type]
@@ -103,14 +52,11 @@ def test_the_mean_of_the_steps_is_that_of_all(page: CollectivesPage) -> None:
     assert np.mean(steps, axis=0) == pytest.approx(rows_by(page, "all").exposed_ps)
 
 
-def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) -> None:
-    grid = present(demo.page(SUMMARIES)[0].steps)
-    expected = grid.class_ps[:, :, OP_CLASSES.index("collective")].mean()
-    page = demo.page(COLLECTIVES)
-    assert page.exposed_ps == pytest.approx(expected, rel=1e-12)
-    assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(expected, rel=1e-12)
-    parts = page.hidden_ps, page.exposed_ps, page.stalled_ps
-    assert all(part is not None and part >= 0 for part in parts)
+def test_what_is_above_the_peak_of_the_links_has_its_reason(page: CollectivesPage) -> None:
+    rows = single(page)
+    assert above_peak(replace(rows, peak=rows.bus_rate)) == ()
+    (sentence,) = above_peak(replace(rows, peak=rows.bus_rate / 1.49))
+    assert "is at 149.0% of the links' peak" in sentence and ABOVE_LINKS in sentence
 
 
 def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:

@@ -13,15 +13,17 @@ from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown
-from tpuprof.parsers.ops.core.ops import core_ops
+from tpuprof.parsers.ops.core.sums import op_sums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, FindingKind
-from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.pages.findings.budget import budget
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding
+from tpuprof.parsers.pages.findings.why_slow import look_for_findings
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.step_account import tpu_account
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
 
 US = 1_000_000  # picoseconds
@@ -96,6 +98,7 @@ def grid(
         dropped=0,
         incomplete=(),
         lost=(),
+        are_lost=False,
     )
 
 
@@ -188,7 +191,7 @@ def table(ops: Sequence[Op]) -> OpTable:
         for _ in range(op.occurrences):
             plane.event(line, metadata, at, round(op.time * US / op.occurrences))
             at += round(op.time * US / op.occurrences)
-    return core_ops(plane.read()).table
+    return op_sums(plane.read()).table
 
 
 def product(m: int, k: int, n: int, kind: int = 16, precision: int = 0) -> bytes:
@@ -228,12 +231,19 @@ def evidence(steps: AlignedSteps | None, ops: Sequence[Op] = (), total: float = 
     )
 
 
-def found(kind: FindingKind, evidence: Evidence) -> Finding | None:
+def findings(evidence: Evidence) -> tuple[Finding, ...]:
+    """What is found, by detectors none of which fails."""
+    looked = look_for_findings(evidence, budget(evidence, tpu_account(evidence.grid)))
+    assert not looked.failed
+    return looked.found
+
+
+def found(kind: str, evidence: Evidence) -> Finding | None:
     """The finding of a kind."""
     return next((finding for finding in findings(evidence) if finding.kind == kind), None)
 
 
-def the(kind: FindingKind, evidence: Evidence) -> Finding:
+def the(kind: str, evidence: Evidence) -> Finding:
     """The finding of a kind, which must be there."""
     finding = found(kind, evidence)
     assert finding is not None, [one.kind for one in findings(evidence)]

@@ -7,7 +7,7 @@ import pytest
 from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.pages.findings.finding import KINDS
+from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 
@@ -37,14 +37,5 @@ def test_no_device_events_says_why(has_planes: bool, launches: int, title: str, 
     (finding,) = page.findings
     assert (finding.kind, finding.title, finding.worth_ps) == ("no-device", title, None)
     assert why in finding.evidence[1]
-    assert set(page.undetectable) == set(KINDS) - {"no-device", "memory-full"}
+    assert set(page.undetectable) == set(KINDS) - {"no-device", "memory-full", "silence"}
     assert set(page.undetectable.values()) == {"the profile has no device events"}
-
-
-def test_a_capture_that_only_compiled_says_so() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [])
-    host = PlaneBuilder(space, "/host:CPU", 9)
-    host.event(host.line("python/1"), host.event_id("backend_compile_and_load"), 0, 5_000_000_000)
-    (finding,) = overview([summarise(trace_of(space), "host0")]).findings
-    assert "It compiled for 5.00 ms: capture later" in " ".join(finding.evidence)

@@ -10,14 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
+from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, the
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.pages.findings.budget import OVERLAPPED, Budget, budget
-from tpuprof.parsers.pages.findings.claims import Claim, after, everything, filled, mean_of, of_ops, spread, taken
+from tpuprof.parsers.pages.findings.budget import Budget, budget
+from tpuprof.parsers.pages.findings.claims import (
+    Claim,
+    after,
+    everything,
+    filled,
+    mean_of,
+    of_ops,
+    spread_evenly,
+    taken,
+)
 from tpuprof.parsers.pages.findings.finding import Evidence, OwnerClaim
-from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
-from tpuprof.parsers.steps.ledger import ledger
+from tpuprof.parsers.steps.step_account import tpu_account
 
 amounts = st.one_of(st.just(0.0), st.floats(0, 1e12), st.floats(-1e12, 1e15), st.just(math.inf))
 owners = st.lists(st.sampled_from(OWNERS), min_size=1, max_size=4, unique=True)
@@ -44,7 +52,7 @@ def some_claims(draw: st.DrawFn, left: Floats) -> Claim:
         saved, ideal = op_ps * rng.random(count) * 2, op_ps * rng.random(count)
         return of_ops(left, np.arange(count), owner, ideal, op_ps, saved, draw(st.booleans()))
     if how == "spread":
-        return Claim.of_cells(spread(left, draw(owners), draw(amounts)))
+        return Claim.of_cells(spread_evenly(left, draw(owners), draw(amounts)))
     if how == "everything":
         return Claim.of_cells(everything(left, draw(owners)))
     return Claim.of_cells((taken if how == "taken" else filled)(left, draw(owners), asked))
@@ -68,14 +76,16 @@ def test_no_cell_is_claimed_beyond_what_it_holds(data: st.DataObject) -> None:
 @given(accounts(), owners, st.floats(0, 1e12))
 def test_a_mean_is_claimed_as_far_as_its_owners_have_it(left: Floats, some: list[Owner], wanted: float) -> None:
     have = float(mean_of(left)[[owner_index(owner) for owner in some]].sum())
-    assert float(mean_of(spread(left, some, wanted)).sum()) == pytest.approx(min(wanted, have), rel=1e-9, abs=1e-3)
+    assert float(mean_of(spread_evenly(left, some, wanted)).sum()) == pytest.approx(
+        min(wanted, have), rel=1e-9, abs=1e-3
+    )
 
 
 def test_an_amount_of_which_the_mean_is_known_is_the_same_in_each_step() -> None:
     left = np.zeros((1, 4, len(OWNERS)))
     left[0, :, owner_index("loss")] = [10.0, 10.0, 10.0, 90.0]
-    assert spread(left, ("loss",), 8.0)[0, :, owner_index("loss")].tolist() == [8.0] * 4
-    assert spread(left, ("loss",), 20.0)[0, :, owner_index("loss")].tolist() == [10.0, 10.0, 10.0, 50.0]
+    assert spread_evenly(left, ("loss",), 8.0)[0, :, owner_index("loss")].tolist() == [8.0] * 4
+    assert spread_evenly(left, ("loss",), 20.0)[0, :, owner_index("loss")].tolist() == [10.0, 10.0, 10.0, 50.0]
 
 
 def test_what_one_step_lacks_is_claimed_in_the_others_of_the_same_core() -> None:
@@ -105,7 +115,7 @@ def two_findings() -> Evidence:
 
 
 def whole_of(proof: Evidence) -> Budget:
-    of = budget(proof, ledger(proof.grid))
+    of = budget(proof, tpu_account(proof.grid))
     assert of is not None
     return of
 
@@ -127,7 +137,6 @@ def test_findings_say_whose_time_they_claim_and_share_the_account() -> None:
 
 def test_advice_to_overlap_says_what_there_is_to_hide_behind() -> None:
     little = evidence(grid({"compute": 20, "collective": 80}))
-    assert "collective" in OVERLAPPED
     assert "Compute takes 20.0 µs" in the("collective", little).advice
     assert "What computes" not in the("collective", evidence(grid({"compute": 80, "collective": 20}))).advice
 

@@ -10,11 +10,56 @@ import pytest
 
 from tests.insight.cases.all import CASES
 from tests.insight.score import overview_of
+from tpuprof.parsers.pages.findings import why_slow
+from tpuprof.parsers.pages.findings.budget import Budget, Claimed, Detector
 from tpuprof.parsers.pages.findings.figures import Figure, figures_of_words, is_same, other_figures
 from tpuprof.parsers.pages.findings.finding import Finding
 
+FOUND_IN = {
+    "waiting_for_input": "onset-shuffle-buffer-empty-from-step-8",
+    "compiling": "onset-compiles-in-the-first-step",
+    "late_host": "fleet-host-0-writes-each-step",
+    "slow_core": "pod-chip-of-host-3-throttled-from-step-7",
+    "imbalance": "stages-last-stage-has-the-logits",
+    "pipeline_bubbles": "stages-of-8-few-microbatches",
+    "straggling": "straggler-extra-work-v5e",
+    "at_barriers": "ulysses-barrier-in-each-layer",
+    "sparse_core_waits": "exchanges-on-a-sparse-core-2-hosts",
+    "across_slices": "dcn-in-each-layer-2-slices-v5p",
+    "exposed_collectives": "tensor-job-products-wait-for-whole-activations",
+    "idle_gaps": "ring-host-reads-each-loss",
+    "debug_prints": "quantization-ranges-printed",
+    "host_offload": "callback-in-each-step-unmarked-v4",
+    "copy_waits": "quantization-scales-fetched-late",
+    "tiny_loops": "brax-advantages-turn-by-turn",
+    "repeated_casts": "accumulation-weights-cast-each-time",
+    "recomputation": "state-spaces-chunks-computed-again-and-decays-summed-by-windows",
+    "cast_arguments": "distillation-teacher-cast-in-each-step",
+    "expanded": "torch-xla-keys-expanded-for-all-heads",
+    "rewritten": "engine-cache-written-by-select",
+    "scores_in_hbm": "scanned-softmax-of-queries-in-f32",
+    "few_rows": "accumulation-few-rows-a-time-and-clipped-in-passes",
+    "low_rank": "lora-adapters-in-products-of-their-own",
+    "needless_precision": "flows-derivatives-by-multiply-and-sum-and-legendre-transforms-in-f32-at-highest",
+    "padded_products": "experts-groups-of-72-columns",
+    "kernel_waits": "matmul-kernel-with-one-buffer-v6e",
+    "slow_kernels": "server-kernel-at-10-percent",
+    "latency_bound": "brax-minibatches-shuffled-by-sorting",
+    "vector_work": "recommender-negatives-by-multiply-and-sum",
+    "random_bits": "lora-dropout-of-adapters-by-threefry",
+    "unfused": "optimizer-averages-in-passes",
+    "layout_copies": "vision-images-transposed",
+    "shuffles": "time-mixing-tokens-shifted-by-cut-and-pad",
+    "memory_bound": "ulysses-rotary-in-f32",
+    "slow_steps": "rhythm-validates-every-3rd-step",
+    "unexplained": "dispatch-of-small-programs-v5e",
+}
+"""A planted program for each detector, by name: it finds something there."""
+
+_NAMED = {case.name: case for case in CASES}
 _KINDS = {case.kind: case for case in reversed(CASES) if case.kind}
-"""A program for each kind of finding."""
+_OTHERS = ("no-device", "memory-full", "uncounted")
+"""Kinds that are found by no detector in the list, or by one that finds others too."""
 
 _TO_MS = {"ps": 1e-9, "ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 _TO_BYTES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -52,10 +97,34 @@ def missing(finding: Finding) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("kind", sorted(_KINDS))
-def test_each_number_in_words_is_a_figure(kind: str, tmp_path: Path) -> None:
-    """Of all findings of a program in which one of this kind is planted."""
+def test_each_detector_has_a_program() -> None:
+    assert [each.detect.__name__ for each in why_slow.DETECTORS] == list(FOUND_IN), "plant a problem that it finds"
+
+
+@pytest.mark.parametrize("kind", _OTHERS)
+def test_each_other_kind_is_found(kind: str, tmp_path: Path) -> None:
     found = overview_of(_KINDS[kind], tmp_path).findings
+    assert kind in [finding.kind for finding in found]
+    assert [line for finding in found for line in missing(finding)] == []
+
+
+@pytest.mark.parametrize("name", FOUND_IN)
+def test_each_detector_finds_something_and_each_number_in_words_is_a_figure(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles: list[str] = []
+
+    def watched(detector: Detector) -> Detector:
+        def detect(left: Budget) -> list[Claimed]:
+            claimed = detector.claims(left, [])
+            titles.extend(finding.title for finding, _ in claimed if finding is not None)
+            return claimed
+
+        return Detector(detector.kinds, detect) if detector.detect.__name__ == name else detector
+
+    monkeypatch.setattr(why_slow, "DETECTORS", tuple(map(watched, why_slow.DETECTORS)))
+    found = overview_of(_NAMED[FOUND_IN[name]], tmp_path).findings
+    assert titles
     assert [line for finding in found for line in missing(finding)] == []
 
 

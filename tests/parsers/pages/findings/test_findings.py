@@ -12,28 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, grid, table, with_
-from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
-from tpuprof.parsers.base.words import ordinal, share, short, tail, time, times
+from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, findings, grid, table, with_
+from tpuprof.parsers.base.words import factor_text, ordinal, path_end, share, shortened, time
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
+from tpuprof.parsers.ops.host_events.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, FindingKind
-from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding
 from tpuprof.parsers.pages.overview.overview import evidence_of
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import SlowOp
-from tpuprof.tui.demo import demo_path
 
 V6E = "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"
 
 
-WITHOUT_WORTH = ("uncounted", "no-device", "memory-full", "unexplained")
+WITHOUT_WORTH = ("uncounted", "no-device", "memory-full", "silence", "unexplained")
 
 
 def check(evidence: Evidence) -> tuple[Finding, ...]:
@@ -146,7 +142,6 @@ def odd_grids(draw: st.DrawFn) -> AlignedSteps | None:
         duration_ps=values(whole.duration_ps.shape) if hostile else class_ps.sum(axis=2),
         start_ps=values(whole.start_ps.shape) if hostile else whole.start_ps,
         hosts=np.arange(cores) % draw(st.integers(1, 3)),
-        core_names=whole.core_names[: draw(st.integers(0, cores))],
         input_source=draw(input_sources),
         slow_ops=(SlowOp("3", "fusion.2", draw(numbers)),),
         all_reduce=tuple(
@@ -194,72 +189,23 @@ def test_figures_have_three_digits_and_a_unit() -> None:
     ]  # fmt: skip
     assert time(999_700) == "1.00 µs"
     assert [share(part) for part in (0, 0.0001, 0.123, 1)] == ["0.0%", "<0.1%", "12.3%", "100.0%"]
-    assert [times(1.5), times(32)] == ["1.50x", "32x"]
+    assert [factor_text(1.5), factor_text(32)] == ["1.50x", "32x"]
     assert [ordinal(number) for number in (2, 3, 4, 11, 21, 22, 112)] == [
         "other", "3rd", "4th", "11th", "21st", "22nd", "112th",
     ]  # fmt: skip
-    assert (short("a" * 40, 10), tail("a" * 90 + "b")) == ("aaaaaaa...", "..." + "a" * 56 + "b")
+    assert (shortened("a" * 40, 10), path_end("a" * 90 + "b")) == ("aaaaaaa...", "..." + "a" * 56 + "b")
 
 
 # --- whole profiles ------------------------------------------------------------------------------------------------
 
 
-def found_in(trace: Trace) -> dict[FindingKind, Finding]:
+def found_in(trace: Trace) -> dict[str, Finding]:
     """The findings of a run with one host."""
     summary = summarise(trace, "host0")
     return {
         finding.kind: finding
         for finding in check(evidence_of([summary], summary.table, summary.steps, [HloModules.of(trace)]))
     }
-
-
-def space(ops: list[OpSpec], period: int = 100 * US, cores: int = 2, steps: int = 6) -> XSpace:
-    """The same step some times over on some cores; offsets are in the step."""
-    made = XSpace()
-    for core in range(cores):
-        spans = [(str(step), step * period, (step + 1) * period) for step in range(steps)]
-        every = [
-            (name, category, step * period + at, length) for step in range(steps) for name, category, at, length in ops
-        ]
-        tpu_plane(made, core, every, spans)
-    return made
-
-
-def test_a_profile_of_infeed_copies_and_gaps() -> None:
-    ops: list[OpSpec] = [
-        ("infeed.1", "infeed", 0, 20 * US),
-        ("copy.1", "copy", 20 * US, 10 * US),
-        ("fusion.1", "loop fusion", 30 * US, 55 * US),
-    ]
-    found = found_in(trace_of(space(ops)))
-    assert {kind: finding.worth_ps for kind, finding in found.items()} == {
-        "input": 20 * US,
-        "idle": 15 * US,
-        "copy": pytest.approx(10 * US),
-        "unexplained": None,
-    }
-
-
-def test_a_profile_that_only_computes_far_from_its_roof_has_no_known_reason() -> None:
-    assert set(found_in(trace_of(space([("fusion.1", "loop fusion", 0, 98 * US)])))) == {"unexplained"}
-
-
-def test_a_profile_in_whose_gaps_the_host_compiles() -> None:
-    made = space([("fusion.1", "loop fusion", 0, 60 * US)])
-    host = PlaneBuilder(made, "/host:CPU", 9)
-    host.event(host.line("main/1"), host.event_id("backend_compile"), 265 * US, 30 * US)
-    found = found_in(trace_of(made))
-    assert found["compilation"].worth_ps == pytest.approx(30 / 6 * US)
-    assert found["compilation"].place.target == "2"
-    assert found["idle"].worth_ps == pytest.approx(35 * US)
-
-
-def test_the_demo_has_the_findings_that_it_was_made_with() -> None:
-    found = found_in(Trace.open(demo_path()))
-    assert set(found) == {"collective", "memory-bound", "slow-step", "unfused", "unexplained"}
-    assert found["unfused"].title == "Attention keeps its scores in HBM: attention"
-    assert "8 ops on arrays of scores (the largest 536.9 MB)" in found["unfused"].evidence[0]
-    assert "by owner: input wait 1" in found["slow-step"].evidence[1]
 
 
 @pytest.mark.shared

@@ -17,11 +17,10 @@ from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE
+from tpuprof.parsers.pages.graph.model import NO_PROFILE
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, around, neighbour, neighbourhood
-from tpuprof.parsers.pages.graph.programs import Programs
-from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
-from tpuprof.parsers.session.pages import GRAPHS
+from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
+from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.pen import Pen
@@ -145,16 +144,6 @@ def test_what_lies_around() -> None:
     assert len(around(PROGRAM.graph, row, 2).rows) == 7 and len(around(PROGRAM.graph, row, 0).rows) == 1
     few = around(PROGRAM.graph, row, 99, most=4)
     assert len(few.rows) == 4 and not few.is_all
-
-
-def test_the_demo_has_times(demo: Programs) -> None:
-    found = demo.find("fusion.397")
-    here = neighbourhood(found.program, found.row)
-    assert here.op.occurrences == 240 and here.op.fraction == pytest.approx(0.0821, abs=1e-3)
-    assert here.answers[0].startswith("Waits for async-collective-start.4 last of 6; feeds 3 ops: ")
-    inside = neighbourhood(found.program, here.called[0].root or 0)
-    assert inside.op.why_untimed == INSIDE and inside.unknown["op.self_time_ps"] == INSIDE
-    assert demo.find(None).row == found.row, "the op that takes most time"
 
 
 def test_every_op_of_the_demo_has_a_page(demo: Programs) -> None:

@@ -21,8 +21,13 @@ from tpuprof.parsers.ops.roofline import (
     above_peak,
     work_of,
 )
-from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
-from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, framework_rows, framework_types, most_above
+from tpuprof.parsers.pages.ops.framework_ops import (
+    above_peak_of_ops,
+    framework_ops_page,
+    framework_rows,
+    framework_types,
+    most_above,
+)
 from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 
 

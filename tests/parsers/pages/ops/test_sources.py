@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 
 from tests.parsers.pages.test_op_pages import Profile, page_of, profiles, summed
-from tests.support.made.op_pages import small_pages
 from tpuprof.parsers.ops.frames import call_stack
 from tpuprof.parsers.ops.roofline import work_of
 from tpuprof.parsers.pages.ops.op_profile import NO_SOURCE, source_location
@@ -41,12 +40,6 @@ def test_a_line_is_the_same_in_the_tree_and_in_the_table(profile: Profile) -> No
             assert tree.time_ps[node] == trees.page.self_ps[at] and tree.row[node] == trees.page.main[at]
             assert len(tree.ops_under(node)) == trees.page.op_count[at]
             np.testing.assert_array_equal(tree.rates.efficiency[node], trees.page.rates.efficiency[at])
-
-
-def test_what_the_headline_says() -> None:
-    page = sources_page(small_pages().ops)
-    assert page.source[:2] == ("/src/model.py:12", "/src/model.py:14")
-    assert page.headline == "model.py:12 costs 49.7% of the op time; 2 lines cost half; 35.4% names no line."
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import pytest
 from tests.support.build import present, session_at, tpu_plane
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
-from tpuprof.parsers.pages.overview.use.model_use import NO_COUNT, NO_PEAK, ModelUse, model_use, with_given
-from tpuprof.parsers.session.pages import MODEL_USE, OP_ACCOUNTS, OPS, OVERVIEW
+from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW
+from tpuprof.parsers.pages.overview.model_use.model_use import NO_COUNT, NO_PEAK, ModelUse, model_use, with_given
+from tpuprof.parsers.pages.overview.model_use.page import MODEL_USE
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, bare_host, tpu_plane, trace_of
-from tests.support.made.pages import JSON_KEY
-from tests.support.made.serving import five_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.pages.overview.model import Overview, Performance
+from tpuprof.parsers.pages.overview.model import PERFORMANCE_KEYS, Overview, Performance
 from tpuprof.parsers.pages.overview.overview import overview
 
 
@@ -25,7 +21,7 @@ def page(space: XSpace, host: str = "host0") -> Overview:
 def check_unknown(result: Overview) -> None:
     """Every `None` has a reason, and nothing known has one."""
     none = {
-        f"performance.{JSON_KEY.get(name, name)}"
+        f"performance.{PERFORMANCE_KEYS.get(name, name)}"
         for name in Performance.__dataclass_fields__
         if getattr(result.performance, name) is None
     }
@@ -39,6 +35,8 @@ def check_unknown(result: Overview) -> None:
     none |= {"environment.is_training"} if environment.is_training is None else set()
     none |= {"environment.profile_start_time"} if environment.profile_start_ns is None else set()
     none |= {"environment.profile_duration_ms"} if environment.profile_duration_ps is None else set()
+    of_ops = (("first_op", "first_op_ps"), ("last_op", "last_op_ps"), ("longest_silence", "silence_ps"))
+    none |= {f"environment.{key}_ms" for key, name in of_ops if getattr(environment, name) is None}
     assert set(result.unknown) == none
     assert all(reason.strip() for reason in result.unknown.values())
 
@@ -71,46 +69,6 @@ def test_peaks_of_zero_leave_utilization_unknown() -> None:
     assert "no peak" in result.unknown["performance.flops_utilization_percent"]
 
 
-def test_training_is_told_by_gradient_scopes() -> None:
-    space = XSpace()
-    names = {"a": "jit(step)/jvp(mlp)/dot_general:", "b": "jit(step)/transpose(jvp(mlp))/dot_general:"}
-    tpu_plane(space, 0, [("a", "convolution", 0, 5), ("b", "convolution", 5, 5)], framework_ops=names)
-    result = page(space)
-    check_unknown(result)
-    assert result.environment.is_training is True
-
-
-def test_ops_of_one_framework_name_are_one_row() -> None:
-    space = XSpace()
-    names = {"a": "jit(f)/add:", "b": "jit(f)/add:"}
-    ops = [("a", "loop fusion", 0, 30), ("b", "copy", 30, 20), ("c", "copy", 50, 50), ("a", "loop fusion", 100, 30)]
-    tpu_plane(space, 0, ops, framework_ops=names)
-    first, second = page(space).top_ops
-    assert (first.name, first.category, first.self_time_ps, first.occurrences) == ("jit(f)/add", "add", 80, 2)
-    assert first.op_class == "vector"  # most of its time
-    assert (second.name, second.category, second.self_time_ps) == ("c", "Unknown", 50)
-    assert first.gflops_per_second == pytest.approx(3000 / 0.08)
-    assert second.cumulative_percent == pytest.approx(100.0)
-
-
-def test_simulated_times_are_marked() -> None:
-    space = XSpace(warnings=[b"times are simulated"])
-    tpu_plane(space, 0, [("a", "copy", 0, 5)])
-    PlaneBuilder(space, "Task Environment").stat("tpuprof_simulated", 1)
-    result = page(space)
-    assert result.environment.simulated
-    assert "the profiler reports: times are simulated" in result.warnings
-
-
-def test_duty_cycle_leaves_waiting_out_and_joins_the_cores_of_a_chip() -> None:
-    space = XSpace()
-    for ordinal, ops in enumerate(
-        [[("infeed.1", "infeed", 0, 40), ("a", "copy", 40, 20)], [("a", "copy", 50, 40), ("b", "copy", 95, 5)]]
-    ):
-        tpu_plane(space, ordinal, ops).stat("core_details", b"\x20\x03")
-    assert page(space).performance.device_duty_cycle_percent == pytest.approx(100 * (90 - 40 + 5) / 100)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40), st.sampled_from(["copy", "infeed", "x"])), max_size=20)
 )
@@ -132,20 +90,6 @@ def test_shares_add_up_to_the_cores_time(spec: list[tuple[int, int, str]]) -> No
     assert result.performance.device_idle_percent == pytest.approx(
         100 * sum(share.fraction for share in result.shares if share.op_class == "idle")
     )
-
-
-def test_a_slow_step_among_steady_ones_is_pointed_at() -> None:
-    ends = [0, 100, 200, 300, 480, 580, 680]
-    space = XSpace()
-    tpu_plane(space, 0, [("a", "copy", 0, 600)], steps=[(str(n), a, b) for n, (a, b) in enumerate(pairwise(ends))])
-    assert any("Step 3 takes 1.80 times the median" in advice for advice in page(space).bottleneck.next_steps)
-
-
-def test_steps_that_differ_all_the_time_have_no_slow_one() -> None:
-    space = XSpace()
-    steps = [(str(n), n * 300, n * 300 + (100 if n % 2 else 200)) for n in range(8)]
-    tpu_plane(space, 0, [("a", "copy", 0, 600)], steps=steps)
-    assert not any("times the median" in advice for advice in page(space).bottleneck.next_steps)
 
 
 def test_steps_without_any_op_say_so() -> None:
@@ -191,11 +135,6 @@ def test_latencies_go_before_steps_where_a_program_serves(
     result = page(runs_profile(name, scope, steps))
     assert result.inference is not None
     assert (result.infers, result.serves) == (infers, serves)
-
-
-def test_requests_go_before_marked_steps() -> None:
-    result = page(serving_profile(five_requests()))
-    assert result.inference is not None and result.inference.source == "requests" and result.serves
 
 
 def test_the_overview_and_the_latencies_say_the_same_of_a_module_s_share() -> None:

@@ -37,11 +37,6 @@ def page(
 # --- the host ------------------------------------------------------------------------------------------------------
 
 
-def test_the_hosts_idle_time_is_between_its_threads_ops() -> None:
-    found = page([("a:A", 0, 30, {}), ("b:B", 70, 100, {})], [("c:C", 500, 550, {}), ("not an op", 0, 900, {})])
-    assert found.performance.host_idle_percent == pytest.approx(100 * 40 / 150)
-
-
 def test_ops_are_placed_by_how_often_they_run() -> None:
     names = {"a": "jit(f)/add:", "b": "jit(f)/add:", "c": "jit(f)/mul:"}
     ops = [(name, "loop fusion", at * 10, 10) for at, name in enumerate("aabbbc")]
@@ -87,15 +82,6 @@ def test_a_host_without_framework_ops_leaves_its_figures_unknown(events: list[Ho
     }.items():
         assert value is None
         assert found.unknown[f"performance.{key}"] == NO_HOST_OPS
-
-
-def test_hosts_without_a_device_tell_what_they_can() -> None:
-    plane = PlaneBuilder.alone("/host:CPU")
-    plane.event(plane.line("thread"), plane.event_id("a:A"), 0, 10)
-    found = overview([summary_of(plane.space)])
-    assert (found.performance.host_op_percent, found.performance.device_op_percent) == (100.0, 0.0)
-    assert found.performance.host_idle_percent == 0.0
-    assert found.unknown["performance.device_idle_percent"] == "no device plane in this profile"
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30), st.sampled_from([None, 0, 1])), max_size=10))

@@ -9,19 +9,19 @@ import pytest
 
 from tests.support.made.pages import two_findings
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.host.activity import Activity, IdleTime
+from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE
-from tpuprof.parsers.pages.findings.finding import Finding, FindingKind, OwnerClaim
+from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
 from tpuprof.parsers.pages.overview.verdict import Verdict, verdict_of, waited_for
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
-from tpuprof.parsers.steps.ledger import Ledger
+from tpuprof.parsers.steps.step_account import Account
 
 STEP = 1000
 LAUNCHER = "python/1"
 
 
-def ledger(*cores: dict[Owner, int], hosts: tuple[int, ...] = (0, 0)) -> Ledger:
+def account(*cores: dict[Owner, int], hosts: tuple[int, ...] = (0, 0)) -> Account:
     """Three like steps of 1000 ps on some cores; what an owner does not have is at the roof."""
     owner_ps = np.zeros((len(cores), 3, len(OWNERS)), np.int64)
     for core, times in enumerate(cores):
@@ -29,19 +29,19 @@ def ledger(*cores: dict[Owner, int], hosts: tuple[int, ...] = (0, 0)) -> Ledger:
             owner_ps[core, :, owner_index(owner)] = ps
         owner_ps[core, :, owner_index("ideal")] = STEP - sum(times.values())
     names = tuple(f"host-{host}:{number}" for number, host in enumerate(hosts))
-    return Ledger(("0", "1", "2"), names, np.array(hosts), np.full(3, STEP), owner_ps, np.zeros_like(owner_ps))
+    return Account(("0", "1", "2"), names, np.full(3, STEP), owner_ps, np.zeros_like(owner_ps))
 
 
-def claiming(kind: FindingKind, **claims: float) -> Finding:
+def claiming(kind: str, **claims: float) -> Finding:
     made = tuple(OwnerClaim(owner, claims[owner]) for owner in OWNERS if owner in claims)
     return replace(two_findings()[0], kind=kind, worth_ps=sum(claims.values()), claims=made)
 
 
-def asked(of: Ledger, *found: Finding, idle: IdleTime | None = None) -> Verdict:
+def asked(of: Account, *found: Finding, idle: IdleTime | None = None) -> Verdict:
     return verdict_of(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), idle, found)
 
 
-LATE_INPUT = ledger({"input": 300}, {"collective_wait": 300}, hosts=(0, 1))
+LATE_INPUT = account({"input": 300}, {"collective_wait": 300}, hosts=(0, 1))
 
 
 def test_waiting_for_a_core_that_waits_for_input_is_waiting_for_input() -> None:
@@ -52,13 +52,13 @@ def test_waiting_for_a_core_that_waits_for_input_is_waiting_for_input() -> None:
 
 
 def test_without_a_finding_that_says_why_cores_only_wait() -> None:
-    found = asked(ledger({"input": 200, "loss": 100}, {"collective_wait": 300}, hosts=(0, 1)))
+    found = asked(account({"input": 200, "loss": 100}, {"collective_wait": 300}, hosts=(0, 1)))
     assert (found.kind, found.by) == ("waiting", "host-0")
     assert found.fraction == pytest.approx(0.15)
 
 
 def test_what_a_slow_core_takes_longer_is_charged_to_waiting_for_it() -> None:
-    of = ledger({"loss": 300}, {"loss": 100, "collective_wait": 200})
+    of = account({"loss": 300}, {"loss": 100, "collective_wait": 200})
     assert asked(of).kind not in ("waiting", "input-bound")
     found = asked(of, claiming("slow-core", loss=100.0, collective_wait=100.0))
     assert (found.kind, found.by) == ("waiting", "host-0:0")
@@ -67,15 +67,15 @@ def test_what_a_slow_core_takes_longer_is_charged_to_waiting_for_it() -> None:
 
 
 def test_a_slow_core_does_not_make_its_waits_the_hosts() -> None:
-    of = ledger({"host": 100, "loss": 100}, {"host": 200, "collective_wait": 300})
+    of = account({"host": 100, "loss": 100}, {"host": 200, "collective_wait": 300})
     found = asked(of, claiming("slow-core", host=50.0, collective_wait=150.0, loss=20.0))
     assert found.kind == "waiting"
     assert found.fraction == pytest.approx(0.22)
 
 
 def test_ops_of_unknown_work_are_the_verdict_from_twice_as_much_as_a_cause_on() -> None:
-    assert asked(ledger({"uncounted": 390, "barrier": 200}, {"uncounted": 390, "barrier": 200})).kind == "waiting"
-    assert asked(ledger({"uncounted": 410, "barrier": 200}, {"uncounted": 410, "barrier": 200})).kind == "uncounted"
+    assert asked(account({"uncounted": 390, "barrier": 200}, {"uncounted": 390, "barrier": 200})).kind == "waiting"
+    assert asked(account({"uncounted": 410, "barrier": 200}, {"uncounted": 410, "barrier": 200})).kind == "uncounted"
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_ops_of_unknown_work_are_the_verdict_from_twice_as_much_as_a_cause_on() 
 )
 def test_a_thread_that_waits_is_no_reason(names: tuple[str, ...], by: str) -> None:
     gaps = IdleTime(1000, 1, (0, 1000), tuple(Activity(LAUNCHER, name, 900, 1) for name in names))
-    assert asked(ledger({"host": 500}, {"host": 500}), idle=gaps).by == by
+    assert asked(account({"host": 500}, {"host": 500}), idle=gaps).by == by
 
 
 def test_nobody_is_waited_for_where_cores_hardly_wait() -> None:
-    assert waited_for(ledger({}, {})) == ""
-    assert waited_for(ledger({}, {"barrier": 4})) == ""
-    assert waited_for(ledger({}, {"barrier": 40})) == "host-0:0"
-    assert waited_for(ledger({"barrier": 40}, {"barrier": 40})) == ""
-    assert waited_for(ledger({}, {}, {"barrier": 40}, {"barrier": 40}, hosts=(0, 0, 1, 1))) == "host-0"
+    assert waited_for(account({}, {})) == ""
+    assert waited_for(account({}, {"barrier": 4})) == ""
+    assert waited_for(account({}, {"barrier": 40})) == "host-0:0"
+    assert waited_for(account({"barrier": 40}, {"barrier": 40})) == ""
+    assert waited_for(account({}, {}, {"barrier": 40}, {"barrier": 40}, hosts=(0, 0, 1, 1))) == "host-0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.demo.make_profile import write_profile
 from tests.demo.profile.hlo_module import Module
 from tests.demo.profile.timeline import DemoSpec
 from tests.parsers.hosts.test_cache import later
-from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, space_of, written
+from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, written
 from tests.support.build import session_at
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile
@@ -27,9 +26,10 @@ from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.memory.model import HBM
+from tpuprof.parsers.pages.memory.key import MEMORY
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff
-from tpuprof.parsers.session.pages import MEMORY, OVERVIEW
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)
 """Microseconds around a step's time."""
@@ -134,21 +134,6 @@ def test_names_of_steps_that_repeat(tmp_path: Path, late_ps: int) -> None:
     assert op(diff, "copy.2").time.delta == 7 * MS and op(diff, "fusion.1").time.delta == 0
     assert [item.count.after for item in diff.ops] == [1.0] * 3
     check_identity(diff)
-
-
-@pytest.mark.parametrize("odd", [2**63 - 1, -(2**62), 2**55, -1])
-@pytest.mark.parametrize("field", ["offset_ps", "duration_ps"])
-def test_odd_numbers_survive(tmp_path: Path, odd: int, field: str) -> None:
-    space = space_of(BASE)
-    for line in space.planes[0].lines:
-        setattr(line.events[3], field, odd)
-    path = tmp_path / "odd.xplane.pb"
-    path.write_bytes(space.SerializeToString())
-    sound = session_at(written(tmp_path, "b", BASE))
-    for diff in (compare(session_at(str(path)), sound), compare(sound, session_at(str(path)))):
-        assert len(diff.ops) >= 3 and diff.basis == "step"
-        for change in all_changes(diff).values():
-            assert change.noise is None or math.isfinite(change.noise)
 
 
 def test_steps_by_periods_of_a_module(tmp_path: Path) -> None:

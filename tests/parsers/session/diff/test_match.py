@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.parsers.session.diff.build import MS, Program, diff_of, op
 from tpuprof.parsers.session.diff.match import normalised
@@ -107,3 +109,21 @@ def test_a_program_that_was_renamed(tmp_path: Path) -> None:
     diff = diff_of(tmp_path, BASE, replace(BASE, program="jit_train"))
     assert {item.matched_by for item in diff.ops} == {"text"} and {item.time.mark for item in diff.ops} == {"same"}
     assert diff.warnings[-1] == "no program has the same name in both: A ran jit_step, B ran jit_train"
+
+
+SHAPES = {"fusion.1": "f32[8]", "fusion.2": "f32[16]", "copy.3": "f32[4]"}
+
+
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from(["", "a(%x.1)", "a(%x.2)", "b(%x.1)"]), min_size=6, max_size=6))
+def test_a_text_has_changed_where_both_runs_have_one_and_these_differ_in_more_than_numbers(
+    tmp_path_factory: pytest.TempPathFactory, chosen: list[str]
+) -> None:
+    sides = [dict(zip(SHAPES, part, strict=True)) for part in (chosen[:3], chosen[3:])]
+    a, b = (replace(BASE, texts={name: text and f"{SHAPES[name]} {text}" for name, text in of.items()}) for of in sides)
+    diff = diff_of(tmp_path_factory.mktemp("runs"), a, b)
+    for found in diff.ops:
+        assert found.old_name in (None, found.name)
+        old, new = (of[found.name] for of in sides)
+        if found.time.mark not in ("new", "gone"):
+            assert found.text_changed == bool(old and new and old[0] != new[0])

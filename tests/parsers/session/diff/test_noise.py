@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tpuprof.parsers.session.diff.model import change_of
+from tpuprof.parsers.session.diff.model import change, change_of
 from tpuprof.parsers.session.diff.noise import (
     MOST_BATCHES,
     RESOLUTION,
@@ -176,3 +176,11 @@ def test_an_estimate_is_the_mean(values: list[float]) -> None:
     assert (found.error is None) == (len(values) == 1)
     assert found.error is None or found.error >= 0
     assert 2 * np.count_nonzero(within(steps, usual_bounds(steps))) >= len(steps)
+
+
+@given(st.integers(-9, 9), st.integers(-9, 9), st.none() | st.integers(0, 9))
+def test_a_change_within_its_noise_is_none(before: int, after: int, noise: int | None) -> None:
+    mark = change(before, after, noise).mark
+    assert (mark == "same") == (abs(after - before) <= (noise or 0))
+    assert (mark == "unknown") == (noise is None and before != after)
+    assert mark in ("same", "unknown", "more" if after > before else "less")

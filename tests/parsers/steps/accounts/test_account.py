@@ -17,9 +17,9 @@ from tpuprof.parsers.formats.xspace.core.api import cell_sums
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
-from tpuprof.parsers.steps.accounts.core import CoreAccount, core_account, within_steps
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
-from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.accounts.core import core_account, within_steps
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 
 Span = tuple[int, int]
 
@@ -39,12 +39,12 @@ def intervals(spans: Sequence[Span]) -> Intervals:
     return union(columns[:, 0], columns[:, 1])
 
 
-def account(steps: Sequence[Span], ops: Sequence[Op], causes: IdleCauses, peaks: Peaks | None = None) -> CoreAccount:
+def account(steps: Sequence[Span], ops: Sequence[Op], causes: IdleCauses) -> tuple[Int64s, Int64s]:
     of = steps_of(*steps)
-    return account_of(of, sums_of(ops_of(ops), of.start_ps, of.end_ps)[1], peaks or Peaks(), causes)
+    return account_of(of, sums_of(ops_of(ops), of.start_ps, of.end_ps)[1], Peaks(), causes)
 
 
-def account_of(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> CoreAccount:
+def account_of(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> tuple[Int64s, Int64s]:
     owners = op_owners(sums.table, peaks)
     found = cell_sums(sums.cells, owners.owner, len(OWNERS), owners.ideal, len(steps), by_op=False)
     return core_account(steps, sums.busy, found.by_kind, found.weighted, causes)
@@ -102,13 +102,13 @@ def test_every_moment_has_the_owner_that_the_definitions_give_it(
         launched=intervals(launched),
         behind=intervals(behind),
     )
-    found = account(steps, events, causes)
+    owner_ps, between_ps = account(steps, events, causes)
     spans = [*steps]
-    assert (found.owner_ps >= 0).all()
-    assert (found.between_ps >= 0).all()
-    assert found.owner_ps.sum(axis=1).tolist() == [end - start for start, end in spans]
+    assert (owner_ps >= 0).all()
+    assert (between_ps >= 0).all()
+    assert owner_ps.sum(axis=1).tolist() == [end - start for start, end in spans]
     after = [(end, start) for (_, end), (start, _) in zip(spans, [*spans[1:], (spans[-1][1], 0)], strict=True)]
-    assert found.between_ps.sum(axis=1).tolist() == [end - start for start, end in after]
+    assert between_ps.sum(axis=1).tolist() == [end - start for start, end in after]
 
     def inside(moment: int, of: Sequence[Span]) -> bool:
         return any(start <= moment < end for start, end in of)
@@ -129,10 +129,10 @@ def test_every_moment_has_the_owner_that_the_definitions_give_it(
     borders = {border for step in spans for border in step}
     if any(start < border < end for start, end in ops for border in borders):
         return  # an op across a border counts in the step in which it starts
-    for row, (start, end) in zip(found.owner_ps, spans, strict=True):
+    for row, (start, end) in zip(owner_ps, spans, strict=True):
         expected = [owner(moment) for moment in range(start, end)]
         assert times(row) == {name: expected.count(name) for name in OWNERS if name in expected}
-    for row, (start, end) in zip(found.between_ps, after, strict=True):
+    for row, (start, end) in zip(between_ps, after, strict=True):
         expected = [
             "uncounted" if any(a <= moment < b for a, b in ops) else owner(moment) for moment in range(start, end)
         ]
@@ -140,16 +140,8 @@ def test_every_moment_has_the_owner_that_the_definitions_give_it(
 
 
 def test_an_op_that_outlasts_its_step_is_the_next_ones_from_there_on() -> None:
-    found = account([(0, 10), (10, 30)], [("f", "copy", 0, 16), ("g", "copy", 20, 24)], IdleCauses())
-    assert [times(row) for row in found.owner_ps] == [{"copy": 10}, {"copy": 10, "between_ops": 10}]
-
-
-def test_what_outlasts_a_step_goes_to_the_next_one_alone_as_far_as_it_fits() -> None:
-    of_ops = np.zeros((3, len(OWNERS)), np.int64)
-    of_ops[0, owner_index("copy")] = 30
-    of_ops[1, owner_index("loss")] = 6
-    kept = within_steps(of_ops, np.array([10, 10, 10]), np.array([5, 0, 0]))
-    assert [times(row) for row in kept] == [{"copy": 10}, {"copy": 4, "loss": 6}, {}]
+    owner_ps, _ = account([(0, 10), (10, 30)], [("f", "copy", 0, 16), ("g", "copy", 20, 24)], IdleCauses())
+    assert [times(row) for row in owner_ps] == [{"copy": 10}, {"copy": 10, "between_ops": 10}]
 
 
 @given(
@@ -185,7 +177,7 @@ def test_computing_ops_are_ideal_as_far_as_their_work_takes_at_the_peaks(flops: 
     traffic = np.full_like(table.traffic, np.nan)
     traffic[:, 0] = size
     sums = replace(sums, table=replace(table, flops=np.array([flops]), traffic=traffic))
-    found = account_of(of, sums, Peaks(flops_per_second=1e12, hbm=1e12), IdleCauses())
-    assert times(found.owner_ps[0]) == {
+    owner_ps, _ = account_of(of, sums, Peaks(flops_per_second=1e12, hbm=1e12), IdleCauses())
+    assert times(owner_ps[0]) == {
         name: ps for name, ps in (("loss", 100 - ideal), ("between_ops", 20), ("ideal", ideal)) if ps
     }

@@ -11,10 +11,10 @@ from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.device import is_tensor_core
-from tpuprof.parsers.ops.host.activity import reading
+from tpuprof.parsers.ops.host_events.activity import reading
 from tpuprof.parsers.steps.accounts.causes import IdleCauses, causes_of_core
+from tpuprof.parsers.steps.boundaries.runs import module_runs
 from tpuprof.parsers.steps.launches import Launches
-from tpuprof.parsers.steps.spans.runs import module_runs
 
 Span = tuple[int, int]
 

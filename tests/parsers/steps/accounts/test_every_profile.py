@@ -19,13 +19,17 @@ from tests.insight.simulator.space import spaces
 from tests.support.build import present, session_at, write_run
 from tests.support.composed import slices
 from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.hosts.model import PARTS, StepPartName
-from tpuprof.parsers.pages.overview.ledger import Account
-from tpuprof.parsers.session.makers.overview import ledger as ledger_of
-from tpuprof.parsers.session.pages import COLLECTIVES, HOSTS, OVERVIEW, SUMMARIES
+from tpuprof.parsers.pages.overview.accounts_of_ops import NO_OP
+from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW
+from tpuprof.parsers.pages.overview.overview import ledger_of_run as ledger_of
+from tpuprof.parsers.pages.shared.key import SUMMARIES
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts
+from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.demo import demo_path
 
 DRIFT = 0.001
@@ -162,9 +166,25 @@ def check_account(session: Session) -> None:
     for rows, weights in ((shown.steps, None), (shown.cores, None), (shown.hosts, cores)):
         assert mean_of(rows, weights) == pytest.approx(mean, abs=1)
     check_hosts(session, mean, shown.step_ps)
+    check_ops(session)
 
 
-def mean_of(rows: Sequence[Account], weights: Sequence[int] | None) -> Floats:
+def check_ops(session: Session) -> None:
+    """Rows by module, by scope and by op have names of their own, and add up to each owner's time."""
+    account, accounts = present(session.page(OVERVIEW).account), session.page(OP_ACCOUNTS)
+    if accounts is None:
+        return
+    for grouping in ("module", "scope", "op"):
+        rows = accounts.by(grouping)
+        assert len({row.name for row in rows}) == len(rows)
+        for owner in account.owners:
+            times = [row.owner_ps[OWNERS.index(owner.owner)] for row in rows]
+            assert sum(times) == pytest.approx(owner.time_ps, abs=1), (grouping, owner.owner)
+        without_op = sum(row.time_ps for row in rows if row.name == NO_OP)
+        assert present(account.no_op_fraction) * account.step_ps == pytest.approx(without_op, abs=1)
+
+
+def mean_of(rows: Sequence[AccountRow], weights: Sequence[int] | None) -> Floats:
     """The mean account of a table."""
     for row in rows:
         assert sum(row.owner_ps) == pytest.approx(row.time_ps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,14 +138,6 @@ def test_precision_is_told_by_shapes_then_names(as_reference: bool) -> None:
     assert (summary.compute_16bit_ps, summary.compute_32bit_ps) == ((1 + 3) * US, (2 + 5) * US)
 
 
-def test_short_names_of_copies_are_copies() -> None:
-    """XProf takes them for compute."""
-    stream = [("MemcpyH2D", 10, 30, of(1)), ("MemcpyD2H", 30, 40, of(2)), ("MemcpyD2D", 40, 45, of(3))]
-    stream += [("MemcpyP2P", 45, 50, of(4)), ("kernel", 50, 60, of(5)), ("Memset", 60, 62, of(6))]
-    [step] = summary_of(space_of([(0, 9, range(1, 7))], [[stream]])).steps
-    assert parts(step) == [0, 10, 52, 12, 10, 0, 0, 0, 20, 10, 0, 0]
-
-
 def test_time_without_a_gpu_at_work_counts_for_what_the_host_did() -> None:
     space = space_of([(0, 80, [1, 2])], [[[("kernel", 10, 20, of(1)), ("kernel", 60, 70, of(2))]]])
     host = PlaneBuilder(XSpace(), "names")
@@ -195,23 +186,10 @@ def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
     space = space_of([], [])
     assert found(trace_of(space)) is None
     space = space_of([], [[]])
-    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (GpuBusy(0, 0, 0),))
+    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (GpuBusy(0, 0, None),))
     assert found(trace_of(space)) == expected
     PlaneBuilder(space, "/device:TPU:0", 5)
     assert found(trace_of(space)) is None
-
-
-def test_odd_numbers_survive() -> None:
-    stream: list[Kernel] = [
-        ("kernel", 5, 1, {"correlation_id": -1, "shape": 3}),
-        ("kernel", 10, 20, {"correlation_id": 2**63 - 1, "program_id": "x", "hlo_op": 7}),
-        ("MemcpyHtoD", 20, 20, {"correlation_id": "one", "tf_op": 1.5}),
-    ]
-    space = space_of([(0, 5, [2**63 - 1])], [[stream]])
-    event = space.planes[1].lines[0].events.add(metadata_id=77, offset_ps=2**63 - 1, duration_ps=2**63 - 1)
-    space.planes[1].lines[0].timestamp_ns = 2**62
-    event.stats.add(metadata_id=99, int64_value=1)
-    assert summary_of(space).device_count == 1
 
 
 @pytest.mark.parametrize(
@@ -241,24 +219,6 @@ def test_types_of_gpus(vendor: str, capability: tuple[int, int], name: str, expe
     plane.stat("compute_cap_major", capability[0])
     plane.stat("compute_cap_minor", capability[1])
     assert gpu_type(plane.read()) == expected
-
-
-@pytest.mark.shared
-def test_a_v100s_step(shared: Path) -> None:
-    trace = Trace.open(str(shared / "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb"))
-    summary = present(found(trace))
-    assert (summary.device_count, summary.device_type, summary.eager_ps) == (8, "GPU", 0)
-    [step] = summary.steps
-    assert (step.group_id, step.name, step.duration_ps) == (0, "0", 21_310_352_000)
-    spent = step.breakdown
-    xprofs_compute, xprofs_other, copies = 14_875_539_000, 6_434_813_000, 10_176_000
-    assert spent.device_compute_ps == xprofs_compute - copies
-    assert spent.input_ps + spent.output_ps + spent.kernel_launch_ps + spent.host_compute_ps + spent.all_other_ps == (
-        xprofs_other + copies
-    )
-    assert spent.kernel_launch_ps > 0.9 * xprofs_other  # TensorFlow's executors launch all the while
-    compute = summary.compute_16bit_ps + summary.compute_32bit_ps
-    assert round(100 * summary.compute_16bit_ps / compute, 1) == 30.5
 
 
 spans = st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 8), st.integers(0, 10))

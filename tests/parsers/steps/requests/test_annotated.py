@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.build import PlaneBuilder, present, summary_of
 from tests.support.made.serving import five_requests, read_requests, serving_profile
-from tpuprof.parsers.pages.inference import NOT_LINKED, InferencePage, inference
+from tpuprof.parsers.pages.shared.latencies import NOT_LINKED, InferencePage, latencies
 
 US = 1_000_000
 LAUNCH = "PjitFunction(forward)"
@@ -19,7 +19,7 @@ def page_of(*events: tuple[str, int, int]) -> InferencePage:
     for name, start, duration in events:
         stats = {"step_num": start} if name == "train" else {"hlo_op": name} if name == "dot.1" else {}
         host.event(thread, host.event_id(name), start * US, duration * US, **stats)
-    return inference([summary_of(host.space).requests], ["host0"], is_training=False)
+    return latencies([summary_of(host.space).requests], ["host0"], is_training=False)
 
 
 def spans(name: str, count: int, launches: bool = True) -> list[tuple[str, int, int]]:
@@ -63,4 +63,4 @@ def test_of_spans_in_one_another_the_outermost_count() -> None:
 
 
 def test_where_there_are_request_events_nothing_is_offered() -> None:
-    assert inference([read_requests(serving_profile(five_requests()))], ["host0"], False).offers == ()
+    assert latencies([read_requests(serving_profile(five_requests()))], ["host0"], False).offers == ()

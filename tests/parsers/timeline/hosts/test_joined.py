@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.parsers.timeline.build import loose_events, nested_events, timeline, track
-from tests.support.composed.aligned_hosts import MS, profiles, timelines
+from tests.support.composed.aligned_hosts import MS
 from tests.support.made.timelines import two_cores
-from tpuprof.parsers.timeline.hosts.clocks import HostClocks
 from tpuprof.parsers.timeline.hosts.cut import cut
-from tpuprof.parsers.timeline.hosts.joined import HostRead, clocks_sentence, joined, shifted
+from tpuprof.parsers.timeline.hosts.joined import HostRead, joined, shifted
 from tpuprof.parsers.timeline.measure import measure
 from tpuprof.parsers.timeline.model import Clock, Timeline
 from tpuprof.parsers.timeline.part import Interval, is_wanted, part_of, select
@@ -80,21 +79,6 @@ def test_a_host_that_cannot_be_read_and_one_that_is_not_read_yet_have_no_section
     assert whole.host == "b" and whole.part_of(0) is whole.hosts[1] and whole.part_of(3) is None
 
 
-def test_how_clocks_were_aligned_is_said_once() -> None:
-    made = two_cores()
-    aligned = [
-        read("b", made, Clock("collectives", 1, 412, 3_100_000)),
-        read("c", made, Clock("collectives", 2, 96, 9)),
-    ]
-    assert clocks_sentence(joined([read("a", made), aligned[0]])) == "clocks aligned by 412 collectives within 3.10 µs"
-    assert clocks_sentence(joined([read("a", made), *aligned])) == "clocks aligned by 96 collectives within 3.10 µs"
-    mixed = joined([read("a", made), *aligned, read("d", made, Clock("none"))])
-    assert clocks_sentence(mixed).startswith(
-        "clocks of 2 hosts aligned by 96 collectives within 3.10 µs; clocks of d not aligned"
-    )
-    assert clocks_sentence(made) == ""
-
-
 def test_what_hosts_lack_stands_behind_their_names_where_not_all_do() -> None:
     made = two_cores()
     whole = joined(
@@ -124,11 +108,3 @@ def test_what_is_cut_out_answers_as_the_whole_does(events: Events, start: int, l
         measured = [measure(of.timeline, of.start_ps, of.end_ps, of.places) for of in (whole, less)]
         assert [share.busy_ps for share in measured[0].tracks] == [share.busy_ps for share in measured[1].tracks]
         assert measured[0].self_ps.tolist() == measured[1].self_ps.tolist()
-
-
-def test_hosts_that_meet_are_put_on_one_axis() -> None:
-    clocks = HostClocks()
-    made = timelines(profiles([[1000] * 6, [1500] * 6], [0, 4 * MS]))
-    whole = joined([read(each.host, each, clocks.clock(each)) for each in made])
-    ends = [section.tracks[-1].end_ps[1::2].tolist() for section in whole.sections]
-    assert ends[0] == ends[1], "all leave an all-reduce together"

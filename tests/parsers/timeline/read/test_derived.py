@@ -82,51 +82,6 @@ LAYERS = {
 }
 
 
-def test_ops_in_a_row_make_one_event_of_what_they_share() -> None:
-    found = derive(LAYERS, [[(0, 10, "a"), (10, 12, "b"), (20, 25, "b"), (25, 30, "c"), (31, 33, "d"), (40, 45, "c")]])
-    assert list(found) == [SCOPES, FRAMEWORK_OPS, SOURCE]
-    assert spans(found[SCOPES]) == [[(0, 45, "jit(f)")], [(0, 25, "layer_0"), (25, 30, "layer_1"), (40, 45, "layer_1")]]
-    assert spans(found[FRAMEWORK_OPS]) == [
-        [(0, 10, "dot_general"), (10, 25, "add"), (25, 30, "add"), (31, 33, "mul"), (40, 45, "add")]
-    ]
-    assert spans(found[SOURCE]) == [[(0, 25, "model.py:3"), (25, 45, "model.py:4")]]
-    assert [one.kind for one in found.values()] == ["scopes", "framework_ops", "source"]
-    assert all(one.is_derived and not len(one.place) for one in found.values())
-
-
-def test_ops_without_provenance_break_nothing() -> None:
-    found = derive(LAYERS, [[(0, 1, "bare"), (1, 2, "b"), (2, 5, "bare"), (5, 6, "b"), (6, 7, "bare")]])
-    assert spans(found[SCOPES]) == [[(1, 6, "jit(f)")], [(1, 6, "layer_0")]]
-    assert spans(found[FRAMEWORK_OPS]) == [[(1, 6, "add")]]
-
-
-def test_no_event_spans_two_steps() -> None:
-    found = derive(LAYERS, [[(0, 10, "b"), (10, 20, "b"), (20, 30, "b")]], groups=[(0, 10), (10, 30)])
-    assert spans(found[SCOPES]) == [[(0, 10, "jit(f)"), (10, 30, "jit(f)")], [(0, 10, "layer_0"), (10, 30, "layer_0")]]
-    assert spans(found[SOURCE]) == [[(0, 10, "model.py:3"), (10, 30, "model.py:3")]]
-
-
-def test_outside_of_steps_only_short_gaps_are_bridged() -> None:
-    ops = [[(0, 10, "b"), (30, 40, "b"), (61, 70, "b")]]
-    for groups in ([], [(1000, 2000)]):
-        found = derive(LAYERS, ops, groups=groups)
-        assert spans(found[FRAMEWORK_OPS]) == [[(0, 40, "add"), (61, 70, "add")]]
-        assert spans(found[SCOPES])[1] == [(0, 40, "layer_0"), (61, 70, "layer_0")]
-
-
-def test_what_an_op_encloses_keeps_its_event_whole_outside_of_steps() -> None:
-    ops = {"loop": Op("jit(f)/while:"), "x": Op("jit(f)/while/body/add:")}
-    found = derive(ops, [[(0, 100, "loop")], [(1, 2, "x"), (50, 51, "x")]], groups=[])
-    assert spans(found[SCOPES]) == [[(0, 100, "jit(f)")], [(1, 51, "while")], [(1, 51, "body")]]
-    assert spans(found[FRAMEWORK_OPS]) == [[(0, 100, "while")], [(1, 2, "add"), (50, 51, "add")]]
-
-
-def test_scopes_that_overlap_lie_in_lanes_of_their_own() -> None:
-    ops = {"loop": Op("jit(f)/while:"), "x": Op("other/place/add:"), "y": Op("jit(f)/mul:")}
-    found = derive(ops, [[(0, 100, "loop")], [(10, 20, "x"), (30, 40, "y")]])
-    assert spans(found[SCOPES]) == [[(0, 100, "jit(f)")], [(10, 20, "other"), (30, 40, "jit(f)")], [(10, 20, "place")]]
-
-
 def test_names_are_op_types_and_long_names_are_whole() -> None:
     ops = {
         "a": Op("jit(f)/layer/dot_general[dims=1]:"),
@@ -146,24 +101,14 @@ def test_a_scopes_long_name_is_its_path() -> None:
     assert derive(LAYERS, [[(0, 1, "b")]])[SOURCE].names.long_name(0) == ""
 
 
-def test_only_framework_names_have_scopes() -> None:
-    found = derive({"a": Op("some/path/without type"), "b": Op("alone:")}, [[(0, 1, "a"), (1, 2, "b")]])
-    assert list(found) == [FRAMEWORK_OPS]
-
-
-def test_a_scope_has_the_class_that_takes_most_of_its_time() -> None:
-    ops = {
-        "loop": Op("jit(f)/while:", category="while"),
-        "dot": Op("jit(f)/while/dot_general:", category="convolution fusion"),
-        "copy": Op("jit(f)/while/copy:", category="copy"),
-        "sum": Op("jit(f)/sum/psum:", category="all-reduce"),
-    }
-    found = derive(ops, [[(0, 100, "loop"), (100, 120, "sum")], [(0, 70, "dot"), (70, 99, "copy")]])
-    scopes = {found[SCOPES].label(at): found[SCOPES].event_class(at) for at in range(len(found[SCOPES]))}
-    assert scopes == {"jit(f)": "compute", "while": "compute", "sum": "collective"}
-    framework_ops = {found[FRAMEWORK_OPS].label(at): found[FRAMEWORK_OPS].event_class(at) for at in range(4)}
-    assert framework_ops["dot_general"] == "compute"
-    assert framework_ops["copy"] == "copy"
+def test_an_op_of_no_time_has_ended_when_another_begins() -> None:
+    start, end, key = (
+        np.array(column) for column in ((0, 5, 9, 5), (5, 9, 12, 5), (0, 2, 1, 1))
+    )  # a, c, b, and b in c
+    lane, step = np.array([0, 0, 1, 0], np.int32), track([(0, 0, 100, 0)], kind="steps")
+    ops = LanedEvents(start, end, key.astype(np.int32), lane, np.array([0, 3, 4]))
+    [scopes, *_] = derived_tracks(event_names(plane_of(LAYERS), "core", ()), ops, step)
+    assert spans(scopes)[1] == [(0, 5, "layer_0"), (5, 9, "layer_1"), (9, 12, "layer_0")]
 
 
 def test_very_deep_paths_are_cut() -> None:
@@ -177,12 +122,6 @@ def test_without_ops_or_metadata_there_is_nothing() -> None:
     of_nothing = track([(0, 0, 1, 0)])
     assert derived_tracks(of_nothing.names, in_order(of_nothing), None) == ()
     assert derive({"a": Op()}, [[(0, 1, "a")]]) == {}
-
-
-def test_keys_without_metadata_are_passed_over() -> None:
-    names = event_names(plane_of(LAYERS), "core", ["event 99"])
-    found = derived_tracks(names, in_order(track([(0, 0, 5, 1), (0, 5, 6, len(LAYERS)), (0, 6, 9, 1)])), None)
-    assert spans(found[0]) == [[(0, 9, "jit(f)")], [(0, 9, "layer_0")]]
 
 
 # --- offloads

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from tests.parsers.timeline.build import track
 from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read import flows as flows_module
 from tpuprof.parsers.timeline.read.async_ops import latest
@@ -74,19 +72,6 @@ def of_all(timeline: Timeline, flows: Flows) -> dict[tuple[str, int], list[tuple
     return out
 
 
-def test_a_launch_leads_from_the_host_to_the_module() -> None:
-    core = PlaneBuilder.alone("/device:TPU:0")
-    add_line(core, "XLA Modules", [("jit_f", 50, 10, {"_ct": 12, "_c": -7}), ("jit_g", 70, 5, {"_ct": 12, "_c": 8})])
-    host = PlaneBuilder(core.space, "/host:CPU", 2)
-    add_line(host, "main", [("outer", 5, 90, {}), ("launch", 10, 4, {"_pt": 12, "_p": -7})])
-    add_line(host, "worker", [("finish", 80, 4, {"_ct": 12, "_c": -7}), ("other", 90, 1, {"_ct": 11, "_c": -7})])
-    assert of_all(*read(core.space)) == {
-        ("jit_f", 50): [("in", "launch", "launch", 10)],
-        ("launch", 10): [("out", "launch", "jit_f", 50), ("out", "flow", "finish", 80)],
-        ("finish", 80): [("in", "flow", "launch", 10)],
-    }
-
-
 def test_a_launch_is_known_by_run_and_queue_where_it_has_no_id() -> None:
     core = PlaneBuilder.alone("/device:TPU:3")
     add_line(core, "XLA Modules", [("jit_f", at, 5, {"run_id": at, "queue_id": 0}) for at in (50, 60)])
@@ -100,17 +85,6 @@ def test_a_launch_is_known_by_run_and_queue_where_it_has_no_id() -> None:
         ("jit_f", 60): [("in", "launch", "DoEnqueueProgram", 20)],
         ("DoEnqueueProgram", 10): [("out", "launch", "jit_f", 50)],
         ("DoEnqueueProgram", 20): [("out", "launch", "jit_f", 60)],
-    }
-
-
-def test_a_kernel_of_a_gpu_comes_from_its_launch() -> None:
-    gpu = PlaneBuilder.alone("/device:GPU:0")
-    add_line(gpu, "Stream #1", [("gemm", 40, 9, {"correlation_id": 3}), ("copy", 60, 9, {"correlation_id": 4})])
-    host = PlaneBuilder(gpu.space, "/host:CPU", 2)
-    add_line(host, "main", [("cudaLaunchKernel", 10, 4, {"correlation_id": 3})])
-    assert of_all(*read(gpu.space)) == {
-        ("gemm", 40): [("in", "launch", "cudaLaunchKernel", 10)],
-        ("cudaLaunchKernel", 10): [("out", "launch", "gemm", 40)],
     }
 
 
@@ -184,15 +158,6 @@ def test_an_asynchronous_op_goes_from_start_over_its_span_to_done() -> None:
     assert found == {}
 
 
-def test_a_span_finds_its_ops_by_their_names_where_nothing_says_them() -> None:
-    core = PlaneBuilder.alone("/device:TPU:0")
-    add_line(core, "XLA Ops", [("all-gather-start.2", 10, 2, {}), ("all-gather-done.2", 40, 5, {}), ("dot", 50, 1, {})])
-    add_line(core, "Async XLA Ops", [("all-gather-start.2", 10, 35, {})])
-    found = of_all(*read(core.space))
-    assert len(found) == 2  # the start and its span share a name and an instant
-    assert Counter(found["all-gather-done.2", 40]) == {("in", "async", "all-gather-start.2", 10): 2}
-
-
 def test_ops_far_from_a_span_are_not_its_ends() -> None:
     core = PlaneBuilder.alone("/device:TPU:0")
     add_line(core, "XLA Ops", [("send-start", 10, 2, {}), ("send-done", 90, 5, {})])
@@ -208,21 +173,6 @@ def test_a_profile_without_links_has_no_flows() -> None:
     assert flows.of(0, 0, 0) == flows.of(7, 7, 7) == ()
     assert flows.events[flows._events_of(7, 7)].tolist() == []
     assert len(read_flows(trace_of(space), replace(timeline, sections=()))) == 0
-
-
-@pytest.mark.parametrize("value", [0, -1, 2**63 - 1, -(2**63), 1.5, "text", b"bytes"])
-def test_odd_values_of_stats_do_no_harm(value: StatInput) -> None:
-    host = PlaneBuilder.alone("/host:CPU")
-    stats = dict.fromkeys(("_pt", "_p", "_ct", "_c", "flow", "_a", "run_id", "queue_id", "hlo_op"), value)
-    add_line(host, "main", [("one", -5, 3, stats), ("two", 10, -3, stats), ("three", 2**62, 2**62, stats)])
-    core = PlaneBuilder(host.space, "/device:TPU:0", 2)
-    add_line(core, "XLA Modules", [("four", 20, 3, stats)])
-    add_line(core, "Async XLA Ops", [("five", 20, 3, stats)])
-    timeline, flows = read(host.space)
-    for (name, start), found in of_all(timeline, flows).items():
-        for direction, _, other, at in found:
-            assert (name, start) != (other, at)
-            assert direction in ("in", "out")
 
 
 ENDS: st.SearchStrategy[dict[str, StatInput]] = st.one_of(
@@ -285,33 +235,3 @@ def test_events_are_found_by_their_places_in_the_file(order: list[int], wanted: 
     one = replace(one, place=np.array(order, np.uint32))
     expected = [order.index(place) if place < 12 else -1 for place in wanted]
     assert event_indices(one, np.array(wanted, np.int64)).tolist() == expected
-
-
-@pytest.mark.shared
-def test_flows_of_a_real_profile(shared: Path) -> None:
-    path = next((shared / "profiles" / "tpu-v6e-inference").rglob("*.xplane.pb"))
-    trace = Trace.open(str(path))
-    timeline = read_timeline(trace, "host0", str(path))
-    flows = read_flows(trace, timeline)
-    launched = spans = 0
-    for at, section in enumerate(timeline.sections):
-        for number, one in enumerate(section.tracks):
-            if one.is_derived or one.kind not in ("modules", "async"):
-                continue
-            for event in range(len(one)):
-                found = {flow.direction: flow for flow in flows.of(at, number, event)}
-                begin = found["in"]
-                begins = timeline.sections[begin.section].tracks[begin.track]
-                if one.kind == "modules":
-                    launched += 1
-                    assert (begin.kind, begins.label(begin.event)) == ("launch", "DoEnqueueProgram")
-                    assert begins.end_ps[begin.event] < one.end_ps[event]
-                else:
-                    spans += 1
-                    ends = timeline.sections[found["out"].section].tracks[found["out"].track]
-                    assert begin.section == found["out"].section == at
-                    assert begins.start_ps[begin.event] == one.start_ps[event]
-                    assert ends.end_ps[found["out"].event] == one.end_ps[event]
-                    assert ends.label(found["out"].event).startswith("copy-done")
-    assert (launched, spans) == (414, 600)
-    trace.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -14,7 +13,7 @@ from tests.support.app.stage import ENVIRONMENT, demo_session, make_demo_app
 from tests.support.app.stand import on_stand
 from tests.support.made.oom import made_up_triage
 from tests.tui.app.test_popups import arrays_app, quiet
-from tpuprof.parsers.session.pages import GRAPHS
+from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
@@ -22,7 +21,7 @@ from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.page_screen import PageScreen
+from tpuprof.tui.widgets.lists.screen import PageScreen
 from tpuprof.tui.widgets.screen import AppScreen
 from tpuprof.tui.widgets.tab import Jump
 
@@ -68,7 +67,7 @@ async def test_of_every_tab(name: str) -> None:
         await completes_and_names_the_nearest(app.main, pilot, "convolution" if has_columns else a_word(app.main))
 
 
-def screens(tmp_path: Path) -> dict[str, PageScreen[Any]]:
+def screens(tmp_path: Path) -> dict[str, PageScreen]:
     graph = (demo_session().page(GRAPHS), Jump("graph"), None, lambda _: None)
     of_diff = diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS))
     return {

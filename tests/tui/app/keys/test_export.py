@@ -22,7 +22,7 @@ from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.report.output import Produce, text_pieces
 from tpuprof.tui.report.shared.exporting import Export, default_path, kind_of, kinds_of_screen
-from tpuprof.tui.widgets.rows import RowsView
+from tpuprof.tui.widgets.lists.table import RowsView
 
 
 async def test_two_keys_write_the_table_as_it_is_filtered_and_sorted(here: Path) -> None:
@@ -104,8 +104,8 @@ async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
         screen = app.screen
         assert isinstance(screen, LiveArraysScreen)
         rows = list(csv.DictReader((here / "live-arrays.csv").read_text().splitlines()))
-        assert [row["name"] for row in rows] == [group_of(row).title for row in screen.rows]
-        sizes = [group_of(row).total.size_bytes for row in screen.rows]
+        assert [row["name"] for row in rows] == [group_of(row).title for row in screen.listed.rows]
+        sizes = [group_of(row).total.size_bytes for row in screen.listed.rows]
         document = json.loads((here / "a.json").read_text())
         assert [row["size_bytes"] for row in document["rows"]] == sizes and document["sort"] == "count:desc"
         assert document["rows"][0]["share_percent"] == pytest.approx(100 * sizes[0] / sum(sizes))

@@ -14,7 +14,7 @@ from tests.support.app.stage import ENVIRONMENT, demo_session, make_demo_app
 from tests.support.app.stand import on_stand
 from tests.support.made.oom import made_up_triage
 from tests.tui.cli.calls import Call
-from tpuprof.parsers.session.pages import GRAPHS
+from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
@@ -100,7 +100,7 @@ async def test_oom_writes_buffers_or_their_source_lines(here: Path) -> None:
     screen = TriageScreen((triage,), LOOK, environ=ENVIRONMENT)
     async with on_stand(screen) as (_, pilot):
         await press(pilot, *written_to("buffers.csv"), "b", *written_to("lines.csv"), *written_to("lines.md"))
-        lines = screen.rows
+        lines = screen.listed.rows
     buffers = rows_of(here / "buffers.csv")
     assert [row["name"] for row in buffers] == [
         buffer.name for buffer in sorted(triage.need.buffers, key=lambda buffer: -buffer.size_bytes)
@@ -117,7 +117,7 @@ async def test_a_comparison_writes_the_rows_of_its_view(here: Path, tmp_path: Pa
     screen = DiffScreen(diff, LOOK, environ=ENVIRONMENT)
     async with on_stand(screen) as (_, pilot):
         await press(pilot, *written_to("groups.csv"), "b", *written_to("ops.csv"), "3", *written_to("time.json"))
-        owners = [row.name for row in screen.rows]
+        owners = [row.name for row in screen.listed.rows]
     ops = rows_of(here / "ops.csv")
     assert len(ops) == 4 and all(float(row["change_ms"]) > 0 for row in ops)
     assert len(rows_of(here / "groups.csv")) < 4

@@ -21,10 +21,10 @@ from tests.support.app.stage import (
     until,
 )
 from tests.support.made.pages import serving_overview, training_overview
-from tpuprof.parsers.session.pages import PageKey
+from tpuprof.parsers.pages.shared.key import PageKey
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.pages.ops.switcher import HLO, TREE
-from tpuprof.tui.widgets.rows import RowsView
+from tpuprof.tui.pages.ops.view import HLO, TREE
+from tpuprof.tui.widgets.lists.table import RowsView
 
 Page = TypeVar("Page")
 AT_THE_BOTTOM = "Nothing is open; q quits."
@@ -68,17 +68,17 @@ async def test_what_was_opened_last_is_closed_first() -> None:
         await press(pilot, "escape")
         assert app.main.popup is None and view.listing.words == "fusion"
         await press(pilot, "escape")
-        assert view.listing.words == "" and ops_tab(app).views.marked is not None
+        assert view.listing.words == "" and ops_tab(app).marked is not None
         await press(pilot, "slash", *"dot", "enter", "escape", "escape")
-        assert ops_tab(app).views.marked is None and ops_tab(app).views.at == HLO
+        assert ops_tab(app).marked is None and ops_tab(app).at == HLO
 
 
 async def test_the_same_op_in_another_view_and_back() -> None:
     async with scene(keys=["3", "v", "j", "j", "o"]) as (app, pilot):
-        assert ops_tab(app).views.at == TREE
+        assert ops_tab(app).at == TREE
         await press(pilot, "escape")
         view = ops_tab(app).view
-        assert ops_tab(app).views.at == HLO and isinstance(view, RowsView) and view.listing.cursor == 2
+        assert ops_tab(app).at == HLO and isinstance(view, RowsView) and view.listing.cursor == 2
 
 
 async def test_giving_up_what_is_typed_leaves_what_was_searched_for_before() -> None:
@@ -168,9 +168,9 @@ async def test_keys_of_another_tab_wait_for_that_tab_alone() -> None:
     app = make_app(pages)
     async with app.run_test(size=(80, 24)) as pilot:
         await typed_ahead(pilot, pages, app, ["3", "v", "1", "j"], "overview")
-        assert app.main.tab_name == "overview" and ops_tab(app).views.at == TREE
+        assert app.main.tab_name == "overview" and ops_tab(app).at == TREE
         await press(pilot, "3")
-        assert ops_tab(app).views.at == HLO
+        assert ops_tab(app).at == HLO
 
 
 async def test_esc_forgets_what_was_typed_ahead() -> None:
@@ -182,4 +182,4 @@ async def test_esc_forgets_what_was_typed_ahead() -> None:
         assert "forgotten" in frame(app) and app.main.current_run.is_loading
         pages.allowed.set()
         await until(pilot, lambda: app.main.tabs["op-profile"].is_ready)
-        assert ops_tab(app).views.at == TREE
+        assert ops_tab(app).at == TREE

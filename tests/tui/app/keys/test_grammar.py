@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 from textual.keys import _character_to_key
 
-from tests.support.app.scene import after, scene
-from tests.support.app.stage import ReadyPages, make_app
-from tests.support.made.pages import serving_overview, training_overview
+from tests.support.app.scene import after, press, scene
+from tests.support.app.stage import ReadyPages, make_app, make_demo_app
+from tests.support.made.pages import serving_overview
 from tests.tui.words.collect import sentences
-from tpuprof.tui.app.keys.actions import ACTIONS, MOTIONS, possible
-from tpuprof.tui.terminal.grammar import BY_NAME, FIXED_KEYS, KEY_NAMES, OLD_NAMES, VERBS, shown_keys, typed_name
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import BLOCK, plain
+from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name
+from tpuprof.tui.widgets.lists.popup import ChoiceList, ListPopup
 
 PROGRAM = Path(__file__).parents[4] / "tui"
 AS_THEY_STAND = {"mouse", "1-5,", "Tab", "ctrl+a", "ctrl+e", "ctrl+w", "ctrl+u", "ctrl+k", "Up", "Down"}
@@ -50,13 +53,13 @@ def test_every_verb_has_a_sentence_for_where_it_does_nothing() -> None:
 
 def test_sentences_name_the_key_of_the_notes() -> None:
     """The key that most sentences name: it was another once, and is another page's still."""
-    named = [key for each in sentences() for key in re.findall(r"\bnotes \(`(\S)`\)", each.text)]
+    named = [key for each in sentences() for key in re.findall(r"\bnotes \((\S)\)", each.text)]
     assert len(named) >= 3 and set(named) == {*BY_NAME["notes"].keys}
 
 
 def _rows(tree: ast.AST) -> list[ast.Call]:
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "KeyRow"]
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("KeyRow", "verb_row")]
 
 
 def test_tables_of_keys_are_made_of_verbs() -> None:
@@ -87,22 +90,33 @@ def test_nothing_but_the_grammar_names_a_letter() -> None:
                 assert letters <= OWN_KEYS, f"{path}, line {node.lineno}: {letters}"
 
 
-@pytest.mark.parametrize("page", [training_overview(), serving_overview()])
-async def test_on_a_tab_a_key_does_one_thing_and_the_palette_has_it(page: object) -> None:
-    async with scene(make_app(ReadyPages(page))) as (app, pilot):  # type: ignore[arg-type]
-        for number in "12345":
-            await after(pilot, number)
-            for _ in range(4 if number in "35" else 1):
-                can = possible(app.main.situation)
-                by_key = defaultdict(set)
-                for action in can:
-                    by_key[action.keys[0]].add(action.verb)
-                assert {key: verbs for key, verbs in by_key.items() if len(verbs) > 1} == {}
-                moves = {verb for verb, _ in MOTIONS}
-                rows = {word for row in app.main.tab.keys for word in row.verbs.split(" ")}
-                named = rows & BY_NAME.keys() - {"pick"}
-                assert named <= {action.verb for action in can} | moves, "ctrl+p has what footer and help name"
-                await after(pilot, "v")
+VIEWS = {"1": 1, "2": 0, "3": 3, "4": 0, "5": 2}
+"""How often the key of views is pressed on each tab."""
+
+
+@pytest.mark.parametrize("is_demo", [True, False])
+async def test_a_key_does_one_thing_which_ctrl_p_and_help_name_and_nothing_else(is_demo: bool) -> None:
+    app = make_demo_app(AppOptions(demo=True)) if is_demo else make_app(ReadyPages(serving_overview()))
+    async with scene(app) as (_, pilot):
+        for number, presses in ((number, presses) for number, most in VIEWS.items() for presses in range(most + 1)):
+            await press(pilot, number, *["v"] * presses)
+            main = app.main
+            rows = (*main.tab.keys, *main.keys)
+            can = [verb for row in rows for verb in row.acts]
+            by_key = Counter(BY_NAME[verb].key for verb in {*can})
+            assert {*by_key.values()} == {1} and len(can) == len({*can})
+            named = {word for row in rows for word in row.verbs.split(" ")} & BY_NAME.keys() - {"pick", "open"}
+            moves = {verb.name for verb in MOTIONS}
+            assert named <= {*can, *moves}, "a key that footer or help names does something"
+            await press(pilot, "ctrl+p")
+            assert isinstance(main.popup, ListPopup) and isinstance(main.popup.listed, ChoiceList)
+            listed = Counter(choice.value for choice in main.popup.listed.choices)
+            wanted = ({*can, *moves} - {"palette"}) | {"next_tab", "previous_tab", "open"}
+            others = {*"12345"} - {number}
+            assert {*listed} == {BY_NAME[verb].typed[0] for verb in wanted} | others and {*listed.values()} == {1}
+            helped = "\n".join(map(plain, main._help_lines(Pen(100, BLOCK))))
+            assert all(f"{row.shown} " in helped for row in rows if row.title)
+            await press(pilot, *["escape"] * 3)
 
 
 @pytest.mark.parametrize("keys", [["l"], ["3", "j"], ["5", "j"]], ids=["overview", "ops", "memory"])
@@ -113,15 +127,9 @@ async def test_the_key_of_the_previous_view_undoes_that_of_the_next(keys: list[s
         assert await after(pilot, "V") != first and await after(pilot, "v") == first, "the last one is before the first"
 
 
-def test_the_names_of_the_users_file() -> None:
-    assert {name for names in KEY_NAMES.values() for name in names.split()}.isdisjoint(OLD_NAMES)
-    assert {*OLD_NAMES.values()} <= {*BY_NAME}
-    assert not {typed_name(key) for key in KEY_NAMES} & {typed_name(key) for key in FIXED_KEYS}
-    for key in KEY_NAMES:
-        if len(key) == 1:
-            assert typed_name(key) == _character_to_key(key)
-    bound = {key for action in ACTIONS for key in action.keys}
-    assert bound <= {typed_name(key) for key in (*KEY_NAMES, *FIXED_KEYS)}
+def test_signs_are_called_as_textual_calls_them() -> None:
+    for key in (key for verb in VERBS for key in verb.keys if len(key) == 1):
+        assert typed_name(key) == _character_to_key(key), key
 
 
 def test_keys_are_shown_as_people_write_them() -> None:

@@ -19,8 +19,8 @@ from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.terminal.grammar import READING, VERBS
 
-LEFT_OUT = ("leave", "suspend", "repaint", "quit", "background", "edit", "capture")
-"""Verbs that leave, lend the terminal away, or change its colours."""
+LEFT_OUT = ("leave", "suspend", "repaint", "quit", "background", "edit", "capture", "reload")
+"""Verbs that leave, lend the terminal away, change its colours, or read again what is made up here."""
 KEYS = [verb.typed[0] for verb in VERBS if verb not in READING and verb.name not in LEFT_OUT]
 
 PAGES: dict[str, list[str]] = {
@@ -60,6 +60,20 @@ def looks(app: App[Any]) -> str:
     return "\n".join([strip.text.rstrip() for strip in strips(app)] + [str(app.screen)])
 
 
+def place(app: App[Any]) -> tuple[object, ...]:
+    """Where keys go: a screen, its popup or prompt, and the view of its tab, wherever its cursor is."""
+    screen: Any = app.screen
+    popup = getattr(getattr(screen, "popups", None), "popup", None)
+    tab = getattr(screen, "tab", None)
+    return (
+        screen,
+        popup,
+        getattr(screen, "prompt", None),
+        getattr(screen, "tab_name", ""),
+        getattr(tab, "view_name", ""),
+    )
+
+
 async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, height: int = 24) -> list[str]:
     """The keys after which everything looks as before."""
     silent = []
@@ -82,7 +96,7 @@ async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, he
 
         await quiet(pilot)
         await press(*opening)
-        start = looks(app)
+        start = place(app)
         for key in KEYS:
             app.screen.flash = ""  # type: ignore[attr-defined]
             app.screen.redraw()  # type: ignore[attr-defined]
@@ -90,9 +104,9 @@ async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, he
             await press(key)
             if looks(app) == before:
                 silent.append(key)
-            is_typing = getattr(app.screen, "prompt", None) is not None
-            if is_typing or looks(app).splitlines()[:-2] != start.splitlines()[:-2]:
+            if place(app) != start:
                 await home()
+                start = place(app)
     return silent
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -36,17 +34,6 @@ def test_text_where_there_is_no_terminal(log: Path, call: Call) -> None:
     shown = call("oom", log)
     assert "train.log:2: out of memory, compile time" in shown.out and "OVER BY 12.06 GiB (+77%)" in shown.out
     assert "Printing the report instead of opening the screen." in shown.err
-
-
-@pytest.mark.parametrize("option", [["--json"], ["--format", "json"]])
-def test_json(log: Path, option: list[str], call: Call) -> None:
-    shown = call("oom", log, *option)
-    document = json.loads(shown.out)
-    (report,) = document["reports"]
-    assert document["schema"] == "tpuprof.oom/1" and shown.err == ""
-    assert [round(item["size_bytes"] / 2**30, 2) for item in report["buffers"]] == [7.81, 4.0]
-    assert report["buffers"][1]["source"] == "train/models.py:53" and report["at_line"] == 2
-    assert report["advice"] and all(at in (0, 1) for item in report["advice"] for at in item["buffers"])
 
 
 def test_standard_input(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,11 +84,3 @@ def test_a_log_without_an_error(tmp_path: Path) -> None:
 )
 def test_usage(arguments: list[str], call: Call) -> None:
     assert "try: tpuprof-tui oom --help" in call(*arguments, code=EXIT_USAGE).err
-
-
-@pytest.mark.parametrize(("arguments", "banned"), [(["LOG", "--json"], ("textual", "rich")), (["--help"], ("numpy",))])
-def test_what_it_does_not_import(log: Path, arguments: list[str], banned: tuple[str, ...]) -> None:
-    words = [str(log) if word == "LOG" else word for word in arguments]
-    code = "import sys; from tpuprof.tui.cli.main import main; code = main(); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code, "oom", *words], capture_output=True, text=True, check=True)
-    assert not [name for name in done.stderr.split() if name.split(".")[0] in banned]

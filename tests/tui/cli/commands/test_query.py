@@ -13,13 +13,12 @@ import pytest
 
 from tests.support.build import host_bytes, write_run
 from tests.support.documents import EVIL
-from tests.support.gpus import gpu_profile
-from tests.support.made.serving import five_requests, serving_profile
+from tests.tui.api.test_profile import made_logdirs  # noqa: F401 - a fixture
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.tui.api.sql import tables
 from tpuprof.tui.api.sql.engine import Answer
-from tpuprof.tui.api.sql.printing import ANSWERS, Answered, plain
+from tpuprof.tui.api.sql.printing import ANSWERS, QueryResult, plain
 from tpuprof.tui.api.sql.tables import TABLES
 from tpuprof.tui.report.page import FORMATS, TextLook
 
@@ -32,17 +31,6 @@ SAME = {
     "findings": ("findings", "findings"),
 }
 """Tables that are one of a page, and the key of that in JSON."""
-
-
-@pytest.fixture(name="logdirs", scope="module")
-def made_logdirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    root = tmp_path_factory.mktemp("logs")
-    return {
-        "demo": "demo",
-        "gpus": str(write_run(root / "gpus", host0=gpu_profile())),
-        "serving": str(write_run(root / "serving", host0=serving_profile(five_requests()))),
-        "hosts": str(write_run(root / "hosts", host0=host_bytes(), host1=host_bytes(200))),
-    }
 
 
 def flat(row: dict[str, object]) -> dict[str, object]:
@@ -219,9 +207,9 @@ def test_values_of_every_kind(call: Call) -> None:
 def test_hostile_values_are_harmless() -> None:
     answer = Answer((EVIL,), ("VARCHAR",), [(EVIL,), (f"=1+1{EVIL}",), (None,)], False, ())
     for form in FORMATS:
-        text = ANSWERS[form](Answered(EVIL, answer, None), TextLook(80, True, False))
+        text = ANSWERS[form](QueryResult(EVIL, answer, None), TextLook(80, True, False))
         assert "\x1b" not in text and (form != "md" or "<b>" not in text.replace("\\<b\\>", ""))
-    rows = list(csv.reader(io.StringIO(ANSWERS["csv"](Answered("", answer, None), TextLook(80, True, False)))))
+    rows = list(csv.reader(io.StringIO(ANSWERS["csv"](QueryResult("", answer, None), TextLook(80, True, False)))))
     assert rows[2][0].startswith("'=1+1")
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import gzip
-import io
 import json
 import os
 import shutil
@@ -17,7 +15,7 @@ import pytest
 
 from tests.demo.profile.hlo_module import Module
 from tests.support.build import host_bytes
-from tests.tui.cli.calls import RUN, Call, Terminal, content, modules_of
+from tests.tui.cli.calls import RUN, Call, Terminal, content
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NOT_FOUND,
@@ -33,20 +31,6 @@ from tpuprof.tui.cli.printing import PIPE_WIDTH
 from tpuprof.tui.demo import demo_path
 
 # --- reports
-
-
-def test_formats(call: Call, logdir: Path) -> None:
-    outputs = {}
-    for form in ("text", "json", "csv", "md"):
-        outputs[form], err = call("report", "overview", logdir, "--format", form)
-        assert err == ""
-    document = json.loads(outputs["json"])
-    assert document["run"]["name"] == RUN and document["run"]["hosts"] == ["host0", "host1"]
-    assert [step["duration_ms"] for step in document["steps"]] == [2e-7] * 4
-    assert next(csv.DictReader(io.StringIO(outputs["csv"])))["name"] == "fusion.1"
-    assert outputs["md"].startswith(f"# Overview of {RUN}\n")
-    assert RUN in outputs["text"] and "fusion.1" in outputs["text"]
-    assert "\x1b" not in outputs["text"]
 
 
 def test_run_and_host_are_chosen(call: Call, logdir: Path) -> None:
@@ -204,18 +188,6 @@ def test_a_file_that_cannot_be_written_leaves_nothing(
 # --- the timeline
 
 
-def test_the_timeline_in_every_format(call: Call, logdir: Path) -> None:
-    for form in ("text", "md", "csv", "json"):
-        for part in ([], ["--from", "0", "--to", "0.0000002"], ["--track", "XLA ops"]):
-            out, err = call("report", "timeline", logdir, "--format", form, *part)
-            assert "XLA Ops" in out
-            assert (form == "csv") == ("note: clocks not aligned" in err) == ("clocks not aligned" not in out)
-            assert "host0" in out and "host1" in out
-    document = call.json("report", "timeline", logdir, "--format", "json", "--host", "host1")
-    assert document["run"]["hosts"] == ["host1"] and document["warnings"] == []
-    assert [track["events"] for track in document["tracks"] if not track["is_derived"]] == [4, 4]
-
-
 def test_an_interval_is_milliseconds(call: Call, logdir: Path) -> None:
     command = ["report", "timeline", str(logdir), "--host", "host0", "--format", "json"]
     for part, interval in (
@@ -225,13 +197,6 @@ def test_an_interval_is_milliseconds(call: Call, logdir: Path) -> None:
     ):
         document = call.json(*command, *part)
         assert (document["interval"]["from_ps"], document["interval"]["to_ps"]) == interval
-
-
-def test_the_events_of_a_limit(call: Call, logdir: Path) -> None:
-    command = ["report", "timeline", str(logdir), "--format", "json", "--from", "0", "--limit"]
-    for limit, count in (("3", 3), ("0", 16)):
-        document = call.json(*command, limit)
-        assert (len(document["events"]), document["event_count"]) == (count, 16)
 
 
 def test_no_such_track_or_host(call: Call, logdir: Path) -> None:
@@ -251,13 +216,6 @@ def test_a_trace_for_perfetto(call: Call, logdir: Path, tmp_path: Path) -> None:
     assert plain.read_text() == gzip.decompress(packed.read_bytes()).decode() == whole
     assert packed.read_bytes() == again.read_bytes() and packed.read_bytes()[3:8] == bytes(5)  # no name, no time
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.json.gz", "b.json.GZ", "logs"]
-
-
-def test_a_trace_for_perfetto_is_of_all_hosts(call: Call, logdir: Path) -> None:
-    out, err = call("report", "timeline", logdir, "--format", "perfetto")
-    assert err.startswith("note: clocks not aligned")
-    names = {e["args"]["name"] for e in json.loads(out)["traceEvents"] if e["name"] == "process_name"}
-    assert names == {"host0 /device:TPU:0", "host1 /device:TPU:0"}
 
 
 def test_a_trace_for_perfetto_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
@@ -302,24 +260,6 @@ def test_a_full_device_is_one_plain_error(call: Call, logdir: Path, form: str) -
 # --- memory
 
 
-def test_memory_reports(call: Call) -> None:
-    document = call.json("report", "memory", "demo", "--format", "json", "--module", "jit_eval_step", "--limit", "1")
-    assert document["module"].startswith("jit_eval_step(")
-    assert document["run"]["hosts"] == ["demo"]
-    document = call.json("report", "memory-profile", "demo", "--format", "json")
-    assert [allocator["id"] for allocator in document["allocators"]] == ["0", "1", "2", "3"]
-    sentence, hint = call.error(EXIT_NOT_FOUND, "report", "memory", "demo", "--module", "jit_step")
-    assert sentence == "There is no module jit_step."
-    assert "jit_train_step(" in hint
-
-
-def test_memory_of_a_profile_without_hlo(call: Call, logdir: Path) -> None:
-    out, err = call("report", "memory", logdir, "--format", "csv")
-    assert out.startswith("name,category,size_bytes")
-    assert "no compiled HLO" in err
-    assert "no host events" in call("report", "memory-profile", logdir, "--format", "csv").err
-
-
 @pytest.mark.parametrize("command", [["memory"], ["report", "memory"]])
 def test_memory_of_hlo_files(call: Call, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "jit_eval_step(5).hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
@@ -344,39 +284,7 @@ def test_the_memory_command_opens_the_tab(opened: list[tuple[str, AppOptions]]) 
     assert (opened[0][1].tab, opened[0][1].only_hlo) == (4, False)
 
 
-def test_memory_reports_load_no_textual(tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_text(
-        "Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm. Exceeded hbm capacity by 4.25G.\n"
-    )
-    reports = {page: ["report", page, "demo"] for page in ("memory", "memory-profile")}
-    for done in modules_of({}, {**reports, "oom": ["oom", str(log), "--json"]}, tmp_path).values():
-        assert done.code == EXIT_OK
-        assert not [name for name in done.modules if name.split(".")[0] in ("textual", "grpc")]
-
-
-def test_oom(call: Call, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_text(
-        "Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm. Exceeded hbm capacity by 4.25G.\n"
-    )
-    (report,) = call.json("oom", log, "--json")["reports"]
-    assert report["used_bytes"] == 20 << 30
-    log.write_text("all is well\n")
-    call.error(EXIT_NOT_FOUND, "oom", log)
-    call.error(EXIT_NOT_FOUND, "oom", tmp_path / "nowhere")
-    call.error(EXIT_USAGE, "oom")
-
-
 # --- one core
-
-
-@pytest.mark.parametrize("page", ["overview", "input", "inference", "ops", "op-profile", "roofline", "timeline"])
-def test_one_core(call: Call, page: str) -> None:
-    document = call.json("report", page, "demo", "--core", "1", "--format", "json")
-    assert (document["run"]["hosts"], document["run"]["core"]) == (["demo"], "demo:1")
-    assert any(text.startswith("only demo:1 is shown") for text in document["warnings"])
-    assert call("report", page, "demo", "--core", "demo:1", "--width", "80").out.splitlines()[0].endswith(" demo:1 ─")
 
 
 @pytest.mark.parametrize("name", ["/device:TPU:1", "demo /device:TPU:1", "Chip 1: TPU core 0"])

@@ -21,9 +21,9 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UN
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.subject import Subject, SubjectOp
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.promises import Verified, paired, verify
-from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import TextLook

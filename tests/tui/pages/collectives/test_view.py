@@ -12,12 +12,12 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.app.scene import press, scene
-from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, ops_tab, settled
+from tests.support.app.stage import answer, check_cells, check_golden, frame, make_demo_app, ops_tab, settled
 from tests.support.build import session_at
 from tests.support.composed import slices
 from tests.support.gpus import session_of
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
-from tpuprof.parsers.session.pages import COLLECTIVES
+from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
@@ -64,15 +64,9 @@ def on_demo(ascii_only: bool = False) -> TpuprofApp:
     return make_demo_app(AppOptions(demo=True, ascii=ascii_only))
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_the_demo(width: int, height: int) -> None:
-    check_golden(f"collectives-{width}x{height}", shown(on_demo(), width, height))
-
-
-def test_in_ascii() -> None:
-    text = shown(on_demo(ascii_only=True), 80, 24)
-    check_golden("collectives-80x24-ascii", text)
-    assert text.isascii()
+def test_the_demo() -> None:
+    check_golden("collectives-80x24", shown(on_demo(), 80, 24))
+    assert shown(on_demo(ascii_only=True), 80, 24).isascii()
 
 
 def test_a_step_and_each_one() -> None:
@@ -110,20 +104,8 @@ def test_keys_lead_from_a_row(page: CollectivesPage) -> None:
     assert view.enter() and view.selection == "all-reduce.1" and not view.enter()
     view.move(1, 0)
     assert view.status() == "1 of 1, one group"
-    view.command("group")
+    view.group()
     assert len(view.rows) == 5
-
-
-def test_rows_by_what_they_share(page: CollectivesPage) -> None:
-    view, said = CollectivesView(page), []
-    for _ in range(4):
-        said.append((view.command("group"), len(view.rows)))
-    assert said == [
-        ("a row by kind", 5),
-        ("a row by axis of the groups", 3),
-        ("a row by pass", 3),
-        ("a row by kind, groups and pass", 5),
-    ]
 
 
 def test_steps(page: CollectivesPage) -> None:
@@ -140,16 +122,6 @@ def test_steps(page: CollectivesPage) -> None:
     assert view.status() == "3 of 5"
 
 
-def test_a_filter_stays_while_steps_change(page: CollectivesPage) -> None:
-    view = CollectivesView(page)
-    assert view.search("scatter") == "1 row"
-    view.move(1, 0)
-    assert len(view.rows) == 1 and view.selection == "reduce-scatter"
-    assert view.search("nothing-like-it") == "no row"
-    assert "no row matches" in plain(view.lines(Pen(80, BLOCK), 5)[1])
-    assert view.op_name is None and view.selection is None
-
-
 def test_a_jump_leads_to_an_op(page: CollectivesPage) -> None:
     view = CollectivesView(page)
     assert view.show_named("reduce-scatter.1") == ""
@@ -161,8 +133,8 @@ async def test_the_timeline_is_one_key_away(run: Path) -> None:
     app = on_demo()
     async with on_collectives(app, 100, 30) as (app, pilot):
         tab = ops_tab(app)
-        name = tab.views.other_view.op_name if tab.views.other_view is not None else None
-        assert name is not None and tab.jump("on_timeline") == Jump("timeline", "op", name)
+        name = tab.other_view.op_name if tab.other_view is not None else None
+        assert name is not None and answer(tab, "O") == Jump("timeline", "op", name)
         await press(pilot, "o")
         assert ops_tab(app).selection == name
 
@@ -226,7 +198,7 @@ def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.Mo
     monkeypatch.setattr("tpuprof.tui.pages.collectives.view.single", lambda *_: made.append("single"))
     for _ in range(3):
         view.move(0, 1)
-        assert len(view.lines(Pen(80, BLOCK), 3)) == 3 and view.card(Pen(80, BLOCK)) and view.op_name
+        assert len(view.draw(Pen(80, BLOCK), 3)) == 3 and view.card(Pen(80, BLOCK)) and view.op_name
     assert made == []
 
 

@@ -7,19 +7,22 @@ from textual.geometry import Size
 from tests.support.made.many_hosts import straggling_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.hosts.popup import HostsPopup
+from tpuprof.tui.pages.hosts.popup import HostsList
 from tpuprof.tui.terminal.theme import palette
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.popup import ListPopup
 
 
-def popup_of(opened: list[str | None], width: int = 80, page: HostsPage | None = None) -> HostsPopup:
+def popup_of(opened: list[str | None], width: int = 80, page: HostsPage | None = None) -> ListPopup:
     look = ScreenLook(palette("truecolor", False), BLOCK)
-    popup = HostsPopup(look, "Hosts", page or straggling_page(), lambda host, core: opened.append(core or host))
+    popup = ListPopup(
+        look, "Hosts", HostsList(page or straggling_page(), lambda host, core: opened.append(core or host))
+    )
     popup.place(Size(width, 24))
     return popup
 
 
-def drawn(popup: HostsPopup, width: int = 80) -> list[str]:
+def drawn(popup: ListPopup, width: int = 80) -> list[str]:
     return ["".join(text for text, _ in line) for line in popup.draw(width, popup.room + 2)]
 
 
@@ -28,7 +31,7 @@ def test_the_end_of_the_hosts_is_a_stop_on_the_way_to_the_notes() -> None:
     popup = popup_of(opened)
     drawn(popup)
     popup.press("G", "G")
-    assert popup.state.cursor == 13  # host4, which is left out, below four hosts with two cores each
+    assert popup.listed.cursor == 13  # host4, which is left out, below four hosts with two cores each
     assert any("host4 left out" in " ".join(line.split()) for line in drawn(popup))
     popup.press("enter", None)
     assert popup.is_open and not opened

@@ -16,15 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.documents import EVIL
 from tests.support.made.input_pages import INPUT_PAGES, input_bound_page
-from tests.support.reports import check_harmless, check_report, printed
+from tests.support.reports import check_report, printed
 from tests.tui.report.test_reports import LOOK, run_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.tui.pages.input.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, TextLook
+from tpuprof.tui.report.page import TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -50,23 +49,6 @@ def hostile(name: str) -> InputPipelinePage:
 def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     page = INPUT_PAGES[name]()
     check_report(REPORT, "input", page, run_of(page.hosts), GOLDEN / f"input_{name}", {"": LOOK})
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_limit_cuts_the_ops_only(form: Format) -> None:
-    page = input_bound_page()
-    cut = printed(REPORT, page, run_of(page.hosts), form, LOOK, 2)
-    full = printed(REPORT, page, run_of(page.hosts), form, LOOK)
-    assert "batched_device_put" in full and "batched_device_put" not in cut
-    if form == "json":
-        document = json.loads(cut)
-        assert len(document["ops"]) == 2 and document["op_count"] == 8 and len(document["steps"]) == 6
-    if form == "text":
-        assert "2 of 8 ops" in cut
-
-
-def test_hostile_names_come_out_harmless() -> None:
-    check_harmless(REPORT, hostile(EVIL), replace(run_of((EVIL,)), name=EVIL, path=EVIL))
 
 
 @given(st.text(max_size=30))

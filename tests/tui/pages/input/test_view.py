@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from tests.support.app.stage import ENVIRONMENT
-from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page, no_input_page
+from tests.support.made.input_pages import apart_page, input_bound_page, no_input_page
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
@@ -139,12 +139,3 @@ async def test_details_say_all_there_is(width: int) -> None:
         text = "\n".join(plain(line) for line in tab.detail_lines(Pen(width, BLOCK)))
         assert "unknown: few steps" in " ".join(text.split())
         assert {len(plain(line)) for line in tab.meaning_lines(Pen(width, BLOCK))} == {width}
-
-
-async def test_find_keeps_the_order_of_the_page() -> None:
-    async with on_tab(80, 21) as (tab, _):
-        tab.show("page", input_bound_page())
-        tab.search("Iterator")
-        assert tab.matches == tuple(PanelItem("ops", at) for at in sorted(place.index for place in tab.matches))
-        assert tab.matches
-    assert set(INPUT_PAGES) == {"input-bound", "no-input", "apart"}

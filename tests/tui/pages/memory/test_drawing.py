@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space, without_trace
-from tests.support.golden import check_golden, check_lines, frame
+from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space
+from tests.support.golden import check_lines
 from tpuprof.parsers.memory.account.need import need_of_memory
 from tpuprof.parsers.memory.account.owners import account
 from tpuprof.parsers.memory.batch.fit import BatchFit
@@ -29,9 +27,6 @@ from tpuprof.tui.pages.memory.draw.header import composition, header_lines, head
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, Grouping, MemoryState, Order, memory_list
 from tpuprof.tui.pages.memory.fields.module import short_op, short_source
-
-GOLDEN = Path(__file__).parent / "golden"
-GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 
 
 def summary_of(page: SpaceMemory) -> SpaceSummary:
@@ -54,40 +49,6 @@ def drawn(
 
 def at_peak(page: SpaceMemory, row: int = 0, **changes: object) -> MemoryState:
     return dataclasses.replace(MemoryState(point=page.peak_position, cursor=row), **changes)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("name", "glyphs", "width", "height"),
-    [
-        ("list", "block", 60, 12),
-        ("list", "ascii", 60, 12),
-        ("list", "block", 80, 20),
-        ("list", "plain", 80, 20),
-        ("list", "block", 120, 36),
-        ("list", "ascii", 200, 46),
-        ("map", "ascii", 80, 24),
-        ("map", "block", 140, 36),
-        ("scopes", "ascii", 100, 30),
-        ("padding", "ascii", 110, 24),
-        ("no-trace", "block", 80, 20),
-        ("no-capacity", "plain", 100, 20),
-        ("too-large", "ascii", 100, 24),
-    ],
-)
-def test_frames(name: str, glyphs: str, width: int, height: int) -> None:
-    page = training_space(capacity=None if name == "no-capacity" else 11 * GIB if name == "too-large" else 16 * GIB)
-    state = at_peak(page, row=20)
-    if name == "no-trace":
-        page = without_trace(page)
-        state = at_peak(page, row=1)
-    elif name == "map":
-        state = at_peak(page, row=8, show_map=True)
-    elif name == "scopes":
-        state = at_peak(page, row=3, grouping="scope")
-    elif name == "padding":
-        state = MemoryState(point=20, sort="padding", cursor=2)
-    lines = drawn(page, width, height, GLYPHS[glyphs], state).lines
-    check_golden(GOLDEN / f"memory-{name}-{glyphs}-{width}x{height}.txt", frame(lines))
 
 
 CATEGORY: st.SearchStrategy[Category] = st.sampled_from(["parameter", "output", "constant", "temporary", "scoped"])
@@ -281,22 +242,6 @@ def test_the_begin_of_the_backward_pass_is_marked() -> None:
             assert axis.index("| backward") == AXIS + column_of(page, composed.columns, 90)
 
 
-def test_a_column_is_as_high_as_its_memory() -> None:
-    sizes = [1, 5, 2, 8, 3]
-    page = space_of(
-        [
-            Buffer(f"t{at}", "temporary", size * GIB, size * GIB, born=at * 20, dies=at * 20 + 20)
-            for at, size in enumerate(sizes)
-        ],
-        100,
-    )
-    rows = graph_of(page, 0, width=110, height=29)
-    heights = [sum(row[at * 20 + 10] != " " for row in rows) for at in range(5)]
-    scale = scale_of(8 * GIB, len(rows))
-    assert scale.row_bytes * len(rows) < 8 * GIB * 1.25
-    assert heights == [round(size * GIB / scale.row_bytes) for size in sizes]
-
-
 # --- the head
 
 
@@ -306,13 +251,6 @@ def test_headroom_is_red_where_it_does_not_fit_and_a_warning_where_it_hardly_doe
     assert headroom_style(training_space(capacity=None)) == "dim"
     line = header_lines(training_space(capacity=11 * GIB), "", Pen(120, BLOCK))[1]
     assert (" does not fit: 2.59 GiB over", "bad") in line
-
-
-def test_an_unknown_capacity_is_said_with_its_reason() -> None:
-    lines = header_lines(training_space(capacity=None), "", Pen(120, ASCII))
-    assert "capacity unknown (the profile does not say which TPU this ran on)" in plain(lines[0])
-    assert "headroom n/a" in plain(lines[1])
-    assert "%" not in plain(lines[1])
 
 
 def test_the_owners_that_there_is_no_room_for_are_the_smaller_ones_and_are_summed() -> None:

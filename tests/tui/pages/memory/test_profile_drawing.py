@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.parsers.memory.allocators.made import GIB, MIB, MS, given, host_space, profiles_of, training_space
+from tests.parsers.memory.allocators.made import GIB, MIB, given, host_space, profiles_of, training_space
 from tests.support.golden import check_golden, check_lines, frame
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import (
@@ -22,21 +22,20 @@ from tpuprof.parsers.memory.allocators.model import (
     MemoryProfilePage,
 )
 from tpuprof.parsers.memory.allocators.profile import host_memory
-from tpuprof.parsers.pages.memory import memory_profile_page
+from tpuprof.parsers.pages.memory.over_time import memory_profile_page
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
+from tpuprof.tui.pages.memory.draw.graph import AXIS
 from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,
     MemoryProfileState,
     columns_between,
     compose_memory_profile,
 )
-from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, fragmentation_lines, graph_lines, scene
+from tpuprof.tui.pages.memory.draw.profile_graph import fragmentation_lines, graph_lines, scene
 from tpuprof.tui.pages.memory.fields.allocators import fragmentation_words
 
 GOLDEN = Path(__file__).parent / "golden"
-GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
-SIZES = {"80x20": (80, 20), "120x36": (120, 36)}
 
 
 @lru_cache(maxsize=1)
@@ -60,28 +59,12 @@ def text_of(found: ComposedMemoryProfile) -> list[str]:
     return [plain(line) for line in found.lines]
 
 
-@pytest.mark.parametrize(("glyphs", "size"), [("block", "80x20"), ("block", "120x36"), ("ascii", "80x20")])
-@pytest.mark.parametrize("allocator", ["moving", "still", "pinned"])
-def test_frames(allocator: str, glyphs: str, size: str) -> None:
-    state = MemoryProfileState(allocator=["moving", "still", "pinned"].index(allocator), cursor=1)
-    found = composed(state, *SIZES[size], GLYPHS[glyphs])
-    check_golden(GOLDEN / f"memory-profile-{allocator}-{glyphs}-{size}.txt", frame(found.lines))
-
-
-@pytest.mark.parametrize("glyphs", ["block", "ascii"])
-def test_frames_with_a_cursor(glyphs: str) -> None:
-    found = composed(MemoryProfileState(2, cursor_ps=71 * MS), 80, 20, GLYPHS[glyphs])
-    check_golden(GOLDEN / f"memory-profile-cursor-{glyphs}-80x20.txt", frame(found.lines))
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_frames_without_allocators(size: str) -> None:
+def test_frame_without_allocators() -> None:
     page = replace(
         memory_profile_page([()], ["host0"], ["This profile lacks them. Do that."]), warnings=("It is cut.",)
     )
-    width, height = SIZES[size]
-    found = compose_memory_profile(page, (), MemoryProfileState(), Pen(width, ASCII), height)
-    check_golden(GOLDEN / f"memory-profile-empty-{size}.txt", frame(found.lines))
+    found = compose_memory_profile(page, (), MemoryProfileState(), Pen(80, ASCII), 20)
+    check_golden(GOLDEN / "memory-profile-empty-80x20.txt", frame(found.lines))
     assert found.first_row_line == found.graph_line == -1
 
 
@@ -132,17 +115,6 @@ def test_memory_in_use_shows_be_it_ever_so_little(stack: int, rows: int, glyphs:
     keys = [str(key) for line in graph_lines(profile, scene(profile, 3), rows, glyphs, None) for _, key in line]
     assert rows < 8 or any("vector" in key for key in keys)
     assert not stack or any("compute" in key for key in keys)
-
-
-def test_a_column_shows_the_most_of_what_was_in_use_in_it() -> None:
-    events = [given(at, index_on_host=0, addr=at, **sizes(0, MIB, 31 * MIB)) for at in range(5000)]
-    events[2345] = given(2345, index_on_host=0, addr=1, **sizes(0, 32 * MIB, 0))
-    profile = profiles_of(host_space(events))[0]
-    shown = scene(profile, 50)
-    assert int(shown.event[shown.cell_of(2345)]) == 2345
-    assert (profile.heap_bytes[shown.event] == 32 * MIB).sum() == 1
-    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), Pen(60, PLAIN), 20)
-    assert column(found, shown.cell_of(2345)) == "H" * found.graph_rows
 
 
 @for_all(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), min_size=1, max_size=80), st.integers(1, 40))
@@ -199,15 +171,6 @@ def test_fragmentation_is_put_into_words(free: int | None, share: float | None, 
     assert profile.largest_free_bytes == (round((free or 0) * (1 - (share or 0))) if is_known else None)
 
 
-def test_the_line_below_reads_the_cursors_column() -> None:
-    lines = text_of(composed(MemoryProfileState(cursor_ps=71 * MS)))
-    reading = next(line for line in lines if " in use " in line and "heap" in line and "free" in line)
-    assert "stack 6.00 GiB" in reading and "fragmentation 2.0%" in reading
-    assert "71.0" in reading or "71." in reading or "70." in reading
-    peak = next(line for line in text_of(composed(MemoryProfileState())) if "peak, 1" in line)
-    assert "in use 25.3 GiB" in peak and "191.0 ms" in peak
-
-
 def test_the_cursor_goes_from_column_to_column_and_stays_in_the_graph() -> None:
     found = composed(MemoryProfileState())
     peak = training()[0].allocators[0].peak_time_ps
@@ -231,23 +194,10 @@ def test_the_table_scrolls_so_that_the_cursor_shows() -> None:
     assert last.first + last.room == 100
 
 
-def test_columns_that_say_nothing_are_left_out() -> None:
-    header = next(line for line in text_of(composed(MemoryProfileState(allocator=1))) if "total" in line)
-    assert "shape" not in header and "type" not in header
-    header = next(line for line in text_of(composed(MemoryProfileState(allocator=0))) if "total" in line)
-    assert "shape" in header and "type" not in header
-
-
 def test_a_flat_line_is_explained_at_every_height() -> None:
     assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(allocator=1), 120, 36)))
     assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(allocator=1), 80, 20)))
     assert "no fault" in "\n".join(text_of(composed(MemoryProfileState(allocator=1), 60, 12)))
-
-
-def test_a_capacity_far_above_is_said_in_words() -> None:
-    lines = text_of(composed(MemoryProfileState(allocator=2)))
-    assert any("capacity 64.0 GiB is above" in line for line in lines)
-    assert any(line.lstrip().startswith("50.0 MiB") for line in lines)
 
 
 def test_a_profile_that_tells_nothing_is_drawn_all_the_same() -> None:

@@ -16,24 +16,17 @@ import numpy as np
 import pytest
 
 from tests.parsers.memory.allocators.made import GIB, given, host_space, profiles_of, training_space
-from tests.support.documents import EVIL, csv_rows
-from tests.support.reports import asked_of, check_harmless, check_report
-from tpuprof.parsers.base.text import printable
+from tests.support.reports import asked_of, check_report
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.parsers.memory.allocators.profile import host_memory
-from tpuprof.parsers.pages.memory import memory_profile_page
+from tpuprof.parsers.pages.memory.over_time import memory_profile_page
 from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, REPORT, TEXT_ROWS, MemoryOverTime
-from tpuprof.tui.report.page import FORMATS, Format, TextLook
+from tpuprof.tui.report.page import Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOK = TextLook(80, ascii_only=False, color=False)
-LOOKS = {
-    "-80-block": LOOK,
-    "-80-ascii": TextLook(80, ascii_only=True, color=False),
-    "-120-block": TextLook(120, False, False),
-}
 RUN = Run("2026_11_21_03_00_00", "/logs/host0", (), ())
 
 
@@ -72,27 +65,10 @@ def memory_profile_report(
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     content = MemoryOverTime(PAGES[name](), (training()[1],) if name == "training" else ())
-    document = check_report(REPORT, "memory-profile", content, RUN, GOLDEN / f"memory_profile_{name}", LOOKS)
+    document = check_report(
+        REPORT, "memory-profile", content, RUN, GOLDEN / f"memory_profile_{name}", {"-80-block": LOOK}
+    )
     assert "the profile does not say" not in document["unknown"].values()
-
-
-def test_the_table_is_that_of_the_page() -> None:
-    rows = csv_rows(memory_profile_report(training()[0], RUN, "csv", LOOK))
-    assert [row["allocator"] for row in rows] == ["0"] * 4 + ["1"] * 2 + ["pinned_host"] * 2
-    total = sum(int(row["occurrences"]) * int(row["allocated_bytes"]) for row in rows if row["allocator"] == "0")
-    assert total == training()[0].allocators[0].peak_bytes
-    assert rows[0]["shape"] == "f32[8192,16384]{1,0:T(8,128)}" and rows[1]["shape"] == ""
-
-
-def test_a_limit_is_one_of_the_rows_at_each_peak() -> None:
-    page = training()[0]
-    for form in FORMATS:
-        assert len(memory_profile_report(page, RUN, form, LOOK, 1)) < len(
-            memory_profile_report(page, RUN, form, LOOK, 0)
-        )
-    document = json.loads(memory_profile_report(page, RUN, "json", LOOK, 1))
-    assert [len(one["at_peak"]) for one in document["allocators"]] == [1, 1, 1]
-    assert "and 3 more kinds; --limit 0 shows all" in memory_profile_report(page, RUN, "text", LOOK, 1)
 
 
 def test_the_text_shows_some_rows_unless_all_are_asked_for() -> None:
@@ -128,13 +104,3 @@ def test_a_timeline_of_very_many_events_is_thinned_to_the_largest_of_each_stretc
     assert long.peak_index in {point["time_ps"] for point in timeline}
     whole = json.loads(memory_profile_report(page, RUN, "json", LOOK, 0))
     assert len(whole["allocators"][0]["timeline"]) == count and whole["warnings"] == []
-
-
-def test_hostile_names_come_out_harmless() -> None:
-    page = training()[0]
-    row = ActiveAllocation(EVIL, 1, 5, 5, EVIL, EVIL, EVIL)
-    bad = replace(page.allocators[0], id=EVIL, label=EVIL, host=EVIL, at_peak=(row,), unknown={"at_peak": EVIL})
-    page = replace(page, hosts=(EVIL,), allocators=(bad,), warnings=(EVIL,))
-    check_harmless(REPORT, MemoryOverTime(page, ()), replace(RUN, name=EVIL, path=EVIL))
-    text = memory_profile_report(replace(nothing(), why_empty=EVIL), RUN, "text", LOOK)
-    assert all(printable(line) == line for line in text.split("\n"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,14 +9,13 @@ from typing import Any
 import pytest
 
 from tests.support.documents import nulls
-from tests.support.golden import check_golden
 from tests.support.made.compiled import compiled_modules
 from tests.support.reports import printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
-from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.tui.cli.arguments.report import SPACES
 from tpuprof.tui.pages.memory.report.module import REPORT, ModuleReport
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
@@ -51,43 +48,12 @@ def parsed(**asked: Any) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize(("form", "ending"), [("text", "txt"), ("md", "md"), ("csv", "csv")])
-def test_golden(form: Format, ending: str) -> None:
-    check_golden(GOLDEN / f"memory-demo.{ending}", report(form, limit=12))
-
-
 def test_how_large_the_batch_may_be() -> None:
     text = report("text", only_fit=True)
     assert "batch 8 now; largest that fits: 13 (15.2 GiB); at 14 it is over by 442 MiB" in text
     assert "the largest that fits" in text and "Buffers at the peak" not in text
     assert "The batch is the leading dimension of batch['tokens'] s32[8,1024]" in text
     assert "unknown: the compiler chooses what it keeps outside HBM" in report("text", space="vmem", only_fit=True)
-
-
-def test_what_the_module_comes_to_is_in_the_document() -> None:
-    made = parsed()
-    assert sum(made["owners_bytes"].values()) == made["peak_bytes"] and made["plan"] is None
-    assert (made["fit_batch"], made["fit_largest_batch"], made["fit_next_batch"]) == (8, 13, 14)
-    assert [each["batch"] for each in made["batches"]] == [4, 8, 13, 14, 26]
-    assert [each["over_bytes"] > 0 for each in made["batches"]] == [False] * 3 + [True] * 2
-    assert parsed(space="vmem")["fit_largest_batch"] is None
-
-
-def test_text_in_ascii() -> None:
-    text = report("text", limit=5, width=80, ascii_only=True)
-    assert text.isascii()
-    assert max(map(len, text.splitlines())) <= 80
-    check_golden(GOLDEN / "memory-demo-80-ascii.txt", text)
-
-
-def test_the_peak_is_that_of_the_heap_and_the_sum_of_its_buffers() -> None:
-    document = parsed()
-    assert set(nulls(document)) <= set(document["unknown"])
-    assert document["peak_bytes"] == max(document["heap_bytes"]) == document["heap_bytes"][document["peak_position"]]
-    at_peak = sum(buffer["size_bytes"] for buffer in document["buffers"] if buffer["at_peak"])
-    assert at_peak == document["peak_bytes"]
-    assert document["buffer_count"] == len(document["buffers"])
-    assert document["modules"][0]["peak_bytes"]["HBM"] == document["peak_bytes"]
 
 
 def test_a_module_and_a_space_are_chosen() -> None:
@@ -99,18 +65,6 @@ def test_a_module_and_a_space_are_chosen() -> None:
         report("json", module="jit_step")
     assert raised.value.exit_code == EXIT_NOT_FOUND
     assert {name.lower() for name in SPACE_NAMES.values()} == set(SPACES)
-
-
-def test_a_limit_is_of_buffers_the_largest_at_the_peak_first() -> None:
-    document = parsed(limit=3)
-    sizes = [buffer["size_bytes"] for buffer in document["buffers"]]
-    assert len(sizes) == 3
-    assert sizes == sorted(sizes, reverse=True)
-    assert all(buffer["at_peak"] for buffer in document["buffers"])
-    assert document["buffer_count"] > 3
-    assert len(list(csv.reader(io.StringIO(report("csv", limit=3))))) == 4
-    assert "and 104 more buffers" in report("text", limit=3)
-    assert "Buffers at the peak (107)" in report("md", limit=3) and "Not shown: 104 more." in report("md", limit=3)
 
 
 def test_a_space_that_the_module_does_not_use() -> None:

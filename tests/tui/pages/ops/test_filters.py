@@ -109,8 +109,8 @@ def test_what_sparse_cores_ran_is_listed_last_with_its_parent() -> None:
     page = ops_page([summarise(Trace.from_bytes(offload_profile()), "host0")])
     view = HloView(CardCache(pages_of(page), lambda _, __: None))
     view.shift = 22
-    check_golden("ops-sparse-cores_120", "\n".join(plain(line).rstrip() for line in view.lines(Pen(120, BLOCK), 10)))
-    view.jump(3)
+    check_golden("ops-sparse-cores_120", "\n".join(plain(line).rstrip() for line in view.draw(Pen(120, BLOCK), 10)))
+    view.step(3)
     assert (view.selection, view.op_row) == ("gather_fusion.1", None)
     text = " ".join(" ".join(plain(line).split()) for line in view.card(Pen(100, BLOCK)))
     assert "core SparseCore, for call-start.1 of the TensorCore;" in text and "energy 0.5 J" in text

@@ -8,28 +8,11 @@ import numpy as np
 import pytest
 
 from tests.support.made.big_table import big_page
-from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
-from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, FrameworkOps
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
-from tpuprof.tui.report.fields import is_descending, order
+from tpuprof.tui.report.fields import order
 
 PAGE = big_page(500)
 KEYS = sorted(HLO_OPS.sorted_by)
-
-
-@pytest.mark.parametrize("descending", [True, False])
-@pytest.mark.parametrize("key", KEYS)
-def test_every_column_orders_every_row_once(key: str, descending: bool) -> None:
-    rows = order(HLO_OPS, PAGE, key, descending)
-    assert sorted(rows.tolist()) == list(range(500))
-
-
-def test_every_column_of_framework_ops_orders_them() -> None:
-    page = framework_ops_page(PAGE, [])
-    source = FrameworkOps(page, PAGE)
-    for key in FRAMEWORK_OPS.sorted_by:
-        rows = order(FRAMEWORK_OPS, source, key, is_descending(FRAMEWORK_OPS, key))
-        assert sorted(rows.tolist()) == list(range(len(page)))
 
 
 def test_numbers_texts_and_ties() -> None:

@@ -11,10 +11,10 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import frame, make_demo_app, ops_tab, settled
+from tests.support.app.stage import answer, frame, make_demo_app, ops_tab, settled
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.session import pages as keys
+from tpuprof.parsers.pages.shared.key import PageKey
 from tpuprof.tui import pages
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
@@ -22,7 +22,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.fields import ColumnSpec, Field, Table
 from tpuprof.tui.report.units import TEXT
-from tpuprof.tui.widgets.rows import RowsView
+from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ class RoomsView(RowsView):
     def op_name(self) -> str | None:
         return self.selection
 
-    def jumps(self) -> dict[str, Jump]:
-        return {"buffers": Jump("memory")}
+    @property
+    def on_timeline(self) -> Jump | None:
+        return Jump("timeline", "counter", "doors")
 
     def show_named(self, name: str) -> str:
         if name not in self._page.names:
@@ -97,14 +98,12 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> list[str
             raise ProfileError("no_rooms", "The rooms cannot be read.", "Build some.")
         return Rooms((OP, "hall"))
 
-    maker, module = ModuleType("tpuprof.parsers.session.makers.rooms"), ModuleType("tpuprof.tui.pages.rooms")
-    vars(maker).update(rooms=rooms, has_rooms=lambda *_: True)
+    maker, module = ModuleType("tpuprof.parsers.pages.rooms"), ModuleType("tpuprof.tui.pages.rooms")
+    vars(maker).update(ROOMS=PageKey(rooms), HAS_ROOMS=PageKey(lambda *_: True))
     vars(module).update(RoomsView=RoomsView)
     for made in (maker, module):
         monkeypatch.setitem(sys.modules, made.__name__, made)
-    for name in ("rooms", "has_rooms"):
-        monkeypatch.setattr(keys, name.upper(), keys.PageKey(f"rooms:{name}"), raising=False)
-    view = pages.TabView("rooms", "Rooms", "rooms:RoomsView", "ROOMS", "HAS_ROOMS")
+    view = pages.TabView("rooms", "Rooms", "rooms:RoomsView", "rooms:ROOMS", "rooms:HAS_ROOMS")
     tabs = tuple(replace(tab, views=(*tab.views, view)) if tab.name == "op-profile" else tab for tab in pages.TABS)
     monkeypatch.setattr(pages, "TABS", tabs)
     monkeypatch.setitem(pages._VIEWS, "rooms", "op-profile")
@@ -136,11 +135,10 @@ async def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
         await at_rooms(app, pilot)
         tab = ops_tab(app)
-        assert {"buffers", "reverse", "view"} <= set(tab.commands)
-        assert tab.jump("buffers") == Jump("memory")
+        assert answer(tab, "O") == Jump("timeline", "counter", "doors")
         assert tab.go_to("rooms", "hall") == "" and tab.selection == "hall"
         assert tab.go_to("rooms", "cellar") == "no room cellar"
-        assert "same_op" not in tab.commands  # the hall is no op
+        assert answer(tab, "o") is None, "the hall is no op"
         assert tab.search("hall") == "1 row" and tab.selection == "hall"
 
 

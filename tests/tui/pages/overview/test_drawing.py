@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,20 +12,13 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.support.build import present
-from tests.support.golden import check_golden, check_lines, frame
+from tests.support.golden import check_lines, frame
 from tests.support.made.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.made.serving import five_requests, read_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.ops.table import EMPTY_TABLE
-from tpuprof.parsers.pages.inference import Latency, Percentile, inference
-from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
-from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
-from tpuprof.parsers.steps.accounts.owners import OWNERS, op_owners
-from tpuprof.parsers.steps.generic.step_events import GenericStep
-from tpuprof.parsers.steps.ledger import generic_ledger
-from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.parsers.pages.overview.model import Share, Step
+from tpuprof.parsers.pages.shared.latencies import Latency, Percentile, latencies
+from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.layout import shared_prefix
@@ -37,20 +29,7 @@ from tpuprof.tui.pages.overview.drawing import class_bar, compose, top_ops_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
 from tpuprof.tui.pages.overview.steps import GROUPS, are_alike, parts_legend, step_detail, step_graph, step_parts
 
-GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
-GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
-SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
-FRAMES = (("block", "80x21"), ("block", "120x36"), ("ascii", "80x21"))
-"""What a reviewer reads; the other sizes and glyphs are held by what every frame must keep to."""
-
-
-@pytest.mark.parametrize(("glyphs", "size"), FRAMES)
-@pytest.mark.parametrize("page", PAGES)
-def test_frames(page: str, glyphs: str, size: str) -> None:
-    width, height = SIZES[size]
-    lines = compose(PAGES[page](), Pen(width, GLYPHS[glyphs]), height, Cursor()).lines
-    check_golden(GOLDEN / f"overview-{page}-{glyphs}-{size}.txt", frame(lines))
 
 
 @given(
@@ -190,14 +169,6 @@ def test_without_colours_the_bar_spells_its_classes() -> None:
         assert letter in text
 
 
-def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
-    page: Overview = training_overview()
-    text = plain(step_detail(page.steps, step_parts(page.steps, page.account), None, Pen(120, BLOCK)))
-    assert "step 103" in text
-    assert "1.98× median" in text
-    assert text.index("input wait 180 ms") < text.index("busy")
-
-
 def test_steady_steps_are_called_steady() -> None:
     steps = [Step(str(n), n, 0, 100 + n % 2, None) for n in range(5)]
     assert "steady" in plain(step_detail(steps, step_parts(steps, None), None, Pen(100, BLOCK)))
@@ -250,7 +221,7 @@ def test_the_line_on_a_step_has_whole_figures_only(width: int) -> None:
 @pytest.mark.parametrize(("width", "count"), [(60, 2), (80, 3), (120, 5)])
 def test_a_narrow_latency_line_spares_percentiles_but_not_what_they_are_of(width: int, count: int) -> None:
     rows = tuple(Percentile(at, Latency(10.0 * MS, None, None, None)) for at in (50.0, 75.0, 90.0, 99.0, 99.9))
-    page = inference([read_requests(serving_profile(five_requests()))], ["server-0"], is_training=False)
+    page = latencies([read_requests(serving_profile(five_requests()))], ["server-0"], is_training=False)
     served = dataclasses.replace(page, percentiles=rows, source="module runs", subject="jit_step(7)", sessions=5)
     text = plain(
         latency_line(dataclasses.replace(training_overview(), inference=served), Pen(width, BLOCK))[0]
@@ -273,39 +244,6 @@ def test_an_ascii_bar_has_no_holes(eighths: int) -> None:
 
 
 # --- GPUs ----------------------------------------------------------------------------------------------------------
-
-
-def _account_of(*steps: GenericStep) -> StepAccount:
-    of = present(generic_ledger(steps, "host0:0"))
-    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), op_owners(EMPTY_TABLE, Peaks()), None)
-
-
-def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
-    page = training_overview()
-    parts = GenericBreakdown(
-        device_compute_ps=70 * MS,
-        device_to_device_ps=0,
-        device_collectives_ps=0,
-        input_ps=0,
-        output_ps=0,
-        all_other_ps=30 * MS,
-    )
-    gpus = dataclasses.replace(
-        page,
-        steps=(Step("0", 0, 0, 100 * MS, parts),),
-        bottleneck=Bottleneck("both", 0.0, 0.0, 30.0, "The program may be input-bound.", ()),
-        shares=(),
-        findings=(),
-        unknown={"performance.device_duty_cycle_percent": "computed for TPUs only"},
-        account=_account_of(GenericStep("0", 0, 0, 100 * MS, parts)),
-    )
-    said = "\n".join(plain(line) for line in compose(gpus, Pen(120, BLOCK), 36, Cursor()).lines)
-    assert "BUSY, ROOF UNKNOWN 70.0% of a step (70.0 ms of 100 ms) is ops of unknown work" in said
-    assert "INPUT-BOUND" not in said and "not counted" in said and " host " in said
-    without = "\n".join(plain(line) for line in class_bar(gpus, Pen(120, BLOCK)))
-    assert "n/a: computed for TPUs only" in without
-    assert "█ busy  █ idle" in said
-    assert " step 0  100 ms  busy 70.0 ms  idle 30.0 ms" in said and "steady" not in said
 
 
 def test_steps_that_are_alike_are_one_row_on_a_screen() -> None:

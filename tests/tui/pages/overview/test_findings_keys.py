@@ -87,13 +87,6 @@ async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
         assert overview_tab(app).place == PanelItem("findings", 3), "the first op is below the last finding"
 
 
-async def test_details_say_the_keys_that_work_from_there() -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        assert "o shows fusion.3 in tab 3, ops" in await after(pilot, "enter")
-        await press(pilot, "o")
-        assert ops_tab(app).selection == "fusion.3"
-
-
 async def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_it() -> None:
     async with scene(app_with_findings(), (), 60, 15) as (app, pilot):
         await pilot.press("l")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.app.scene import after, scene
-from tests.support.app.stage import ReadyPages, check_golden, demo_session, frame, make_app, overview_tab
+from tests.support.app.stage import ReadyPages, answer, check_golden, demo_session, frame, make_app, overview_tab
 from tests.support.imports import loaded_by
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.session.pages import MODEL, OVERVIEW
+from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.overview.model_use.page import MODEL
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.widgets.tab import Jump
 
 
 def app_of_demo() -> TpuprofApp:
@@ -18,10 +18,9 @@ def app_of_demo() -> TpuprofApp:
     return make_app(ReadyPages(session.page(OVERVIEW), session.page(MODEL)))
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-async def test_looks(width: int, height: int) -> None:
-    async with scene(app_of_demo(), ("v",), width, height) as (app, _):
-        check_golden(f"model-{width}x{height}", frame(app))
+async def test_looks() -> None:
+    async with scene(app_of_demo(), ("v",)) as (app, _):
+        check_golden("model-80x24", frame(app))
 
 
 async def test_the_cursor_goes_over_blocks_and_search_finds_them() -> None:
@@ -38,10 +37,10 @@ async def test_the_cursor_goes_over_blocks_and_search_finds_them() -> None:
 async def test_o_leads_to_the_op_with_most_of_the_time() -> None:
     async with scene(app_of_demo(), ("v",)) as (app, _):
         tab = overview_tab(app)
-        jump = tab.jump("same_op")
-        assert jump is not None and (jump.tab, jump.what) == ("op-profile", "op")
+        jump = answer(tab, "o")
+        assert isinstance(jump, Jump) and (jump.tab, jump.what) == ("op-profile", "op")
         tab.ends(1)
-        assert tab.selection == "no op" and tab.jump("same_op") is None and "same_op" not in tab.commands
+        assert tab.selection == "no op" and answer(tab, "o") is None
 
 
 async def test_figures_and_meanings_are_those_of_the_view() -> None:
@@ -61,5 +60,7 @@ def test_the_tab_imports_nothing_of_the_view_before_it_is_shown() -> None:
     loaded = loaded_by("tpuprof.tui.pages.overview.view")
     assert "tui.pages.overview.ledger.bars" in loaded
     assert not [
-        name for name in loaded if name.startswith(("tui.pages.overview.ledger.use", "parsers.pages.overview.use"))
+        name
+        for name in loaded
+        if name.startswith(("tui.pages.overview.ledger.model_use", "parsers.pages.overview.model_use"))
     ]

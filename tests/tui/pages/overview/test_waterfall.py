@@ -13,19 +13,17 @@ from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_
 from tests.support.build import present
 from tests.support.golden import check_lines
 from tests.support.golden import frame as text_of
-from tests.support.made.pages import MS, training_account, training_ledger, training_overview, two_findings
+from tests.support.made.pages import MS, training_account, training_overview, training_steps, two_findings
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
-from tpuprof.parsers.pages.overview.ledger import StepAccount, owners_without, with_claims
-from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.ledger import MeanStep, owners_without, with_claims
+from tpuprof.parsers.pages.overview.model import LEDGER, Overview
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
-from tpuprof.parsers.session.pages import LEDGER
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
-from tpuprof.parsers.steps.ledger import Ledger
+from tpuprof.parsers.steps.step_account import Account
 from tpuprof.parsers.steps.what_if import without
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
-from tpuprof.tui.pages.overview.fields import sections
 from tpuprof.tui.pages.overview.ledger.bars import Bar, bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.pages.overview.ledger.drawing import owner_parts, stacked_bar, waterfall
@@ -39,7 +37,7 @@ LOSS = OwnerOps(
 )
 
 
-def account_with_ops() -> StepAccount:
+def account_with_ops() -> MeanStep:
     return dataclasses.replace(training_account(), ops={"loss": LOSS, "collective_wait": LOSS})
 
 
@@ -47,7 +45,7 @@ def page_with_ops() -> Overview:
     return dataclasses.replace(training_overview(), account=account_with_ops())
 
 
-def bar_of(owner: Owner, account: StepAccount) -> Bar:
+def bar_of(owner: Owner, account: MeanStep) -> Bar:
     return next(bar for bar in bars(account) if bar.owners[0].owner == owner)
 
 
@@ -140,17 +138,6 @@ def test_each_owner_leads_to_where_to_look() -> None:
     }
 
 
-def test_all_figures_list_every_owner_with_its_time_and_its_share_of_the_step() -> None:
-    page = page_with_ops()
-    found = dict(sections(page))["Where a step goes"]
-    read = [(figure.name, figure.read(page), figure.meaning) for figure, _ in found]
-    assert {name for name, *_ in read} == {OWNER_TITLES[each.owner] for each in present(page.account).owners}
-    assert sum(value for _, value, _ in read) == pytest.approx(212 * MS)
-    assert next(words for name, _, words in read if name == "input wait").startswith(
-        "15.3% of the mean step: waiting for"
-    )
-
-
 async def test_enter_on_a_bar_opens_its_card_and_o_leads_on_from_it() -> None:
     async with scene(make_app(ReadyPages(page_with_ops())), width=120, height=40) as (app, pilot):
         assert "23.6% of the mean step of 212 ms" in await after(pilot, "j", "j", "enter")
@@ -211,9 +198,9 @@ class WithLedger(ReadyPages):
         self.made = {**self.made, LEDGER: self.ledger}
         self.read = 0
 
-    def ledger(self, _: str | None) -> Ledger:
+    def ledger(self, _: str | None) -> Account:
         self.read += 1
-        return training_ledger()
+        return training_steps()
 
 
 async def test_space_on_a_bar_takes_its_owner_away_and_again_puts_it_back() -> None:
@@ -234,14 +221,6 @@ async def test_space_on_a_bar_takes_its_owner_away_and_again_puts_it_back() -> N
         assert shown[0][3:6] == ["180", "ms", "84.7%"]
         assert await after(pilot, "space") == as_it_is.replace(as_it_is.splitlines()[-1], frame(app).splitlines()[-1])
         assert pages.read == 1
-
-
-async def test_what_is_left_of_the_owners_adds_up_to_the_step_that_is_left() -> None:
-    async with scene(make_app(WithLedger(page_with_ops())), width=120, height=40) as (app, pilot):
-        await press(pilot, "j", "j", "space", "j", "space")
-        tab = overview_tab(app)
-        left = [present(each.without_ps) for each in present(present(tab._page).account).owners]
-        assert sum(left) == pytest.approx(present(tab._what_if.left).mean_step_ps) == pytest.approx((212 - 82.5) * MS)
 
 
 async def test_space_on_a_reason_takes_away_what_it_is_about_and_escape_puts_all_back() -> None:
@@ -266,7 +245,7 @@ async def test_the_key_says_why_where_a_reason_is_about_a_part_of_an_owner_or_on
 async def test_an_account_that_cannot_be_read_is_told_and_the_step_stays_as_it_is() -> None:
     pages = WithLedger(page_with_ops())
 
-    def fail(_: str | None) -> Ledger:
+    def fail(_: str | None) -> Account:
         raise ProfileError("corrupt", "The file has changed.", "")
 
     pages.made[LEDGER] = fail
@@ -291,7 +270,7 @@ async def test_another_page_is_shown_as_it_is() -> None:
 def test_without_any_owners_the_bars_are_as_long_as_what_is_left(
     owners: set[Owner], width: int, glyphs: Glyphs, most: int | None
 ) -> None:
-    left = without(training_ledger(), owners)
+    left = without(training_steps(), owners)
     account = training_account()
     account = dataclasses.replace(account, owners=owners_without(account.owners, left))
     what_if = WhatIf(frozenset(owners), left)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -13,11 +14,10 @@ from tests.support.build import tpu_plane
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS
 from tpuprof.parsers.steps.accounts import owners
 from tpuprof.tui.cli.arguments.report import OWNER_GROUPS
 from tpuprof.tui.pages import page_named
-from tpuprof.tui.pages.overview.ledger.fields import DIVIDED_BY
+from tpuprof.tui.pages.overview.ledger.fields import By
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def test_the_command_line_names_the_groups_of_owners() -> None:
 
 def test_the_command_line_takes_what_the_account_is_divided_by() -> None:
     page = page_named("ledger")
-    assert page is not None and page.other_groups == DIVIDED_BY
+    assert page is not None and page.other_groups == get_args(By)
 
 
-@pytest.mark.parametrize("by", DIVIDED_BY)
+@pytest.mark.parametrize("by", get_args(By))
 def test_every_format_has_the_account_by_what_is_asked_for(by: str, profile: Path, call: Call) -> None:
     asked = ("report", "ledger", profile, "--by", by)
     page = json.loads(call(*asked, "--format", "json").out)
@@ -95,26 +95,6 @@ def test_json_has_both_steps_and_owners_add_up(profile: Path, call: Call) -> Non
     assert sum(left.values()) == pytest.approx(without["step_time_ms"])
 
 
-def test_without_the_option_nothing_is_told(profile: Path, call: Call) -> None:
-    page = json.loads(call("report", "ledger", profile, "--format", "json").out)
-    assert "without" not in page
-    assert {row["without_ms"] for row in page["owners"]} == {None}
-    assert "owners[].without_ms" in page["unknown"]
-    assert "mean step without" not in call("report", "ledger", profile, "--format", "md").out
-    assert "instead of" not in call("report", "ledger", profile).out
-
-
-def test_csv_markdown_and_text_have_it(profile: Path, call: Call) -> None:
-    asked = ("report", "ledger", profile, "--without", "copy")
-    rows = csv.DictReader(io.StringIO(call(*asked, "--format", "csv").out))
-    assert {row["owner"]: float(row["without_ms"]) for row in rows}["copy"] == 0
-    markdown = call(*asked, "--format", "md").out
-    assert "| mean step without | 800 ps |" in markdown and "| saved share | 20.0% |" in markdown
-    text = call(*asked, "--width", "100").out
-    assert "Without copies: a step takes 800 ps instead of 1.00 ns, 200 ps or 20.0% less." in text
-    assert "steps start every" not in text
-
-
 def test_time_between_steps_is_told_where_there_is_some(tmp_path: Path, call: Call) -> None:
     space = XSpace()
     steps = [(str(step), step * 1000, step * 1000 + 600) for step in range(6)]
@@ -148,16 +128,6 @@ def test_a_name_that_is_not_there_is_told_before_any_work(tmp_path: Path, call: 
     for page in ("ledger", "findings"):
         said = call("report", page, tmp_path / "nothing", "--without", "this", code=EXIT_USAGE).err
         assert "'this' is not an owner" in said
-
-
-def test_the_kinds_of_findings_are_kinds() -> None:
-    assert set(KIND_OWNERS) <= set(KINDS)
-
-
-def test_the_keys_are_described(call: Call) -> None:
-    keys = {row["key"] for row in json.loads(call("report", "ledger", "--describe", "--format", "json").out)["keys"]}
-    assert keys >= {f"without.{key}" for key in ("owners", "step_time_ms", "period_ms", "saved_ms", "saved_percent")}
-    assert "owners[].without_ms" in keys
 
 
 def test_a_profile_without_steps_has_none_without(tmp_path: Path, call: Call) -> None:

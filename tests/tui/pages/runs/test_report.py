@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from tests.support.documents import csv_rows, nulls
+from tests.support.documents import nulls
 from tests.support.made.runs import RUNS, facts_of
 from tests.support.reports import LOOK, printed
 from tpuprof.parsers.files.logdir import Logdir
@@ -42,20 +40,6 @@ def test_json_of_runs_that_nobody_looked_at() -> None:
     document = json.loads(report("json", {}))
     assert set(document["unknown"].values()) == {"not read"}
     assert "device_type" not in json.loads(report("json", None))["runs"][0]
-
-
-def test_csv() -> None:
-    rows = csv_rows(report("csv", FACTS))
-    assert rows[0]["modules"] == "jit_train_step; jit_eval_step" and rows[0]["core_step_ps"] == "246000000000"
-    assert (rows[2]["device_type"], rows[2]["host_core_count"]) == ("", "")
-    assert len(next(csv.reader(io.StringIO(report("csv", {}))))) == len(rows[0])
-
-
-def test_markdown() -> None:
-    lines = report("md", FACTS).partition("## Runs\n\n")[2].splitlines()
-    assert lines[0].endswith("| problems | step on one core | device | modules |")
-    assert lines[2].endswith("|  | 246 ms | TPU v5 Lite | jit_train_step, jit_eval_step |")
-    assert lines[4].endswith("|  |  |  |") and {line.count(" | ") for line in lines[:6]} == {7}
 
 
 @pytest.mark.parametrize("width", range(60, 161, 5))

@@ -13,15 +13,15 @@ from tests.support.app.stage import ENVIRONMENT, check_golden
 from tests.tui.app.test_parts import PlainContext
 from tests.tui.pages.runs.test_trend import point
 from tpuprof.parsers.files.logdir import Run, open_logdir
-from tpuprof.parsers.session.makers.trend import Judged, TrendPoint, judged
+from tpuprof.parsers.session.trend import Judged, TrendPoint, judged
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import KeptPoints, Series
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.runs.popup import RunsPopup
-from tpuprof.tui.pages.runs.trend_drawing import SeriesRow, verdict_words, window
+from tpuprof.tui.pages.runs.popup import RunsList
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.popup import ListPopup
 
 STEPS = (100, 100.2, 99.9, 130, 100.1, 100, 112, 112.1, 111.9)
 
@@ -54,31 +54,30 @@ class Known:
 
 def popup(
     series: Known, runs: list[Run], opened: Callable[[Run], object] = print, ascii_only: bool = False
-) -> RunsPopup:
+) -> ListPopup:
     look = ScreenLook.of(detect({"TERM": "vt100"} if ascii_only else ENVIRONMENT))
-    made = RunsPopup(look, "Runs in ~/logs", runs, lambda _: None, opened, None, lambda: 1e6, series=series)
+    made = ListPopup(look, "Runs in ~/logs", RunsList(runs, lambda _: None, opened, None, lambda: 1e6, series=series))
     made.place(Size(80, 24))
     return made
 
 
-def frame(of: RunsPopup, width: int = 80, height: int = 24) -> str:
+def frame(of: ListPopup, width: int = 80, height: int = 24) -> str:
     region = of.place(Size(width, height))
     lines = ["".join(text for text, _ in line) for line in of.draw(region.width, region.height)]
     assert {len(line) for line in lines} == {region.width}
     return "".join(f"{line}\n" for line in lines)
 
 
-def press(of: RunsPopup, *keys: str) -> RunsPopup:
+def press(of: ListPopup, *keys: str) -> ListPopup:
     for key in keys:
         of.press(key, key if len(key) == 1 else None)
     return of
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_frames(width: int, height: int) -> None:
+def test_frames() -> None:
     points: list[TrendPoint | str | None] = [*map(point, STEPS), "It is broken.", None]
-    view = press(popup(Known(points), runs_of(len(points))), "v", *["h"] * 4)
-    check_golden(f"runs-trend-{width}x{height}", frame(view, width, height))
+    view = press(popup(Known(points), runs_of(len(points))), "v", *["k"] * 4)
+    check_golden("runs-trend-80x24", frame(view))
     assert frame(press(popup(Known(points), runs_of(len(points)), ascii_only=True), "v")).isascii()
 
 
@@ -88,65 +87,41 @@ def test_it_is_read_when_it_is_shown_first_the_oldest_first() -> None:
     assert not series.begun and ("v", "trend") in footer(view.keys)
     press(view, "v")
     assert series.begun == [[run.name for run in runs[::-1]]]
-    view.set_runs(runs_of(len(STEPS) + 1))
+    assert isinstance(view.listed, RunsList)
+    view.listed.set_runs(runs_of(len(STEPS) + 1))
     assert len(series.begun) == 2, "a run has come"
     assert "step time" not in frame(press(view, "v")) and "step time" in frame(press(view, "v"))
 
 
-def test_changes_are_marked_below_their_runs() -> None:
-    view = press(popup(Known([*map(point, STEPS)]), runs_of(len(STEPS))), "v")
-    lines = frame(view).splitlines()
-    marks = next(line for line in lines if " change " in line)
-    begin = marks.index("change") + 11
-    assert marks[begin : begin + len(STEPS)] == "   o  +  "
-    while "new level begins." not in frame(view):
-        press(view, "h")
-    assert "run_0006" in frame(view) and "longer" in frame(view)
+def test_changes_are_those_of_the_report() -> None:
+    lines = frame(press(popup(Known([*map(point, STEPS)]), runs_of(len(STEPS))), "v"), 100).splitlines()
+    rows = {word: line for line in lines for word in line.split() if word[4:].isdigit()}
+    assert "odd" in rows["run_0003"] and "slower" in rows["run_0006"] and "+12.0%" in rows["run_0006"]
+    assert list(rows) == sorted(rows), "the oldest first"
 
 
-def test_keys_go_along_the_runs_and_open_one() -> None:
+def test_runs_that_are_not_read_yet_have_no_figures() -> None:
+    view = press(popup(Known([point(100), "It is broken.", None], is_judged=False), runs_of(3)), "v")
+    rows = [line for line in frame(view).splitlines() if "run_" in line]
+    assert len(rows) == 3 and all("n/a" in row for row in rows[1:])
+
+
+def test_the_cursor_goes_along_the_runs_and_opens_one() -> None:
     opened: list[str] = []
     view = press(popup(Known([*map(point, STEPS)]), runs_of(len(STEPS)), lambda run: opened.append(run.name)), "v")
-    assert "run_0008" in frame(view)
-    assert "run_0000" in frame(press(view, *["left"] * 20)) and "run_0001" in frame(press(view, "l"))
-    press(view, "enter")
+    press(view, "g", "j", "enter")
     assert opened == ["run_0001"] and not view.is_open
 
 
 def test_escape_leads_back_to_the_list_and_then_closes() -> None:
     view = press(popup(Known([point(100)]), runs_of(1)), "v", "escape")
-    assert view.is_open and "change" not in frame(view)
+    assert view.is_open and "verdict" not in frame(view)
     assert not press(view, "escape").is_open
 
 
 def test_two_thousand_runs_show_those_around_the_cursor() -> None:
     view = press(popup(Known([*map(point, [100.0] * 2000)]), runs_of(2000)), "v")
-    assert "2,000 runs" in frame(view) and "run_1999" in frame(view)
-    assert window(2000, 1999, 60) == range(1940, 2000) and window(2000, 30, 60) == range(60)
-    assert window(2000, 1000, 60) == range(970, 1030) and window(5, 4, 60) == range(5)
-
-
-@pytest.mark.parametrize(
-    ("of", "found", "words"),
-    [
-        (None, None, "It is being read."),
-        ("It is broken.", None, "It is broken."),
-        (point(None), None, "Its step time is unknown: the profile has no steps."),
-        (point(100), None, "once all are read"),
-        (point(100), Judged("first", 0), "the first run"),
-        (point(100), Judged("other program", 1), "another program"),
-        (point(100), Judged("unknown", None, 1.0, 0.1), "Its noise is unknown"),
-        (
-            point(100),
-            Judged("noise", 0, 1e11, -0.004, 0.01),
-            "differs by 0.4% from the runs before it, and up to 1.0% is noise",
-        ),
-        (point(100), Judged("faster", 1, 1.1e11, -0.1, 0.01), "10.0% shorter than the runs before it (110 ms)"),
-        (point(130), Judged("odd", None, 1e11, 0.3, 0.01), "Only this run differs"),
-    ],
-)
-def test_what_is_said_of_a_run(of: TrendPoint | str | None, found: Judged | None, words: str) -> None:
-    assert words in verdict_words(SeriesRow(runs_of(1)[0], of, found))
+    assert "2,000 runs" in frame(view) and "run_1999" in frame(view) and "run_0000" not in frame(view)
 
 
 # --- reading

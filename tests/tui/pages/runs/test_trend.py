@@ -17,9 +17,9 @@ from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.makers import trend as maker
-from tpuprof.parsers.session.makers.trend import KindWorth, TrendPoint, checked, judged
+from tpuprof.parsers.session import trend as maker
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.session.trend import KindWorth, TrendPoint, checked, judged
 from tpuprof.tui.pages.runs.trend import REPORT, Trend, TrendRow
 from tpuprof.tui.report.page import TextLook
 
@@ -219,9 +219,9 @@ def test_the_second_look_reads_no_profile(tmp_path: Path, call: Call, monkeypatc
     asked: list[str] = []
     made = maker.point
 
-    def noted(session: Session, host: str | None) -> TrendPoint:
+    def noted(session: Session) -> TrendPoint:
         asked.append(session.run.name)
-        return made(session, host)
+        return made(session)
 
     monkeypatch.setattr(maker, "point", noted)
     first = call("trend", logs, "--format", "json").out

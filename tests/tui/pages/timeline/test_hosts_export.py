@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.build import write_run
-from tests.support.composed.aligned_hosts import US, late_host, profiles
+from tests.support.composed.aligned_hosts import late_host, profiles
 from tests.tui.cli.calls import Call
 
 Event = dict[str, Any]
@@ -62,27 +62,6 @@ def test_ids_of_arrows_mean_something_within_a_host_alone(call: Call, tmp_path: 
     ends = [(event["id"], event["ph"], event["pid"] // 10_000) for event in events if event["ph"] in "sf"]
     assert len(ends) == 16 and len({number for number, *_ in ends}) == 8
     assert len({(number, host) for number, _, host in ends}) == 8
-
-
-def test_all_hosts_are_one_report(call: Call, logs: str) -> None:
-    document = call.json("report", "timeline", logs, "--format", "json")
-    assert document["run"]["hosts"] == ["host0", "host1", "host2"]
-    assert any("clocks aligned by 5 collectives" in words for words in document["warnings"])
-    sections = {track["section"] for track in document["tracks"]}
-    assert {"host0 / TPU 0", "host2 / TPU 0"} <= {section for section in sections}
-    for form in ("text", "md"):
-        assert "clocks aligned by 5 collectives" in call("report", "timeline", logs, "--format", form).out
-
-
-def test_events_of_all_hosts_are_in_order_of_time(call: Call, logs: str) -> None:
-    arguments = ("--track", "XLA Ops", "--format", "json")
-    events = call.json("report", "timeline", logs, *arguments)["events"]
-    assert len(events) == 3 * 10 and [e["start_ps"] for e in events] == sorted(e["start_ps"] for e in events)
-    reduced = [e["start_ps"] + e["duration_ps"] for e in events if e["name"] == "all-reduce.1"]
-    assert all(max(reduced[at : at + 3]) - min(reduced[at : at + 3]) < 9 * US for at in range(0, 15, 3))
-    assert {e["args"].get("hlo_category") for e in events} == {"all-reduce", "convolution fusion"}
-    late = call.json("report", "timeline", logs, "--track", "host1 / ", "--format", "json")["events"]
-    assert {e["section"] for e in late} == {"host1 / TPU 0"}
 
 
 def test_a_host_that_cannot_be_read_is_left_out_and_named(call: Call, logs: str) -> None:

@@ -75,17 +75,6 @@ def test_a_rate_is_drawn_as_a_share_of_its_peak() -> None:
     assert plain(rate_line(values, 100.0, ASCII)).isascii()
 
 
-def test_a_counter_holds_until_its_next_value() -> None:
-    counter = CounterTrack("power", np.array([20, 50, 52, 80], np.int64), np.array([60.0, 100.0, 20.0, 140.0]), "W")
-    edges = cell_edges(0, 100, 10)
-    values = counter_window(counter, edges)
-    assert np.isnan(values[:2]).all()
-    assert values[2:].tolist() == [60, 60, 60, 100, 20, 20, 140, 140], "a cell shows its peak"
-    assert counter.value_range == (20.0, 140.0)
-    assert plain(counter_line(counter, edges, BLOCK)) == "  ▃▃▃▆▁▁██"
-    assert range_label(counter, BLOCK) == "20–140 W"
-
-
 def test_a_cell_without_a_value_of_its_own_has_the_last_ones() -> None:
     counter = CounterTrack("power", np.array([5], np.int64), np.array([7.0]))
     assert plain(counter_line(counter, cell_edges(0, 4, 4), BLOCK)) == "    "
@@ -249,8 +238,7 @@ def test_a_rate_above_the_peak_is_a_warning() -> None:
     assert (" 29.0%", "text") in spans
 
 
-@pytest.mark.parametrize("glyphs", LOOKS, ids=["block", "plain", "ascii"])
-def test_panes_of_many_sizes(glyphs: Glyphs, request: pytest.FixtureRequest) -> None:
+def test_panes_of_many_sizes() -> None:
     lines = []
     for width, height, marks in (
         (140, 4, ()),
@@ -259,13 +247,12 @@ def test_panes_of_many_sizes(glyphs: Glyphs, request: pytest.FixtureRequest) -> 
         (80, 6, (0, 10**9)),
     ):
         lines.append(f"--- {width} by {height}")
-        lines += [plain(line) + "|" for line in panel_lines(FACTS, Pen(width, glyphs), height, marks)]
+        lines += [plain(line) + "|" for line in panel_lines(FACTS, Pen(width, BLOCK), height, marks)]
     lines.append("--- nothing")
     lines += [
-        plain(line) + "|"
-        for line in panel_lines(None, Pen(80, glyphs), 3, hint="no event here: . goes to the next one")
+        plain(line) + "|" for line in panel_lines(None, Pen(80, BLOCK), 3, hint="no event here: . goes to the next one")
     ]
-    check_golden(GOLDEN / f"timeline-panel-{request.node.callspec.id}.txt", "\n".join(lines) + "\n")
+    check_golden(GOLDEN / "timeline-panel-block.txt", "\n".join(lines) + "\n")
 
 
 def test_a_line_that_is_left_below_has_the_colours() -> None:

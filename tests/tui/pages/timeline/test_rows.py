@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from wcwidth import wcwidth
 
 from tests import EXAMPLES
 from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, track
-from tests.support.golden import check_golden
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window, track_window
@@ -38,7 +36,6 @@ from tpuprof.tui.terminal.detect import ColorMode
 from tpuprof.tui.terminal.theme import Palette, palette
 from tpuprof.tui.widgets.line_canvas import strip_of
 
-GOLDEN = Path(__file__).parent / "golden"
 LOOKS = [BLOCK, PLAIN, ASCII]
 KINDS = ["compute", "vector", "copy", "collective"]
 MODES: list[ColorMode] = ["truecolor", "256", "16", "mono"]
@@ -249,46 +246,6 @@ def test_a_crowded_cell_has_the_color_of_the_class_that_takes_most_of_its_time()
     assert lane_line(item, lane_window(item, 0, cell_edges(0, 300, 1)), PLAIN) == (("c", ("compute", "page")),)
 
 
-def test_a_slice_bears_its_name_where_four_cells_are_left() -> None:
-    item = track([(0, 0, 100, 0), (0, 100, 140, 0), (0, 140, 170, 0)], of=FOUR, kind="ops")
-    line = lane_line(item, lane_window(item, 0, cell_edges(0, 170, 17)), BLOCK)
-    assert plain(line) == "fusion.1  ▏   ▏  ", "one cell parts slices of one colour"
-    wide = lane_line(item, lane_window(item, 0, cell_edges(100, 140, 5)), BLOCK)
-    assert plain(wide) == "fusi…"
-
-
-def test_a_slice_that_began_before_the_window_bears_its_name_at_the_left() -> None:
-    item = track([(0, 0, 1000, 3)], of=FOUR, kind="ops")
-    edges = cell_edges(500, 600, 16)
-    assert plain(lane_line(item, lane_window(item, 0, edges), BLOCK)) == "all-reduce.4    "
-    assert plain(lane_line(item, lane_window(item, 0, edges), ASCII)) == "=all-reduce.4=N="
-
-
-def test_edges_show_to_an_eighth_with_both_colors() -> None:
-    item = track([(0, 8, 29, 0), (0, 29, 44, 1)], of=FOUR, kind="ops")
-    line = lane_line(item, lane_window(item, 0, cell_edges(0, 48, 6)), BLOCK)
-    assert line == (
-        (" ", "text"),
-        ("  ", ("words", "compute")),
-        ("▋", ("compute", "vector")),
-        (" ", ("words", "vector")),
-        ("▌", ("vector", "page")),
-    )
-    late = track([(0, 5, 16, 2)], of=FOUR, kind="ops")
-    begin = lane_line(late, lane_window(late, 0, cell_edges(0, 16, 2)), BLOCK)
-    assert begin == (("▋", ("page", "copy")), (" ", ("words", "copy"))), "a begin is the page cut out of the slice"
-
-
-def test_what_was_lost_is_hatched() -> None:
-    item = track([(0, 0, 30, 0)], of=FOUR, kind="ops")
-    window = lane_window(item, 0, cell_edges(0, 100, 10))
-    assert plain(lane_line(item, window, BLOCK, lost_from_ps=60)).endswith("   ╱╱╱╱")
-    assert plain(lane_line(item, window, ASCII, lost_from_ps=60)).endswith("   ////")
-    nothing = lane_window(item, 0, cell_edges(200, 300, 10))
-    assert plain(lane_line(item, nothing, BLOCK, lost_from_ps=60)) == "╱" * 10
-    assert plain(track_line(track_window(item, cell_edges(0, 100, 10)), ASCII, lost_from_ps=60)).endswith("   ////")
-
-
 def test_names_that_would_move_the_cursor_or_never_end_fit_their_slices() -> None:
     names = op_names(["\x1b[31mred\x07", "x" * 1_000_000, "日本語のなまえ", "a\nb"], KINDS)
     item = track([(0, 0, 100, 0), (0, 100, 200, 1), (0, 200, 300, 2), (0, 300, 400, 3)], of=names, kind="ops")
@@ -307,11 +264,6 @@ def test_times_beyond_all_reason_are_drawn() -> None:
             line = lane_line(item, lane_window(item, 0, cell_edges(start, end, 20)), glyphs)
             assert line_width(line) == 20
             assert plain(line).strip() or glyphs is BLOCK
-
-
-def test_counts_say_how_many_events_hide() -> None:
-    count = np.array([0, 1, 2, 9, 10, 99, 100, 10**9], np.int64)
-    assert plain(count_line(count)) == " .29++##"
 
 
 def test_the_cursor_marks_a_blank_cell_only() -> None:
@@ -376,43 +328,6 @@ def test_every_sign_is_one_cell() -> None:
 
 
 # --- pictures
-
-
-def a_lane() -> Track:
-    """Slices of all sizes: long ones, touching ones, short ones and a crowd."""
-    events: list[LaneEvent] = [(0, 0, 4000, 0), (0, 4000, 7060, 0), (0, 7100, 9000, 1), (0, 9300, 9350, 2)]
-    events += [
-        (0, 9600, 9640, 3),
-        (0, 9900, 12033, 3),
-        (0, 12033, 14000, 0),
-        (0, 14000, 14060, 1),
-        (0, 14060, 16000, 0),
-    ]
-    events += [(0, at, at + 20, at // 25 % 4) for at in range(16500, 18500, 25)]
-    events += [(0, 19000, 19000, 2), (0, 19400, 30000, 3)]
-    return track(events, of=FOUR, kind="ops")
-
-
-@pytest.mark.parametrize("glyphs", LOOKS, ids=["block", "plain", "ascii"])
-def test_a_lane_at_four_zooms(glyphs: Glyphs, request: pytest.FixtureRequest) -> None:
-    item = a_lane()
-    lines = []
-    for start, end in ((0, 30000), (0, 20000), (8800, 10200), (16400, 17000)):
-        window = lane_window(item, 0, cell_edges(start, end, 100))
-        lines.append(f"{start}-{end}")
-        lines.append(plain(lane_line(item, window, glyphs, lost_from_ps=29_000)) + "|")
-        lines.append(plain(lane_line(item, window, glyphs, selected=1, is_match=np.arange(4) == 3)) + "|")
-        lines.append(plain(count_line(window.last - window.first)) + "|")
-        lines.append(plain(track_line(track_window(item, window.edges), glyphs)) + "|")
-    name = request.node.callspec.id
-    check_golden(GOLDEN / f"timeline-lane-{name}-100.txt", "\n".join(lines) + "\n")
-
-
-def test_the_colors_of_a_lane() -> None:
-    item = a_lane()
-    window = lane_window(item, 0, cell_edges(0, 20000, 100))
-    lines = [f"{text!r:<24} {key}" for text, key in lane_line(item, window, BLOCK, selected=1)]
-    check_golden(GOLDEN / "timeline-lane-colors-100.txt", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("cells", [1, 4])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import timeline, track
 from tests.support.made.timelines import timeline_keys, two_cores
-from tpuprof.parsers.timeline.measure import mean_use, measure
+from tpuprof.parsers.timeline.measure import measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
 from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of
-from tpuprof.tui.pages.timeline.popup import together
+from tpuprof.tui.pages.timeline.popup import merged_over_tracks
 from tpuprof.tui.pages.timeline.rows import TimelineRow
 from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -135,7 +133,7 @@ def test_the_ends_of_an_interval_move_to_the_cursor(view: TimelineView) -> None:
     view.next_event(1)
     view.mark()
     view.next_event(1)
-    assert view.move_end(1) == "27.0000 ms; `i` lists what ran in it"
+    assert view.move_end(1) == "27.0000 ms; i lists what ran in it"
     assert view.interval == (0, 27 * MS), "up to the end of the event that the cursor is at the start of"
     view.next_event(-1)
     view.move_end(-1)
@@ -197,7 +195,7 @@ def test_in_a_gap_the_pane_says_how_long_it_is_and_between_what(view: TimelineVi
 def test_what_ran_is_put_together_over_the_cores() -> None:
     made = two_cores()
     apart = measure(made, 0, 120 * MS).rows()
-    merged = {one.row.name: one for one in together(apart)}
+    merged = {one.row.name: one for one in merged_over_tracks(apart)}
     fusion = merged["fusion.1"]
     assert (fusion.tracks, fusion.row.section, fusion.row.occurrences, fusion.row.self_ps) == (
         2,
@@ -212,26 +210,8 @@ def test_what_ran_is_put_together_over_the_cores() -> None:
     assert (slowest.place, slowest.self_ps) == ((0, 2), 36 * MS), "the event to go to is the slower core's"
 
 
-def test_mean_use_is_over_the_cores_and_unknown_without_a_peak() -> None:
-    made = two_cores()
-    assert mean_use(made, 30 * MS, 66 * MS)["FLOPS"] == pytest.approx(8e12 / 0.036 / 200e12)
-    core = made.sections[1]
-    unknown = dataclasses.replace(core, rates=(dataclasses.replace(core.rates[0], peak=None),))
-    sections = (made.sections[0], unknown, made.sections[2])
-    assert mean_use(dataclasses.replace(made, sections=sections), 0, MS) == {"FLOPS": None}
-
-
-def test_gaps_are_found_on_the_row(view: TimelineView) -> None:
-    view.move_rows(1)
-    view.first_or_last(-1)
-    assert (view.next_gap(1), view.cursor_ps) == ("gap of 3.00 ms", 7 * MS)
-    assert (view.next_gap(1), view.cursor_ps) == ("gap of 3.00 ms", 17 * MS)
-    assert (view.next_gap(-1), view.cursor_ps) == ("gap of 3.00 ms", 7 * MS)
-    assert view.next_gap(-1) == "no long gap before this instant"
-
-
 def test_marks_span_an_interval_and_are_given_up(view: TimelineView) -> None:
-    assert view.mark() == "marked; `space` again ends the interval"
+    assert view.mark() == "marked; space again ends the interval"
     view.move_cells(50)
     view.mark()
     assert view.interval is not None and view.interval[1] > view.interval[0]
@@ -259,7 +239,7 @@ def test_pinned_tracks_stand_on_top(view: TimelineView) -> None:
 
 
 def test_an_op_is_shown_with_its_longest_run(view: TimelineView) -> None:
-    assert view.show_op("gamma") == "longest run of gamma: 1 of 5 by start; `n` `N` go to the others"
+    assert view.show_op("gamma") == "longest run of gamma: 1 of 5 by start; n N go to the others"
     assert view.next_match(1) == "match 2 of 5" and _label(view) == "gamma"
     assert view.next_match(-1) == "match 1 of 5"
     assert _label(view) == "gamma"

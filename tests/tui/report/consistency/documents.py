@@ -15,13 +15,13 @@ from tests.insight.cases.all import CASES, HALF_OF
 from tests.insight.score import write as write_case
 from tests.support.build import write_run
 from tests.support.composed import slices
+from tests.support.composed.engines import REPLICAS, TRAINER_AND_ROLLOUT, engines_space
 from tests.support.reports import asked_of
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import OP_ACCOUNTS, OVERVIEW
+from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES
@@ -54,7 +54,10 @@ PLANTED = (
 )
 """Cases of the tuned half of `tests/insight`, each with something else that a page shows."""
 
-MADE = ("demo", "decode", "train", *FEATURES, "several-hosts", "truncated", "two-slices", *PLANTED)
+GROUPS = {"replicas": REPLICAS, "trainer-and-rollout": TRAINER_AND_ROLLOUT}
+"""Several groups of cores in one profile."""
+
+MADE = ("demo", "decode", "train", *FEATURES, *GROUPS, "several-hosts", "truncated", "two-slices", *PLANTED)
 """Profiles that our own scripts make."""
 
 REAL = {
@@ -74,7 +77,17 @@ def _made(name: str) -> tuple[Documents, Overview, OpAccounts | None]:
     with tempfile.TemporaryDirectory() as folder:
         (run,) = open_logdir(_written(name, Path(folder))).runs
         session = Session(run)
-        return _documents(run, session), session.page(OVERVIEW), session.page(OP_ACCOUNTS)
+        return _of_group_shown(_documents(run, session)), session.page(OVERVIEW), session.page(OP_ACCOUNTS)
+
+
+def _of_group_shown(found: dict[str, Any]) -> Documents:
+    """The documents with figures of that group's cores alone whose steps the pages show."""
+    if groups := found["overview"]["groups"]:
+        shown = max(groups, key=lambda group: (len(group["cores"]), group["busy_percent"]))
+        found["cores"]["cores"] = [
+            core if core["group"] == shown["number"] else {"core": core["core"]} for core in found["cores"]["cores"]
+        ]
+    return found
 
 
 def made_documents(name: str) -> Documents:
@@ -104,6 +117,8 @@ def _written(name: str, folder: Path) -> str:
         return str(write_case(case, folder))
     scene = DECODE if name in ("decode", "truncated") else TRAIN
     hosts = [FEATURES[name]()] if name in FEATURES else simulated(scene)
+    if name in GROUPS:
+        hosts = [engines_space(GROUPS[name]).SerializeToString()]
     if name == "truncated":
         hosts = [hosts[0][: len(hosts[0]) // 2]]
     if name == "several-hosts":  # the third one's file is cut off
@@ -121,7 +136,7 @@ def documents(path: str) -> Documents:
     return _documents(run, Session(run))
 
 
-def _documents(run: Run, session: Session) -> Documents:
+def _documents(run: Run, session: Session) -> dict[str, Any]:
     found = {}
     for page in PAGES:
         if page.is_of_arrays:

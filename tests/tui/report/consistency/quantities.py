@@ -115,9 +115,17 @@ STEP_TIMES = (
     step_time(
         "count",
         *each(("collectives", "model"), "step_count"),
-        *each(("overview", "ledger", "input"), "steps[].name", "count"),
+        At("overview", "steps[].name", how="count"),
         At("trend", "runs[].step_count", how="first"),
-        apart=(Apart(At("runs", "runs[].step_count", how="first"), "each marker", "A list reads no host's events."),),
+        apart=(
+            Apart(At("runs", "runs[].step_count", how="first"), "each marker", "A list reads no host's events."),
+            *(
+                Apart(
+                    At(page, "steps[].name", how="count"), "", "Without ops nobody knows where steps go.", ("requests",)
+                )
+                for page in ("ledger", "input")
+            ),
+        ),
     ),
     Quantity(
         "exposed collectives of the mean step",
@@ -127,8 +135,7 @@ STEP_TIMES = (
         ),
     ),
     Quantity(
-        "the part of a step at the roof",
-        (At("trend", "runs[].roof_percent", how="first"), owners("percent", "ideal")),
+        "the part of a step at the roof", (At("trend", "runs[].roof_percent", how="first"), owners("percent", "ideal"))
     ),
     Quantity(
         "idle time, in the trend",
@@ -136,10 +143,7 @@ STEP_TIMES = (
     ),
     Quantity(
         "the time of each step",
-        (
-            *each(("overview", "input"), "steps[].duration_ms"),
-            At("ledger", "steps[].time_ms"),
-        ),
+        (*each(("overview", "input"), "steps[].duration_ms"), At("ledger", "steps[].time_ms")),
         (
             Apart(At("hosts", "steps[].duration_ms"), "of all hosts compared", WHOLE_HOSTS, CUT_OFF),
             Apart(At("collectives", "steps[].step_time_ms"), "outside of the steps", OUTSIDE, ("v6e", "gpus")),
@@ -184,10 +188,7 @@ PARTS = (
     ),
     Quantity(
         "waiting for input, of the step",
-        (
-            owners("percent", "input"),
-            *(At(page, f"{page}[].input_percent", how="mean") for page in ("hosts", "cores")),
-        ),
+        (owners("percent", "input"), *(At(page, f"{page}[].input_percent", how="mean") for page in ("hosts", "cores"))),
         (
             Apart(At("overview", "bottleneck.input_percent"), "the core that waits most", XPROF_INPUT),
             Apart(
@@ -237,10 +238,7 @@ PARTS = (
     ),
     Quantity(
         "collectives and waiting, of the step",
-        (
-            owners("percent", "collective_transfer", *WAITS),
-            At("hosts", "hosts[].collective_percent", how="mean"),
-        ),
+        (owners("percent", "collective_transfer", *WAITS), At("hosts", "hosts[].collective_percent", how="mean")),
         (Apart(At("cores", "cores[].collective_percent", how="mean"), "of its own steps where", WHOLE_HOSTS, CUT_OFF),),
     ),
     Quantity(
@@ -277,17 +275,15 @@ PARTS = (
 CAPTURE = (
     Quantity(
         "idle, of the capture",
-        (At("overview", "performance.device_idle_percent"), At("overview", "shares[].fraction", "class=idle", "sum")),
-        (
-            Apart(
-                At("hosts", "hosts[].device_idle_percent", how="mean"),
-                "its cores",
-                UNEQUAL,
-            ),
-        ),
+        (At("overview", "performance.device_idle_percent"),),
+        (Apart(At("hosts", "hosts[].device_idle_percent", how="mean"), "its cores", UNEQUAL),),
     ),
     Quantity(
-        "idle time of the capture",
+        "idle, from the first op to the last",
+        (At("overview", "performance.xprof_idle_percent"), At("overview", "shares[].fraction", "class=idle", "sum")),
+    ),
+    Quantity(
+        "idle time from the first op to the last",
         (
             At("overview", "shares[].time_ps", "class=idle", "sum"),
             *each(("ops", "op-profile", "sources"), "idle_time_ps"),
@@ -305,13 +301,7 @@ CAPTURE = (
     Quantity(
         "duty cycle",
         (At("overview", "performance.device_duty_cycle_percent"),),
-        (
-            Apart(
-                At("hosts", "hosts[].device_duty_cycle_percent", how="mean"),
-                "its chips",
-                UNEQUAL,
-            ),
-        ),
+        (Apart(At("hosts", "hosts[].device_duty_cycle_percent", how="mean"), "its chips", UNEQUAL),),
     ),
     *(
         Quantity(
@@ -325,10 +315,11 @@ CAPTURE = (
     ),
     Quantity(
         "length of the capture",
+        (At("overview", "environment.profile_duration_ms"), At("runs", "runs[].profile_duration_ps", how="first")),
         (
-            At("overview", "environment.profile_duration_ms"),
-            At("hosts", "hosts[].profile_duration_ms", how="first"),
-            At("runs", "runs[].profile_duration_ps", how="first"),
+            Apart(
+                At("hosts", "hosts[].profile_duration_ms", how="first"), "", "Each host has its own.", ("two-slices",)
+            ),
         ),
     ),
     Quantity(
@@ -346,6 +337,10 @@ CAPTURE = (
             At("op-profile", "by_program.bandwidth_utilization.hbm"),
             At("roofline", "program.hbm_bandwidth_utilization"),
         ),
+    ),
+    Quantity(
+        "the program's share of its roof",
+        (At("overview", "performance.roofline_efficiency_percent"), At("roofline", "program.roofline_efficiency")),
     ),
     *(
         Quantity(f"{key} of the device", each(OP_PAGES, key))
@@ -379,12 +374,12 @@ COUNTS = (
     Quantity(
         "cores",
         (
-            At("overview", "environment.device_core_count"),
             At("hosts", "hosts[].core_count", how="sum"),
             At("cores", "cores[].core", how="count"),
+            At("ops", "device.cores"),
         ),
         (
-            Apart(At("ops", "device.cores"), "the host's own", "A host that runs the ops itself counts as one core."),
+            Apart(At("overview", "environment.device_core_count"), "", "The host's CPU is no device.", ("host-alone",)),
             Apart(At("ledger", "cores[].name", how="count"), "of the core", ALL_GPUS),
             Apart(
                 At("collectives", "core_count"),

@@ -20,7 +20,7 @@ from tests.tui.report.consistency.documents import (
 )
 from tpuprof.parsers.pages.hosts.model import PARTS
 from tpuprof.parsers.steps.accounts.owners import OWNERS
-from tpuprof.parsers.steps.ledger import LEAST_BETWEEN
+from tpuprof.parsers.steps.step_account import LEAST_BETWEEN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, Line
 from tpuprof.tui.pages.overview.details import step_details
@@ -93,6 +93,8 @@ def hosts_and_cores(shown: Documents) -> Iterator[Sum]:
     steps = [step["duration_ms"] for step in shown["hosts"]["steps"]]
     for page in ("hosts", "cores"):
         for row in shown[page][page]:
+            if "breakdown_ms" not in row:
+                continue  # a core of another group
             parts = list((row["breakdown_ms"] or {}).values())
             if steps and row["common_steps"] == len(steps) and None not in parts:
                 yield f"{page} {row['host']}", sum(steps) / len(steps), parts

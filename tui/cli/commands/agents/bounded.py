@@ -118,7 +118,6 @@ def _shortened(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
 
 
 def _rounded(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
-    """A copy with few digits."""
     if isinstance(value, float) and isfinite(value):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, list):

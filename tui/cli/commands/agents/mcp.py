@@ -9,7 +9,6 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.root import Root
 
-_SERVER = "tpuprof.tui.cli.commands.agents.server"
 _NEEDED = ("anyio", "mcp", "mcp_types")
 """What the extra `mcp` installs, and the server imports."""
 
@@ -22,7 +21,7 @@ def run_mcp(args: argparse.Namespace) -> int:
     """
     root = Root.of(args.root)
     try:
-        server = import_module(_SERVER)
+        server = import_module("tpuprof.tui.cli.commands.agents.server")
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in _NEEDED:
             raise

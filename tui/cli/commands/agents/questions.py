@@ -24,12 +24,7 @@ PLACES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and the command that answers it.
-
-    Attributes:
-        asked: the question.
-        words: of the command, without the program's name.
-    """
+    """A question, and the command that answers it."""
 
     asked: str
     words: tuple[str, ...]

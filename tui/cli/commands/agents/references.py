@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tpuprof.parsers.ops.filtering.filter import HELP as FILTER_TERMS
-from tpuprof.parsers.pages.findings.finding import ADVICE, KIND_OWNERS, KINDS
+from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNER_TITLES, OWNER_WORDS
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.questions import OF_PAGES
@@ -24,7 +24,6 @@ def references() -> dict[str, str]:
 
 
 def _commands() -> Iterator[str]:
-    """Every command with its arguments and options."""
     yield "# Commands"
     yield f"\n`{PROGRAM} COMMAND --help` prints the same. Without a command it opens a screen, which needs a terminal."
     for command in commands():
@@ -48,7 +47,6 @@ def _head(argument: Argument) -> str:
 
 
 def _pages() -> Iterator[str]:
-    """Every page: what it answers, its own options, and the columns of its table."""
     yield "# Pages"
     yield f"\n`{PROGRAM} report PAGE PATH` prints a page, `{PROGRAM} report PAGE --describe` what its keys mean."
     yield "`--columns`, `--sort` and `--filter` take the columns of a page's table; a key ends in its unit."
@@ -71,7 +69,6 @@ def _columns(page: Page) -> Iterator[str]:
 
 
 def _keys() -> Iterator[str]:
-    """The keys of JSON of the pages that are asked for most."""
     yield "# Keys of JSON"
     yield f"\n`[]` is any element of a list. For other pages: `{PROGRAM} report PAGE --describe`."
     seen: set[Described] = set()
@@ -89,12 +86,11 @@ def _key(key: Described) -> str:
 
 
 def _findings() -> Iterator[str]:
-    """Kinds of findings with what to try, and owners of a step's time."""
     yield "# Findings and owners"
     yield "\n## Kinds of findings, and what to try\n"
-    for kind in KINDS:
-        owners = ", ".join(f"`{owner}`" for owner in KIND_OWNERS.get(kind, ()))
-        yield f"- `{kind}`{f' (time of {owners})' if owners else ''}: {ADVICE[kind]}"
+    for kind in KINDS.values():
+        owners = ", ".join(f"`{owner}`" for owner in kind.owners)
+        yield f"- `{kind.name}`{f' (time of {owners})' if owners else ''}: {kind.advice}"
     yield "\n## Owners of a step's time\n"
     yield "Every picosecond of each core's steps has one owner; together they are the step.\n"
     yield from (f"- `{owner}` ({OWNER_TITLES[owner]}): {words}" for owner, words in OWNER_WORDS.items())
@@ -104,7 +100,6 @@ def _findings() -> Iterator[str]:
 
 
 def _filter() -> Iterator[str]:
-    """The language of filters."""
     yield "# Filter"
     yield "\nFor `--filter`, on every page with a table. Quote it for the shell. Terms:\n"
     yield from (f"- `{example}`: {meaning}" for example, meaning in FILTER_TERMS)

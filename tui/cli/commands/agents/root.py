@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import PATHS, printable
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.files.places import is_archive
 from tpuprof.parsers.session import hlo
-
-_HINT = "a path below it; . is all of it"
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,6 @@ class Root:
         return real == self.path or real.startswith(os.path.join(self.path, ""))
 
     def named(self, path: str) -> str:
-        """A path below the folder as it is asked for."""
         real = os.path.realpath(path)
         return os.path.relpath(real, self.path) if self.holds(real) else path
 
@@ -88,13 +85,13 @@ class Root:
 
     def _outside(self, path: str) -> ProfileError:
         sentence = f"{printable(path)} is outside the folder that this server reads."
-        return ProfileError("outside", sentence, _HINT, EXIT_USAGE)
+        return ProfileError("outside", sentence, "a path below it; . is all of it", EXIT_USAGE)
 
 
 def _may_be_named(path: str) -> bool:
-    """Whether a file can have this path at all."""
+    """Whether a file can have this path at all, and only one."""
     try:
-        return b"\0" not in os.fsencode(path)
+        return PATHS.encode() not in os.fsencode(path)
     except UnicodeEncodeError:
         return False
 

@@ -63,7 +63,6 @@ def _listed(tool: Tool) -> types.Tool:
 
 
 def _called(name: str, arguments: dict[str, Any], root: Root) -> types.CallToolResult:
-    """What a tool answers, or the sentence that says why it can't."""
     tool = next((tool for tool in TOOLS if tool.name == name), None)
     try:
         if tool is None:

@@ -34,7 +34,6 @@ class Answer:
 
 
 def _head(document: Document) -> Document:
-    """The run, where it lies, its hosts, and what is wrong with it."""
     run = document["run"]
     values = {"run": run["name"], "path": run["path"], "hosts": run["hosts"]}
     values |= {"core": run["core"]} if "core" in run else {}
@@ -42,12 +41,10 @@ def _head(document: Document) -> Document:
 
 
 def _warnings(document: Document) -> Document:
-    """What is wrong with the profile, if anything is."""
     return {"warnings": document["warnings"]} if document["warnings"] else {}
 
 
 def _unknown(document: Document, values: Document) -> Document:
-    """The values, and why some in them are null."""
     why = {
         key: reason for key, reason in document["unknown"].items() if key.partition(".")[0].removesuffix("[]") in values
     }
@@ -130,7 +127,6 @@ def timeline(document: Document, _: Arguments) -> Answer:
 
 
 def _track(row: Document) -> Document:
-    """What ran on a track, with the three ops that took most."""
     kept = {key: row[key] for key in ("section", "core", "track", "events", "busy_ps", "busy_fraction")}
     return kept | {"top_ops": row["top_ops"][:3]}
 

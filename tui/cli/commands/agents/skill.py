@@ -101,7 +101,6 @@ def _lines() -> Iterator[str]:
 
 
 def _cell(command: str) -> str:
-    """Code within a cell of a table."""
     return command.replace("|", "\\|")
 
 

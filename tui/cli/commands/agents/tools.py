@@ -42,7 +42,6 @@ class Parameter:
     Attributes:
         name: in the call, and as an option of the command, where `option` is not empty.
         option: of the command; empty for what the tool reads itself.
-        needed: whether a call has to give it.
         default: what the tool takes where a call doesn't give it.
     """
 
@@ -76,12 +75,10 @@ class Tool:
 
     @property
     def given(self) -> tuple[Parameter, ...]:
-        """What a call may give."""
-        return (*self.parameters, *(_OF_SQL if self.takes_sql and _has_sql() else ()), _SIZE)
+        return (*self.parameters, *(_OF_SQL if self.takes_sql and find_spec("duckdb") is not None else ()), _SIZE)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The same as JSON Schema."""
         given = self.given
         properties: dict[str, dict[str, object]] = {
             each.name: {"type": each.kind, "description": each.meaning} for each in given
@@ -99,7 +96,8 @@ class Tool:
         """
         given = self._checked(arguments)
         if given.get("sql") == _SCHEMA:
-            return bounded(_schema(), given["max_bytes"], "max_bytes")
+            tables = {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}
+            return bounded({"tables": tables}, given["max_bytes"], "max_bytes")
         document = json.loads(self._printed(given, root))
         answer = short.sql(document) if given.get("sql") else self.shorten(document, given)
         head = {key: root.named(value) if key == "path" else value for key, value in answer.values.items()}
@@ -109,13 +107,11 @@ class Tool:
         return bounded(head, given["max_bytes"], self.more, answer.whole)
 
     def _printed(self, given: Arguments, root: Root) -> str:
-        """What the command prints."""
         if given.get("sql"):
             return _query(given, root)
         return _diff(given, root) if self.page == _DIFF else self._report(given, root)
 
     def _checked(self, arguments: Arguments) -> dict[str, Any]:
-        """What the call gives, with what it leaves to the tool."""
         known = {each.name: each for each in self.given}
         for name, value in arguments.items():
             if name not in known:
@@ -154,13 +150,7 @@ class Tool:
         return "".join(made)
 
 
-def _has_sql() -> bool:
-    """Whether DuckDB is installed."""
-    return find_spec("duckdb") is not None
-
-
 def _query(given: Arguments, root: Root) -> str:
-    """The answer of a query in SQL as JSON."""
     if other := [name for name in ("page", "step", "filter", "sort", "columns") if given[name]]:
         raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
     place = root.place(given["path"])
@@ -171,13 +161,7 @@ def _query(given: Arguments, root: Root) -> str:
     return made_query(query_parser().parse_args([*words, "--", HERE, given["sql"]]))
 
 
-def _schema() -> dict[str, Any]:
-    """The tables that a query in SQL can name, with their columns."""
-    return {"tables": {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}}
-
-
 def _diff(given: Arguments, root: Root) -> str:
-    """The comparison of two runs as JSON."""
     words = ["--json"]
     for path, run in (("before", "run_before"), ("after", "run_after")):
         if given[path] is not None:

@@ -10,20 +10,20 @@ import time
 from collections.abc import Callable
 from typing import TextIO, get_args
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.capture.continuous import switch
+from tpuprof.parsers.capture.errors import PASSING
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.tui.app import start
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.commands.capture import repeated
 from tpuprof.tui.cli.commands.capture.signals import on_signals
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.report.output import write_stdout
 
+PAUSE_SECONDS = 2.0  # before another try
 _ENDS = "ctrl+C ends it and keeps the profile so far"
 _GIVES_UP = "ctrl+C again discards it"
 
@@ -51,9 +51,6 @@ def run_capture(args: argparse.Namespace) -> int:
     )
     if args.continuous is not None:
         return _switch(args, options)
-    if (args.keep or args.when) and args.every is None:
-        raise ProfileError("usage", "--keep and --when need --every.", "--every 10m", EXIT_USAGE)
-
     look = None if args.no_open or common.why_no_screen() else common.app_options(args)
 
     def once() -> CaptureResult:
@@ -65,23 +62,31 @@ def run_capture(args: argparse.Namespace) -> int:
             finally:
                 line.clear()
 
-    def told(result: CaptureResult) -> None:
-        for sentence in outcome(result):
-            common.note(sentence)
-        if args.every is not None:
-            write_stdout(f"{result.run_path}\n")
+    result = tried_again(once, args.retries)
+    for sentence in outcome(result):
+        common.note(sentence)
+    write_stdout(f"{result.run_path}\n")
+    return EXIT_OK if look is None else start.run_app(result.run_path, options=look)
 
-    if args.every is None:
-        result = repeated.tried(once, args.retries)
-        told(result)
-        write_stdout(f"{result.run_path}\n")
-        return _opened(look, result.run_path)
-    path = repeated.repeated(lambda: repeated.tried(once, args.retries), args.every, args.keep, args.when, told)
-    return EXIT_OK if path is None else _opened(look, path)
+
+def tried_again(once: Callable[[], CaptureResult], retries: int) -> CaptureResult:
+    """Captures; after a failure that may pass it waits and tries again, so many times at most.
+
+    Raises:
+        ProfileError: why the last try failed.
+    """
+    for left in range(retries, 0, -1):
+        try:
+            return once()
+        except ProfileError as error:
+            if error.code not in PASSING:
+                raise
+            common.note(f"{error.sentence} Trying again, {left} left.")
+            time.sleep(PAUSE_SECONDS)
+    return once()
 
 
 def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
-    """Turns continuous profiling on or off."""
     done = switch(args.addresses, args.continuous == "on", options)
     for address, problem in done:
         if problem is None:
@@ -92,13 +97,6 @@ def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
     if failed:
         raise failed[0]
     return EXIT_OK
-
-
-def _opened(options: AppOptions | None, path: str) -> int:
-    """Opens the run where there is a terminal to do so."""
-    if options is None:
-        return EXIT_OK
-    return start.run_app(path, options=options)
 
 
 def outcome(result: CaptureResult) -> list[str]:

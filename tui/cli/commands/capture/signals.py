@@ -11,12 +11,7 @@ from types import FrameType
 
 @contextlib.contextmanager
 def on_signals(act: Callable[[], None], *numbers: signal.Signals) -> Iterator[None]:
-    """Makes some signals call a function for as long as this lasts; only the main thread may do so, others do nothing.
-
-    Args:
-        act: called for each signal.
-        numbers: which signals.
-    """
+    """Makes signals call a function for as long as this lasts; only the main thread may do so, others do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

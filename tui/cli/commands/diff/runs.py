@@ -10,10 +10,11 @@ from typing import TypeVar
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
-from tpuprof.parsers.session.files import narrowed
+from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
@@ -81,7 +82,7 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
     if args.run_a is not None:
         return first.find_run(args.run_a), first.find_run()
     after = first.find_run(args.run_b)
-    rest = first.runs[first.runs.index(after) + 1 :]
+    rest = [run for run in first.runs if run.time < after.time and not are_of_one_capture(run, after)]
     if not rest:
         sentence = f"{printable(args.before)} holds no run older than {printable(after.name)} to compare it with."
         raise ProfileError("one_run", sentence, f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)

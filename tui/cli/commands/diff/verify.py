@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.promises import Verified, verify
-from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.commands.diff.runs import over_both

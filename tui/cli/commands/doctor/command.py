@@ -9,16 +9,14 @@ from importlib import import_module
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
-from tpuprof.parsers.capture.model import parse_addresses
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import machine
 from tpuprof.tui.cli.commands.doctor.content import logdir
-from tpuprof.tui.cli.commands.doctor.parts import FORMS, DoctorLine, DoctorSection, Mask
+from tpuprof.tui.cli.commands.doctor.parts import FORMS, Mask
 from tpuprof.tui.cli.common import existing, version_of
 from tpuprof.tui.report.output import write_stdout
 
 _WITH_PATH = f"{PROGRAM} doctor PATH --require device,steps"
-_HERE = ("localhost", "::1")
 
 
 def run_doctor(args: argparse.Namespace) -> int:
@@ -28,7 +26,7 @@ def run_doctor(args: argparse.Namespace) -> int:
         0, or after the report the exit code of what is wrong: see `doctor_report`.
     """
     path = None if args.path is None else existing(args.path)
-    text, exit_code = doctor_report(os.environ, path, args.server, args.format, args.require)
+    text, exit_code = doctor_report(os.environ, path, args.format, args.require)
     write_stdout(text)
     return exit_code
 
@@ -36,23 +34,21 @@ def run_doctor(args: argparse.Namespace) -> int:
 def doctor_report(
     env: Mapping[str, str],
     path: str | None = None,
-    servers: Sequence[str] = (),
     form: str = "text",
     require: Sequence[str] | None = None,
 ) -> tuple[str, int]:
-    """What is installed, what the terminal can do, what is kept, which servers answer, and what a path leads to.
+    """What is installed, what the terminal can do, what is kept, and what a path leads to.
 
-    Fit to be pasted where others read it: no value of a variable that may be a secret, no user, machine or address,
+    Fit to be pasted where others read it: no value of a variable that may be a secret, no user or machine,
     and the home folder as ``~``.
 
     Args:
         path: a logdir, or anything that `open_logdir` takes; None leaves that part out.
-        servers: addresses of profiler servers; each is called.
         form: ``text``, ``md`` for a fenced block, or ``json``.
         require: names of what the newest run has to hold, with commas; None to require nothing.
 
     Returns:
-        The text, and the exit code of the first thing that is wrong with the path, a server or the config file, else 0.
+        The text, and the exit code of the first thing that is wrong with the path or the config file, else 0.
 
     Raises:
         ProfileError: `usage`: nothing is called so that is required, or no path is given.
@@ -62,50 +58,14 @@ def doctor_report(
         raise ProfileError("usage", "--require needs the PATH of a profile.", _WITH_PATH, EXIT_USAGE)
     settings, config = machine.settings(env)
     parts = [machine.program(env), machine.extras(), machine.terminal(env), machine.folders(config), settings]
-    words: dict[str, str] = {}
-    if servers:
-        parts.append(_servers(servers, words))
     if path is not None:
         parts.append(logdir(path))
         if names is not None and not parts[-1].exit_code:
             parts.append(_required().required(path, names, config))
     exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)
-    return FORMS[form](version_of(PROGRAM), parts, Mask(env, words)), exit_code
+    return FORMS[form](version_of(PROGRAM), parts, Mask(env)), exit_code
 
 
 def _required() -> Any:  # noqa: ANN401 - a module
     """What is required of a profile; numpy, which may be missing."""
     return import_module("tpuprof.tui.cli.commands.doctor.required")
-
-
-def _servers(texts: Sequence[str], words: dict[str, str]) -> DoctorSection:
-    """Whether profiler servers listen at addresses.
-
-    The machines' names, which are not for pasting, get into `words`, and what stands in their place.
-    """
-    rows, facts, exit_code = [], [], EXIT_OK
-    try:
-        addresses = parse_addresses(texts)
-    except ProfileError as error:
-        words |= dict.fromkeys(texts, "<address>")
-        row = DoctorLine("address", f"{error.sentence} Try {error.hint}" if error.hint else error.sentence, True)
-        return DoctorSection("server", "Profiler server", [row], {"problem": error.sentence}, exit_code=error.exit_code)
-    from tpuprof.parsers.capture.reach import reach  # noqa: PLC0415 - numpy and gRPC
-
-    for number, address in enumerate(addresses, 1):
-        if address.host not in _HERE and not address.host.startswith("127."):
-            words[address.host] = f"<host {number}>"
-        name = "server" if len(addresses) == 1 else f"server {number}"
-        told: dict[str, object] = {"address": str(address)}
-        try:
-            seconds = reach(address)
-        except ProfileError as error:
-            exit_code = exit_code or error.exit_code
-            rows += [DoctorLine(name, error.sentence, True), DoctorLine("try", error.hint)]
-            told |= {"is_reachable": False, "problem": error.sentence, "hint": error.hint}
-        else:
-            answer = f"{address}, a profiler server, answered in {1000 * seconds:.0f} ms"
-            rows.append(DoctorLine(name, answer))
-            told |= {"is_reachable": True, "answer_ms": round(1000 * seconds, 3)}
-        facts.append(told)
-    return DoctorSection("server", "Profiler server", rows, {"servers": facts}, exit_code=exit_code)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.urls import printable_url
+from tpuprof.parsers.base.words import SOURCE_WORDS
+from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
-from tpuprof.parsers.files.recognise import may_be_hlo
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
@@ -123,7 +124,7 @@ def _modules(path: str) -> list[DoctorLine] | None:
         found = open_hlo(path)
     except (ImportError, ProfileError):
         return None
-    page = HloSession(found.find_run()).page(pages.MEMORY).page()
+    page = HloSession(found.find_run()).page(MEMORY).page()
     readable = sum(module.problem is None for module in page.modules)
     holds = f"an XLA dump: {counted(len(page.modules), 'compiled module')}, {readable:,} with its buffers"
     rows = [DoctorLine("holds", holds)]
@@ -139,7 +140,6 @@ def _modules(path: str) -> list[DoctorLine] | None:
 
 
 def _run(run: Run) -> DoctorSection:
-    """What a run holds, what it lacks, and what is wrong with it."""
     hosts = counted(len(run.hosts), "host") if run.hosts else "none that can be read"
     files = [f"{os.path.basename(host.path)} {size(host.size_bytes)}" for host in run.hosts]
     rows = [DoctorLine("hosts", f"{hosts}, {size(run.size_bytes)}")]
@@ -154,6 +154,7 @@ def _run(run: Run) -> DoctorSection:
     }
     problems = [*run.problems]
     try:
+        from tpuprof.parsers.pages.shared.split_runs import split_words  # noqa: PLC0415
         from tpuprof.parsers.session.run_facts import METRICS, run_facts  # noqa: PLC0415 - numpy may be missing
 
         facts = run_facts(run)
@@ -162,6 +163,7 @@ def _run(run: Run) -> DoctorSection:
         rows.append(DoctorLine("content", f"not read: {error}", True))
     else:
         lacks = lacking(facts) if facts.host is not None else []
+        rows += [DoctorLine("belongs", words) for words in split_words(run)]
         told |= {name: getattr(facts, name) for name in METRICS}
         told |= {"is_simulated": facts.simulated, "lacks": lacks, "unknown": {**facts.unknown}}
         problems += facts.problems
@@ -189,7 +191,7 @@ def _content(facts: RunFacts, hosts: int) -> list[DoctorLine]:
     if facts.versions:
         rows.append(DoctorLine("software", ", ".join(facts.versions)))
     if facts.core_step_ps is not None:
-        what = "marked" if facts.step_source == "steps" else "from the periods of a module"
+        what = SOURCE_WORDS[facts.step_source or "steps"]
         steps = counted(facts.step_count or 0, "step")
         rows.append(DoctorLine("steps", f"{duration(facts.core_step_ps, True)}, median of {steps} on one core, {what}"))
     if facts.modules:
@@ -214,7 +216,7 @@ def lacking(facts: RunFacts) -> list[str]:
         lines.append(f"device events: ops, steps and utilization are unknown; {asked}")
     elif facts.core_step_ps is None:
         lines.append(f"steps ({facts.unknown.get('core_step_ps', 'unknown')}): {_MARKING}")
-    elif facts.step_source == "modules":
+    elif facts.step_source in ("cycle", "modules"):
         lines.append(f"step markers: step time is inferred; {_MARKING}")
     if facts.has_hlo is False:
         lines.append("compiled HLO: no memory page, and no sources of ops; --xla_dump_to saves the modules")

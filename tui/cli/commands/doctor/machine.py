@@ -29,12 +29,9 @@ from tpuprof.tui.terminal.custom import Config
 from tpuprof.tui.terminal.detect import detect
 
 PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")  # what every installation has
-_ZSTD = () if sys.version_info >= (3, 14) else ("backports.zstd",)
 EXTRAS = {
     "remote": (("fsspec", "aiohttp"), "profiles on web servers and in buckets"),
     "gcs": (("gcsfs",), "buckets of Google Cloud (gs://)"),
-    "riegeli": ((*_ZSTD, "cramjam"), ".xplane.riegeli in Zstd and Snappy"),
-    "dask": (("distributed",), "hosts read by a cluster (--scheduler)"),
     "frames": (("pandas", "polars", "pyarrow"), "data frames of the Python API"),
     "sql": (("duckdb",), "SQL over a profile (query), Parquet"),
     "mcp": (("mcp",), "a server for agents (tpuprof-tui mcp)"),
@@ -46,7 +43,7 @@ _OTHERS = {"s3fs": (("s3fs",), "buckets of Amazon (s3://)"), "adlfs": (("adlfs",
 
 _VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
 _SESSIONS = ("TMUX", "STY")  # what these say beyond being set is nobody's business
-_OWN_VARIABLES = ("TPUPROF_CONFIG", "TPUPROF_CACHE_BYTES", "TPUPROF_CORE", "TPUPROF_JOBS", "TPUPROF_WORKERS")
+_OWN_VARIABLES = ("TPUPROF_CONFIG", "TPUPROF_CACHE_BYTES", "TPUPROF_JOBS", "TPUPROF_WORKERS")
 _MISSING = "not installed"
 _LEAST_SIZE = (60, 15)
 _MOST_FILES = 10_000
@@ -63,7 +60,7 @@ def program(env: Mapping[str, str]) -> DoctorSection:
         DoctorLine("python", python),
         DoctorLine("system", f"{system.system} {system.release} {system.machine}"),
         DoctorLine("processors", usable),
-        *(core := _core()).rows,
+        core()[0],
         DoctorLine("packages", " ".join(f"{name}=={version}" for name, version in versions.items() if version)),
     ]
     if missing:
@@ -71,20 +68,7 @@ def program(env: Mapping[str, str]) -> DoctorSection:
     own = {name: env[name] for name in _OWN_VARIABLES if name in env}
     if own:
         rows.append(DoctorLine("variables", ", ".join(f"{name}={value!r}" for name, value in own.items())))
-    facts = {
-        "python": platform.python_version(),
-        "python_implementation": platform.python_implementation(),
-        "executable": sys.executable,
-        "system": system.system,
-        "system_release": system.release,
-        "machine": system.machine,
-        "cpu_count": all_cores,
-        "usable_cpu_count": cores,
-        **core.facts,
-        "packages": versions,
-        "variables": own,
-    }
-    return DoctorSection("program", "Program", rows, facts)
+    return DoctorSection("program", "Program", rows)
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str | None]:
@@ -100,50 +84,41 @@ def version_json() -> str:
         "version": version_of(PROGRAM),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "decoding_core": _core().facts["decoding_core"],
+        "decoding_core": core()[1],
         "packages": {name: version_of(name) for name in PACKAGES},
     }
     return json.dumps(told, indent=1) + "\n"
 
 
-def _core() -> DoctorSection:
-    """Which decoding core is in use, and why not the compiled one."""
-    used = reason = compiled = None
+def core() -> tuple[DoctorLine, str | None]:
+    """What decodes, and why not the compiled core; and its name, None where nothing can."""
+    used = reason = None
     try:
         from tpuprof.parsers.formats.xspace.core.api import core_name  # noqa: PLC0415 - numpy may be missing
 
         used = core_name()
-    except (ProfileError, ImportError) as error:
-        reason = str(error)
-    try:
-        compiled = importlib.import_module("tpuprof.parsers.formats.xspace.core._core").__file__
+        importlib.import_module("tpuprof.parsers.formats.xspace.core._core")
     except ImportError as error:
-        reason = reason or f"the compiled one can't be imported: {error}"
+        reason = str(error)
     if used == "c":
-        row = DoctorLine("decoding core", "compiled")
-    elif used is None:
-        row = DoctorLine("decoding core", f"none: {reason}", True)
-    elif compiled is None:
-        row = DoctorLine("decoding core", f"numpy, which takes several times as long: {reason}", True)
-    else:
-        row = DoctorLine("decoding core", "numpy, set by TPUPROF_CORE; the compiled one is available")
-    unknown = {"decoding_core": reason} if used is None else {}
-    return DoctorSection("core", "", [row], {"decoding_core": used, "compiled_core": compiled, "unknown": unknown})
+        return DoctorLine("decoding core", "compiled"), used
+    if used is None:
+        return DoctorLine("decoding core", f"none: {reason}", True), used
+    why = reason or "the compiled one is older than this program"
+    return DoctorLine("decoding core", f"Python, some 50 times slower than the compiled one: {why}", True), used
 
 
 def extras() -> DoctorSection:
     """What may be installed beside it, and what it is for."""
-    rows, facts = [], {}
+    rows = []
     for name, (packages, what) in {**EXTRAS, **_OTHERS}.items():
         versions = _versions(packages)
-        is_there = None not in versions.values()
-        facts[name] = {"for": what, "is_installed": is_there, "packages": versions}
-        if is_there:
+        if None not in versions.values():
             there = ", ".join(f"{package} {version}" for package, version in versions.items())
             rows.append(DoctorLine(name, f"{there}: {what}"))
         elif name in EXTRAS:
             rows.append(DoctorLine(name, f"not installed: {what}; pip install 'tpuprof-tui[{name}]'"))
-    return DoctorSection("extras", "Extras", rows, facts)
+    return DoctorSection("extras", "Extras", rows)
 
 
 def terminal(env: Mapping[str, str]) -> DoctorSection:
@@ -173,22 +148,7 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
         DoctorLine("variables", ", ".join(f"{name}={value}" for name, value in shown.items()) or "none is set"),
     ]
     rows += [DoctorLine("unset", ", ".join(unset))] if unset else []
-    facts = {
-        "can_draw": not found.obstacle,
-        "obstacle": found.obstacle or None,
-        "colours": found.color,
-        "is_light": found.light,
-        "is_unicode": found.unicode,
-        "has_mouse": found.mouse,
-        "multiplexer": found.multiplexer or None,
-        "is_ssh": found.remote,
-        "clipboard": [*(["tmux"] if env.get("TMUX") else []), "osc52", "file"],
-        "variables": {name: "set" if name in _SESSIONS else value for name, value in given.items()},
-        "columns": columns or None,
-        "rows": lines or None,
-        "unknown": {} if columns else {"columns": "it is not a terminal", "rows": "it is not a terminal"},
-    }
-    return DoctorSection("terminal", "Terminal", rows, facts)
+    return DoctorSection("terminal", "Terminal", rows)
 
 
 _COLOURS = {"truecolor": "16 million", "256": "256", "16": "16", "mono": "none: only bold and reverse"}
@@ -225,14 +185,7 @@ def folders(config: Config) -> DoctorSection:
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
         DoctorLine("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
     ]
-    facts: dict[str, object] = {"folder": folder, "is_writable": not trouble, "free_bytes": free}
-    kinds = ("summaries", kept, bound), ("remote", copies, copies_bound), ("archives", unpacked, BOUND_BYTES)
-    for name, (total, count), most in kinds:
-        facts |= {f"{name}_bytes": total, f"{name}_files": count, f"{name}_bound_bytes": most}
-    unknown = {"free_bytes": trouble or "the system does not say"} if free is None else {}
-    unknown |= {"remote_bound_bytes": copies_row.text} if copies_row is not None else {}
-    facts |= {"state_folder": state_folder(), "unknown": unknown}
-    return DoctorSection("cache", "Cache", rows, facts, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
+    return DoctorSection("cache", "Cache", rows, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:
@@ -281,17 +234,15 @@ def settings(env: Mapping[str, str]) -> tuple[DoctorSection, Config]:
         config = read_config(env)
     except ProfileError as error:
         rows = [DoctorLine("problem", error.sentence, True), DoctorLine("try", error.hint)]
-        facts: dict[str, object] = {"is_there": True, "is_valid": False, "problem": error.sentence, "hint": error.hint}
-        return DoctorSection("config", title, rows, facts, exit_code=error.exit_code), Config("")
-    facts = {"path": config.path or None, "is_there": config.is_there, "is_valid": True, "sets": dict(config.settings)}
+        return DoctorSection("config", title, rows, exit_code=error.exit_code), Config("")
     if not config.is_there:
         row = DoctorLine("file", f"{config.path or 'no home folder'}, does not exist; {_NO_FILE}")
-        return DoctorSection("config", title, [row], facts), config
+        return DoctorSection("config", title, [row]), config
     rows = [
         DoctorLine("file", f"{config.path}, valid"),
         *(DoctorLine(*told) for told in config.settings or [("sets", "nothing")]),
     ]
-    return DoctorSection("config", title, rows, facts), config
+    return DoctorSection("config", title, rows), config
 
 
 _NO_FILE = "tpuprof-tui config prints one to start from"

@@ -39,7 +39,8 @@ class DoctorSection:
 
     Attributes:
         key: its name in JSON; title: its heading.
-        facts: what JSON has of it, with units in the names, and reasons for what is None under ``unknown``.
+        facts: what JSON has of it, with units in the names, and reasons for what is None under ``unknown``; its rows
+            where there are none.
         parts: what it consists of; their facts are a list under the key of the first.
         exit_code: what the command ends with for it.
     """
@@ -52,7 +53,6 @@ class DoctorSection:
     exit_code: int = EXIT_OK
 
     def problems(self) -> Iterator[str]:
-        """What is wrong, a sentence each."""
         for row in self.rows:
             if row.is_wrong:
                 yield f"{self.title}: {row.name}: {row.text}"
@@ -65,18 +65,15 @@ class Mask:
 
     Args:
         env: its HOME, USER and LOGNAME are taken out.
-        words: more that is, such as machines that were named; each with what stands in its place.
     """
 
-    def __init__(self, env: Mapping[str, str], words: Mapping[str, str] | None = None) -> None:
+    def __init__(self, env: Mapping[str, str]) -> None:
         home = env.get("HOME", "").rstrip("/")
         homes = {home, os.path.realpath(home)} if home.startswith("/") else set()
         self._rules = [
             (re.compile(re.escape(printable(folder)) + r"(?![\w.-])"), "~")
             for folder in sorted(homes - {"/"}, key=len, reverse=True)
         ]
-        for word, shown in (words or {}).items():
-            self._rules.append((re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w-])"), shown))
         for name in {env.get("USER", ""), env.get("LOGNAME", "")} - _NO_SECRETS:
             if len(name) >= _SHORTEST:
                 self._rules.append((re.compile(rf"(?<=/){re.escape(name)}(?![\w.-])"), "<user>"))
@@ -88,7 +85,6 @@ class Mask:
         return reduce(lambda done, rule: rule[0].sub(rule[1], done), self._rules, masked(printable(text)))
 
     def value(self, value: object) -> object:
-        """A value of JSON with `text` over all texts in it."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -139,7 +135,7 @@ def as_json(version: str, parts: Sequence[DoctorSection], mask: Mask) -> str:
 
 def _facts(part: DoctorSection) -> dict[str, object]:
     inner = {part.parts[0].key: [_facts(one) for one in part.parts]} if part.parts else {}
-    return {**part.facts, **inner}
+    return {**(part.facts or {"rows": [[row.name, row.text] for row in part.rows]}), **inner}
 
 
 FORMS = {"text": as_text, "md": as_markdown, "json": as_json}  # makes a text of the program's version and what is said

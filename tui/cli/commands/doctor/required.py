@@ -9,7 +9,10 @@ from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Profile
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Run, open_logdir
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.shared.key import MODULES, SUMMARIES
 from tpuprof.parsers.session.opening import open_run
 from tpuprof.parsers.session.run_facts import RunFacts, run_facts
 from tpuprof.parsers.session.session import Session
@@ -33,37 +36,37 @@ Why = str
 
 
 def _device(of: Profile) -> Why:
-    page = of.session.page(pages.OPS)
+    page = of.session.page(OPS)
     if page.runs_on == "host thread":
         return "only the host ran ops"
     return "" if len(page) else page.unknown.get("ops", "no op ran on a device")
 
 
 def _steps(of: Profile) -> Why:
-    page = of.session.page(pages.OVERVIEW)
+    page = of.session.page(OVERVIEW)
     known = page.performance.step_time is not None
     return "" if known else page.unknown.get("performance.step_time_ms") or "the profile has no steps"
 
 
 def _markers(of: Profile) -> Why:
-    time = of.session.page(pages.OVERVIEW).performance.step_time
+    time = of.session.page(OVERVIEW).performance.step_time
     if time is None:
         return _steps(of)
     return "" if time.source == "steps" else f"steps are inferred: {time.note}" if time.note else "steps are inferred"
 
 
 def _hlo(of: Profile) -> Why:
-    named = any(modules.names for modules in of.session.page(pages.MODULES))
+    named = any(modules.names for modules in of.session.page(MODULES))
     return "" if named else "the profile holds no compiled HLO"
 
 
 def _source(of: Profile) -> Why:
-    page = of.session.page(pages.OPS)
+    page = of.session.page(OPS)
     return "" if any(page.table.texts("source")) else "no op names its source line"
 
 
 def _peaks(of: Profile) -> Why:
-    peaks = of.session.page(pages.OPS).peaks
+    peaks = of.session.page(OPS).peaks
     known = peaks.flops_per_second is not None and peaks.hbm is not None
     return "" if known else "the device plane lacks the peak of FLOPS or of HBM"
 
@@ -80,12 +83,12 @@ def _python(of: Profile) -> Why:
 
 
 def _memory(of: Profile) -> Why:
-    page = of.session.page(pages.MEMORY_PROFILE)
+    page = of.session.page(MEMORY_PROFILE)
     return "" if page.allocators else page.why_empty or "no allocator reported anything"
 
 
 def _whole(of: Profile) -> Why:
-    run, summaries = of.session.run, of.session.page(pages.SUMMARIES)
+    run, summaries = of.session.run, of.session.page(SUMMARIES)
     problems = [*run.problems, *of.facts.problems, *(problem for each in summaries for problem in each.problems)]
     if not problems and len(summaries) < len(run.hosts):
         return f"{counted(len(run.hosts) - len(summaries), 'host')} can't be read"
@@ -93,7 +96,7 @@ def _whole(of: Profile) -> Why:
 
 
 def _measured(of: Profile) -> Why:
-    return "its times are simulated" if of.session.page(pages.OVERVIEW).environment.simulated else ""
+    return "its times are simulated" if of.session.page(OVERVIEW).environment.simulated else ""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,7 @@ class Requirement:
     """What may be required.
 
     Attributes:
-        meaning: in a few words.
         missing: why a profile lacks it; empty where it does not.
-        advice: what to do to have it the next time.
     """
 
     meaning: str

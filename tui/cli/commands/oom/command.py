@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import BinaryIO, cast
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, ProfileError
@@ -33,14 +32,8 @@ from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.terminal.detect import settle_terminal
 
-# a log up to this size is read before the screen opens: that takes less time than importing it
-AT_ONCE_BYTES = 24_000_000
-PACKED_AT_ONCE_BYTES = 2_000_000  # and a compressed one up to this
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
-_GZIP = b"\x1f\x8b"
 _STDIN = 0  # its descriptor, whatever file it was redirected to
-Scan = Callable[[Callable[[int], None] | None, Callable[[], bool] | None], OomLog]
-"""Reads logs, given what to tell the bytes read so far, and what says whether to stop."""
 
 
 def run_oom(args: argparse.Namespace) -> int:
@@ -59,18 +52,21 @@ def run_oom(args: argparse.Namespace) -> int:
     is_shown = sys.stdout.isatty() and not common.wants_report(args)
     dumps = read_dumps(given.dumps)
     if STREAM in given.logs:
-        logs = [_scan_stdin() if path == STREAM else _scan_file(path, None) for path in given.logs]
+        logs: list[OomLog] = [_scan_stdin() if path == STREAM else _scan_file(path) for path in given.logs]
         log = _whole(given, logs, dumps)
         needs_keys = is_shown and log.reports and not sys.stdin.isatty()
         return _finish(args, given, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
     sizes = [_checked_size(path) for path in given.logs]
     size = None if None in sizes else sum(filter(None, sizes))
-    scan = partial(_scan_all, given, dumps)
-    if is_shown and not why_no_screen() and size is not None and size > _at_once_bytes(given.logs):
-        return _screen(args, None, size, scan)
     with _reading_shown(shown_name(args.file), size) as on_progress:
-        log = scan(on_progress)
-    return _finish(args, given, log, is_shown)
+        logs = []
+        for path in given.logs:
+
+            def counted_on(taken: int, before: int = sum(log.bytes_read for log in logs)) -> None:
+                on_progress(before + taken)
+
+            logs.append(_scan_file(path, counted_on))
+    return _finish(args, given, _whole(given, logs, dumps), is_shown)
 
 
 def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str] = ()) -> None:
@@ -79,21 +75,6 @@ def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str
     of_dumps = (file for dump in (*given.dumps, *named) for file in (dump, *module_files(os.path.expanduser(dump))))
     inputs = (*logs, *of_dumps, *(() if given.arrays is None else (given.arrays,)))
     printing.check_output(args, Logdir(args.file, (), (), ()), inputs=inputs)
-
-
-def _scan_all(
-    given: OomFiles,
-    dumps: Sequence[Dumped],
-    on_progress: Callable[[int], None] | None,
-    is_cancelled: Callable[[], bool] | None = None,
-) -> OomLog:
-    """Everything that the files say, log by log."""
-    logs: list[OomLog] = []
-    for path in given.logs:
-        before = sum(log.bytes_read for log in logs)
-        counted_on = None if on_progress is None else lambda taken, before=before: on_progress(before + taken)
-        logs.append(_scan_file(path, counted_on, is_cancelled))
-    return _whole(given, logs, dumps)
 
 
 def _whole(given: OomFiles, logs: Sequence[OomLog], dumps: Sequence[Dumped]) -> OomLog:
@@ -112,12 +93,11 @@ def _whole(given: OomFiles, logs: Sequence[OomLog], dumps: Sequence[Dumped]) -> 
 
 
 def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bool) -> int:
-    """Opens the screen, or writes the report."""
     if not log.reports:
         raise nothing_found(args.file, log)
     obstacle = why_no_screen()
     if is_shown and not obstacle:
-        return _screen(args, log, 0)
+        return _screen(args, log)
     if not common.wants_report(args):
         note(f"{obstacle or 'There is no terminal for input.'} Printing the report instead of opening the screen.")
     _check_output(args, given, (folder for path in given.logs for folder in named_dumps(log.dumps, path)))
@@ -175,21 +155,10 @@ def _refuse_device(file: BinaryIO, shown: str) -> None:
             raise ProfileError("not_a_file", f"{shown} is a device, not a log.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
 
 
-def _at_once_bytes(paths: Iterable[str]) -> int:
-    """Size up to which logs are read before the screen opens."""
-    for path in paths:
-        with _opened(path) as file:
-            if file.read(len(_GZIP)) == _GZIP:
-                return PACKED_AT_ONCE_BYTES
-    return AT_ONCE_BYTES
-
-
-def _scan_file(
-    path: str, on_progress: Callable[[int], None] | None, is_cancelled: Callable[[], bool] | None = None
-) -> OomLog:
+def _scan_file(path: str, on_progress: Callable[[int], None] | None = None) -> OomLog:
     try:
         with _opened(path) as file:
-            return scan_log(file, on_progress, is_cancelled)
+            return scan_log(file, on_progress)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -284,15 +253,8 @@ def _take_keys_from_terminal() -> bool:
     return True
 
 
-def _screen(args: argparse.Namespace, log: OomLog | None, size: int, scan: Scan | None = None) -> int:
-    """Opens the screen; reads the log there where it was not read yet."""
+def _screen(args: argparse.Namespace, log: OomLog) -> int:
     terminal = settle_terminal(args.color, args.ascii, args.mouse, common.configured(args).custom)
-    app = command_named("oom").load_app()(
-        shown_name(args.file), terminal, log=log, scan=scan, total=size, arrays=args.arrays
-    )
+    app = command_named("oom").load_app()(log, shown_name(args.file), terminal, arrays=args.arrays)
     exit_code: int = app.show(terminal.mouse)
-    if app.problem is not None:
-        raise app.problem
-    if app.oom_log is not None and not app.oom_log.reports:
-        raise nothing_found(args.file, app.oom_log)
     return exit_code

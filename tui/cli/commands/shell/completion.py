@@ -182,10 +182,8 @@ def _flags(command: Command) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    """The first sentence, without its full stop."""
     return text.split(". ", maxsplit=1)[0].rstrip(".")
 
 
 def _quoted(text: str) -> str:
-    """One word of bash and zsh."""
     return "'" + text.replace("'", "'\\''") + "'"

@@ -21,9 +21,6 @@ class Argument:
         value: the name that its value has in the help; empty where it takes none.
         choices: the words that it takes; empty where it takes any.
         takes: what its value is: ``file``, ``folder``, or empty.
-        many: whether more than one may be given.
-        needed: whether it has to be given.
-        meaning: one line of help.
     """
 
     flags: tuple[str, ...]
@@ -41,7 +38,6 @@ class Command:
 
     Attributes:
         name: its word; empty for what runs without one.
-        meaning: what it does, one sentence or more.
         more: what stands at the end of its help; empty where nothing does.
     """
 

@@ -61,7 +61,7 @@ def _lines(known: list[Command], version: str) -> Iterator[str]:
     for title, verbs in GROUPS:
         yield f".SS {_escaped(title)}"
         for verb in verbs:
-            yield from (".TP", f".B {_escaped(' '.join(written(verb)))}", _text(f"{verb.meaning.replace('`', '')}."))
+            yield from (".TP", f".B {_escaped(' '.join(written(verb)))}", _text(f"{verb.meaning}."))
     yield ".SH EXIT STATUS"
     for code, meaning in EXIT_CODES.items():
         yield from (".TP", f".B {code}", _text(meaning))

@@ -51,7 +51,7 @@ def change_card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
         card.entry("noise", "unknown" if change.noise is None else noise_time(change, is_ascii))
         card.entry("per", f"{'a step' if row.owner else per_unit(diff)}, on the mean core")
     if row.owner is not None:
-        card.say(f"{OWNER_WORDS[row.owner]}.")
+        card.paragraphs(f"{OWNER_WORDS[row.owner]}.")
     card.known("note", row.note if row.op is None else None)
     if row.group is not None:
         _write_clones(card, diff, row.group)
@@ -81,15 +81,11 @@ def _write_op(card: Card, diff: Diff, op: OpChange) -> None:
     if op.time.mark == "same" and not _MATCHED[op.matched_by]:
         card.entry("note", "it runs only outside the typical steps")
     card.known("op", op.framework_op)
-    for label, text in _of_both(diff, op, _source):
+    for label, text in _of_both(diff, op, lambda table, row: table.texts("source", np.array([row], np.int64))[0]):
         card.entry(f"source{label}", text)
     for label, text in _of_both(diff, op, OpTable.expression):
         card.lines.append(card.pen.fit([]))
         card.entry(f"HLO{label}", text)
-
-
-def _source(table: OpTable, row: int) -> str:
-    return table.texts("source", np.array([row], np.int64))[0]
 
 
 def _of_both(diff: Diff, op: OpChange, read: Callable[[OpTable, int], str]) -> list[tuple[str, str]]:
@@ -155,7 +151,7 @@ def meaning_lines(diff: Diff, pen: Pen) -> list[Line]:
     """What the figures mean, and what is unknown."""
     card = Card(pen)
     card.title("What the figures mean")
-    card.say(*_MEANING)
+    card.paragraphs(*_MEANING)
     notes = [(name, note) for name, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
     if notes or diff.warnings:
         card.title("Notes")

@@ -50,7 +50,7 @@ _IN_REPORTS = DiffView(cursor=-1)
 def head_line(diff: Diff, pen: Pen) -> Line:
     """Both runs' names."""
     lead = " tpuprof-tui  DIFF  " if pen.width >= NARROW else " DIFF  "
-    tail = pen.glyphs.keyed("`?` help ")
+    tail = "? help "
     room = pen.width - len(lead) - len(tail) - 8
     names = [pen.text(side.name) for side in (diff.before, diff.after)]
     if len(names[0]) + len(names[1]) > room:
@@ -169,9 +169,9 @@ def _table_rule(diff: Diff, view: DiffView, count: int, total: int, pen: Pen) ->
     if view.words:
         words += f" with {view.words}"
     if view.hides_same and count < total:
-        words += pen.glyphs.keyed(", same hidden (`x`)")
+        words += ", same hidden (x)"
     if view.name == "ops" and changes.has_clones(changes.part_of(diff, view.name, view.phase)):
-        words += pen.glyphs.keyed(", clones apart (`b`)" if view.apart else ", clones together (`b`)")
+        words += ", clones apart (b)" if view.apart else ", clones together (b)"
     if view.name in changes.HIDING and view.name != "setup" and pen.width >= 100:
         words += f", by {view.in_words(changes.SORT_WORDS[view.sort])}"
     return pen.rule(table_title(changes.part_of(diff, view.name, view.phase), view.name), words)
@@ -191,13 +191,12 @@ def table_title(diff: Diff, name: ViewName) -> str:
 
 
 def _nothing(diff: Diff, view: DiffView, total: int) -> str:
-    """Why there are no rows."""
     if not total:
         key = {"memory": "modules", "figures": "figures", "phases": "phases", "setup": "settings"}.get(view.name, "ops")
         return diff.unknown.get(key) or "The profiles have none of it."
     if view.words:
         return "No row has these words; Esc clears the filter."
-    return f"All {total:,} are the same within the noise; `x` shows them."
+    return f"All {total:,} are the same within the noise; x shows them."
 
 
 # --- tables

@@ -29,6 +29,7 @@ from tpuprof.tui.pages.commands.diff.words import (
     side_figure,
     signed,
 )
+from tpuprof.tui.report.declared import Values
 from tpuprof.tui.report.fields import (
     NO_REASON,
     ColumnSpec,
@@ -39,9 +40,12 @@ from tpuprof.tui.report.fields import (
     attribute,
     in_order,
     listed,
+    metric_reasons,
+    metric_values,
     nested,
     object_table,
 )
+from tpuprof.tui.report.json import schema
 from tpuprof.tui.report.shared.quantities import STEP_TIMES
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
 
@@ -258,6 +262,16 @@ SIDE: tuple[Metric[Side], ...] = (
     attribute("step_time_ms", _STEP_TIME, "of all steps", null="the profile has no steps"),
     attribute("warnings", TEXTS, "what is wrong with its profile"),
 )
+
+
+def head(page: str, diff: Diff) -> Values:
+    """What the JSON of a comparison begins with: its schema, named after the page, both runs, and warnings."""
+    sides = {"before": diff.before, "after": diff.after}
+    of_sides = {name: metric_values(SIDE, side) for name, side in sides.items()}
+    why = {f"{name}.{key}": reason for name in sides for key, reason in metric_reasons(SIDE).items()}
+    why |= {f"{name}.step_time_ms": side.why_no_steps for name, side in sides.items() if side.why_no_steps}
+    return Values({"schema": schema(page), **of_sides, "warnings": list(diff.warnings)}, why)
+
 
 # --- the rows of a view, as people read them
 

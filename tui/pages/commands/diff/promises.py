@@ -13,10 +13,10 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, StyleKey
 from tpuprof.tui.pages.commands.diff import fields
 from tpuprof.tui.pages.commands.diff.words import MARKS, noise_time, relative, signed
-from tpuprof.tui.report.declared import Section
-from tpuprof.tui.report.fields import Metric, Table, attribute, metric_reasons, metric_values, object_table
-from tpuprof.tui.report.json import document, schema
-from tpuprof.tui.report.markdown import escaped, joined, table
+from tpuprof.tui.report.declared import Metrics, Section, values_of
+from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
+from tpuprof.tui.report.json import document
+from tpuprof.tui.report.markdown import comparison_head, escaped, joined, table
 from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 from tpuprof.tui.report.units import FLAG, TIME_MS, VERBATIM
@@ -125,32 +125,18 @@ def _of_step(step: Change, ascii_only: bool) -> str:
 
 def json(made: Verified, _: TextLook, __: int) -> str:
     """All of it."""
-    before, after = (metric_values(fields.SIDE, side) for side in (made.diff.before, made.diff.after))
-    head = {"schema": schema("verify"), "before": before, "after": after, "warnings": list(made.diff.warnings)}
-    body = dict(metric_values(METRICS, made))
-    why = metric_reasons(METRICS)
-    parts: tuple[Section[Any], ...] = (
-        Section(CAUSES, made.causes),
-        Section(INSTEAD, made.instead),
-        Section(OWNERS, made.owners),
-    )
-    for part in parts:
-        values = part.json()
-        body |= values.values
-        why |= values.reasons
-    for name, side in (("before", made.diff.before), ("after", made.diff.after)):
-        why |= {f"{name}.{key}": reason for key, reason in metric_reasons(fields.SIDE).items()}
-        why |= {f"{name}.step_time_ms": side.why_no_steps} if side.why_no_steps else {}
+    tables = (Section(CAUSES, made.causes), Section(INSTEAD, made.instead), Section(OWNERS, made.owners))
+    head, held = fields.head("verify", made.diff), values_of((Metrics(METRICS, made), *tables))
+    why = {**held.reasons, **head.reasons}
     if unknown := next((cause.unknown for cause in made.causes if cause.unknown), ""):
-        why |= {f"{key}[].{of}_ms": f"{_NONE_FOUND}; or {unknown}" for key in ("causes",) for of in ("before", "after")}
-    return document(head, body, why)
+        why |= {f"causes[].{of}_ms": f"{_NONE_FOUND}; or {unknown}" for of in ("before", "after")}
+    return document(head.values, held.values, why)
 
 
 _HEAD = ("finding", "promised", "after", "change", "noise", "")
 
 
 def _cells(made: Verified, ascii_only: bool) -> list[tuple[str, ...]]:
-    """A row a cause."""
     rows: list[tuple[str, ...]] = []
     for cause in made.causes:
         cost = cause.cost
@@ -168,17 +154,13 @@ def _cells(made: Verified, ascii_only: bool) -> list[tuple[str, ...]]:
 
 def markdown(made: Verified, _: TextLook, __: int) -> str:
     """A comment on a pull request."""
-    lines = [
-        f"### {_HEADLINES[made.outcome][0]}: {escaped(made.diff.before.name)} → {escaped(made.diff.after.name)}",
-        "",
-    ]
-    lines += [escaped(sentence(made, False)), "", *(f"- warning: {escaped(each)}" for each in made.diff.warnings)]
+    diff, title = made.diff, _HEADLINES[made.outcome][0]
+    lines = comparison_head(title, diff.before.name, diff.after.name, sentence(made, False), diff.warnings)
     lines += ["", *table(_HEAD, "lrrrrl", _cells(made, False))] if made.causes else []
     return joined([*lines, "", *(f"- {escaped(each)}" for each in _instead(made, False))])
 
 
 def _instead(made: Verified, ascii_only: bool) -> list[str]:
-    """What came instead, a sentence each."""
     found = [f"{of.name}: {of.title} ({_costs(of, ascii_only)})" for of in made.instead]
     grown = [f"{OWNER_TITLES[of.owner]}: {signed(of.mean.delta, 'time', ascii_only)} a step" for of in made.owners]
     return [f"came instead: {each}" for each in (*found, *grown)]

@@ -21,10 +21,10 @@ from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Section
-from tpuprof.tui.report.fields import columns, first, markdown_rows, metric_reasons, metric_values
-from tpuprof.tui.report.json import document, schema
-from tpuprof.tui.report.markdown import escaped, fields_table, joined, not_shown, table
+from tpuprof.tui.report.declared import Metrics, Section, values_of
+from tpuprof.tui.report.fields import columns, first, markdown_rows, metric_reasons
+from tpuprof.tui.report.json import document
+from tpuprof.tui.report.markdown import comparison_head, escaped, fields_table, joined, not_shown, table
 from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 
@@ -48,40 +48,30 @@ class JudgedDiff:
 def json(content: JudgedDiff, _: TextLook, limit: int) -> str:
     """All of the comparison; at most `limit` ops and groups of them, 0 for all."""
     diff, regression = content.diff, content.regression
-    before, after = (metric_values(fields.SIDE, side) for side in (diff.before, diff.after))
-    head = {"schema": schema("diff"), "before": before, "after": after, "warnings": list(diff.warnings)}
-    body: dict[str, Any] = metric_values(fields.METRICS, diff)
-    if diff.steps is None:
-        body["steps"] = None
-    for rows in fields.TABLES:
-        most = limit if rows in (fields.OPS, fields.GROUPS) else 0
-        body |= Section(rows, getattr(diff, rows.key), limit=most).json().values
+    limits = {fields.OPS.key: limit, fields.GROUPS.key: limit}
+    tables = [Section(rows, getattr(diff, rows.key), limit=limits.get(rows.key, 0)) for rows in fields.TABLES]
+    head, held = fields.head("diff", diff), values_of((Metrics(fields.METRICS, diff), *tables))
+    body: dict[str, Any] = {**held.values, **({"steps": None} if diff.steps is None else {})}
     for phase in body["phases"]:
         phase["ops"] = phase["ops"][: limit or None]
     if regression is not None:
         outcome, sentence = regression.outcome, regression.sentence
         body["regression"] = {"allowed_fraction": regression.allowed, "outcome": outcome, "sentence": sentence}
-    return document(head, body, _reasons(diff))
+    return document(head.values, body, {**diff.unknown, **head.reasons, **_reasons(diff)})
 
 
 def _reasons(diff: Diff) -> dict[str, str]:
-    """Why something is null, by dotted key; what the comparison says of it goes before what the fields say."""
-    why = dict(diff.unknown)
-    for name, side in (("before", diff.before), ("after", diff.after)):
-        why |= {f"{name}.{key}": reason for key, reason in metric_reasons(fields.SIDE).items()}
-        if side.why_no_steps:
-            why[f"{name}.step_time_ms"] = side.why_no_steps
-    times = metric_reasons(fields.METRICS)
+    """Why a figure or something in a row is null, by dotted key."""
+    why = metric_reasons(fields.METRICS)
     for rows in fields.TABLES:
-        times |= {f"{rows.key}[].{key}": why for key, why in metric_reasons(rows.fields).items()}
+        why |= {f"{rows.key}[].{key}": reason for key, reason in metric_reasons(rows.fields).items()}
     no_ops = diff.unknown.get("ops", fields.ONE_SIDED)
     problem = next((module.problem for module in diff.modules if module.problem), fields.ONE_SIDED)
-    for key, reason in times.items():
+    for key, reason in why.items():
         if key.startswith("modules[]"):
-            times[key] = problem
+            why[key] = problem
         elif reason == fields.ONE_SIDED and key.endswith("_ms"):
-            times[key] = no_ops
-    why |= times
+            why[key] = no_ops
     for name in ("before", "after"):
         of_side = {why for key, why in diff.unknown.items() if re.fullmatch(rf"figures\..*\.{name}", key)}
         if of_side:
@@ -103,11 +93,8 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
     """The verdict, a table of steps, what changed; at most `limit` ops, 20 for 0."""
     diff, regression = content.diff, content.regression
     title = "Different programs" if diff.different else MARKS[headline_mark(diff)].headline
-    lines = [f"### {title}: {escaped(diff.before.name)} → {escaped(diff.after.name)}", ""]
-    lines += [escaped(verdict(diff)), ""]
-    if regression is not None and regression.sentence:
-        lines += [f"**{escaped(regression.sentence)}**", ""]
-    lines += [f"- warning: {escaped(sentence)}" for sentence in diff.warnings]
+    judged = "" if regression is None else regression.sentence
+    lines = comparison_head(title, diff.before.name, diff.after.name, verdict(diff), diff.warnings, judged)
     for name, side in (("A", diff.before), ("B", diff.after)):
         what = [side.device_type or "no device", counted(side.core_count, "core"), counted(len(side.hosts), "host")]
         what.append(counted(len(side.step_ps), "step") + (f", {side.odd_count} odd" if side.odd_count else ""))
@@ -136,7 +123,6 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
 
 
 def _steps(diff: Diff) -> list[str]:
-    """A table of the step times; nothing without steps."""
     steps = changes.step_changes(diff)
     if not steps:
         return []

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from textual import work
 
@@ -20,7 +21,8 @@ from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.page_screen import PageScreen
+from tpuprof.tui.widgets.lists.screen import ListScreen
+from tpuprof.tui.widgets.lists.view import ListView
 from tpuprof.tui.widgets.screen import ScreenApp
 
 Read = Callable[[], Reading]  # asks the runtime once
@@ -28,7 +30,22 @@ MOST_READINGS = 3_600  # that are kept: an hour at one a second
 _CAPTURES = "Capture a profile of the program and open it; closing it returns here"
 
 
-class LiveScreen(PageScreen[Device]):
+class DeviceList(ListView[Device]):
+    """The devices as they were read last."""
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        self.readings, self.problem = tuple(readings), ""
+        self.listing = LiveView()
+
+    @property
+    def rows(self) -> Sequence[Device]:
+        return self.readings[-1].devices if self.readings else ()
+
+    def compose(self, pen: Pen, height: int) -> Composed:
+        return compose(self.readings, self.problem, self.listing, pen, height)
+
+
+class LiveScreen(ListScreen):
     """Shows the readings."""
 
     content: deque[Reading]
@@ -38,28 +55,22 @@ class LiveScreen(PageScreen[Device]):
         addresses: Sequence[str],
         every_seconds: float,
         readings: deque[Reading],
-        captures: Sequence[float],
         look: ScreenLook,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(readings, look, environ=environ, is_alone=True)
         self.addresses, self.every_seconds = tuple(addresses), every_seconds
-        self.problem = ""
-        self.view: LiveView = LiveView(captures=tuple(captures))
-        self._shown: tuple[Reading, ...] = tuple(readings)
 
-    @property
-    def rows(self) -> Sequence[Device]:
-        """The devices."""
-        return self._shown[-1].devices if self._shown else ()
+    @cached_property
+    def listed(self) -> DeviceList:
+        return DeviceList(self.content)
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        """The keys of this screen."""
         *colors, about, _, leave = self.last_keys()
         return (
             replace(ROW_KEYS[0], short="device", title="Next, previous device"),
-            KeyRow("capture", "capture", _CAPTURES, {"capture": self._capture}),
+            KeyRow("capture", "capture", _CAPTURES, {"capture": lambda: self.app.exit("capture", return_code=EXIT_OK)}),
             KeyRow("hold", "pause", "Freeze the figures; readings continue", {"hold": self._pause}),
             KeyRow("copy", "copy", "Copy the sentence at the top", {"copy": self._copy}),
             *(*colors, about, leave),
@@ -69,41 +80,29 @@ class LiveScreen(PageScreen[Device]):
         """Takes note of a reading, or of why there is none."""
         if reading is not None:
             self.content.append(reading)
-        self.problem = problem
-        if not self.view.is_paused:
-            self._shown = tuple(self.content)
+        self.listed.problem = problem
+        if not self.listed.listing.is_paused:
+            self.listed.readings = tuple(self.content)
             self.redraw()
 
     def head_line(self, pen: Pen) -> AnyLine:
-        """Who is asked, and how often."""
-        return head_line(self.addresses, self.every_seconds, self.view, pen)
-
-    def compose_page(self, pen: Pen, height: int) -> Composed:
-        """The answer, the devices and the last minutes."""
-        return compose(self._shown, self.problem, self.view, pen, height)
+        return head_line(self.addresses, self.every_seconds, self.listed.listing, pen)
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
-        """What the figures mean."""
-        return meaning_lines(self._shown[-1].unknown if self._shown else {}, pen)
-
-    def _capture(self) -> None:
-        self.app.exit("capture", return_code=EXIT_OK)
+        readings = self.listed.readings
+        return meaning_lines(readings[-1].unknown if readings else {}, pen)
 
     def _pause(self) -> None:
-        self.view = replace(self.view, is_paused=not self.view.is_paused)
-        self._shown = tuple(self.content)
+        self.listed.listing = replace(self.listed.listing, is_paused=not self.listed.listing.is_paused)
+        self.listed.readings = tuple(self.content)
 
     def _copy(self) -> None:
-        if self._shown:
-            self.copy(headline(self._shown[-1]))
+        if self.listed.readings:
+            self.copy(headline(self.listed.readings[-1]))
 
 
 class LiveApp(ScreenApp):
     """Shows the chips right now; its result is ``capture`` where the user asks for one.
-
-    Args:
-        every_seconds: from one reading to the next.
-        captures: when captures were taken.
 
     Attributes:
         readings: those of before and the new ones, at most `MOST_READINGS`.
@@ -117,26 +116,22 @@ class LiveApp(ScreenApp):
         terminal: Terminal,
         *,
         readings: Iterable[Reading] = (),
-        captures: Sequence[float] = (),
         environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(terminal, environ)
         self.readings = deque(readings, maxlen=MOST_READINGS)
-        self._screen_made = LiveScreen(addresses, every_seconds, self.readings, captures, self.look, self.environ)
+        self._screen_made = LiveScreen(addresses, every_seconds, self.readings, self.look, self.environ)
         self._read = read
         self._every_seconds = every_seconds
         self._ended = threading.Event()
 
     def get_default_screen(self) -> LiveScreen:
-        """The chips."""
         return self._screen_made
 
     def on_mount(self) -> None:
-        """Begins to ask."""
         self.call_after_refresh(self._go_on_asking)
 
     def on_unmount(self) -> None:
-        """Lets the asking thread end."""
         self._ended.set()
 
     @work(thread=True, group="live", description="live")

@@ -9,7 +9,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.capture import runtime_metrics
 from tpuprof.parsers.capture.runtime_metrics import Device, Reading
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, local_minute
+from tpuprof.tui.draw.format import UNKNOWN, count, duration
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
@@ -27,15 +27,9 @@ _SECOND = 10**12
 
 @dataclass(frozen=True, slots=True)
 class LiveView(Listing):
-    """What the user looks at.
-
-    Attributes:
-        is_paused: what shows stays as it is; the readings go on.
-        captures: when captures were taken, in seconds since the epoch.
-    """
+    """What the user looks at; where it `is_paused`, what shows stays as it is, and the readings go on."""
 
     is_paused: bool = False
-    captures: tuple[float, ...] = ()
 
 
 def head_line(addresses: Sequence[str], every_seconds: float, view: LiveView, pen: Pen) -> Line:
@@ -63,7 +57,7 @@ def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen,
         lines.append(pen.fit([(f" No newer figures: {problem}", "warn")]))
     lines.append(pen.fit([(_titles(pen.width), "dim")]))
     graph = min(_TALL_GRAPH, max(_GRAPH, (height - len(lines) - len(last.devices)) // 2))
-    below = _below(readings, view, pen, graph)
+    below = _below(readings, pen, graph)
     room = max(1, height - len(lines) - len(below))
     first = view.shown_first(room, len(last.devices))
     begin, late = len(lines), runtime_metrics.late_chips(last)
@@ -130,7 +124,7 @@ def _percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}%"
 
 
-def _below(readings: Sequence[Reading], view: LiveView, pen: Pen, rows: int) -> list[Line]:
+def _below(readings: Sequence[Reading], pen: Pen, rows: int) -> list[Line]:
     """The mean duty over time, and what concerns no single device."""
     last, cells = readings[-1], max(10, pen.width - 12)
     means = [runtime_metrics.mean_duty(reading) for reading in readings]
@@ -142,18 +136,11 @@ def _below(readings: Sequence[Reading], view: LiveView, pen: Pen, rows: int) -> 
         label = "100%" if row == rows - 1 else "0%" if row == 0 else ""
         text = "".join(" " if value is None else pen.glyphs.column[_fill(value, row, rows)] for value in pieces)
         lines.append(pen.fit([(f" {label:>5} {pen.glyphs.vertical}", "dim"), (text, "class.compute")]))
-    marks = _marks(readings, view.captures, len(pieces), pen.glyphs)
-    if marks:
-        lines.append(pen.fit([(" " * 8, "text"), (marks, "key")]))
-        lines.append(pen.fit([(f" {_CAPTURE[pen.glyphs.is_ascii]} capture {local_minute(view.captures[-1])}", "dim")]))
     if len(readings) > 1 and (done := runtime_metrics.collectives_between(readings[-2], last)) is not None:
         each = duration(done[1] * _US, pen.glyphs.is_ascii)
         text = f" collectives between slices: {done[0]:,} in the last interval, {each} each"
         lines.append(pen.fit([(text, "text")]))
     return lines
-
-
-_CAPTURE = {True: "*", False: "◆"}
 
 
 def _grouped(values: Sequence[float | None], cells: int) -> list[float | None]:
@@ -172,17 +159,6 @@ def _fill(percent: float, row: int = 0, rows: int = 1) -> int:
     if percent > 0 and row == 0:
         eighths = max(eighths, 1)
     return max(0, min(8, eighths - 8 * row))
-
-
-def _marks(readings: Sequence[Reading], captures: Sequence[float], cells: int, glyphs: Glyphs) -> str:
-    """A mark below the column of each capture."""
-    group = -(-len(readings) // max(cells, 1))
-    marks = [" "] * cells
-    for at in captures:
-        place = sum(reading.time_seconds < at for reading in readings) // group
-        if readings[0].time_seconds <= at and place <= cells:
-            marks[min(place, cells - 1)] = _CAPTURE[glyphs.is_ascii]
-    return "".join(marks).rstrip()
 
 
 def meaning_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:

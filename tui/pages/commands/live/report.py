@@ -6,8 +6,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture.runtime_metrics import headline
 from tpuprof.tui.draw.format import utc
 from tpuprof.tui.pages.commands.live.fields import AFTER_DEVICES, BEFORE_DEVICES, DEVICES, ReadingPair
-from tpuprof.tui.report.declared import Section
-from tpuprof.tui.report.fields import metric_reasons, metric_values
+from tpuprof.tui.report.declared import Metrics, Section, values_of
 from tpuprof.tui.report.json import line, schema
 from tpuprof.tui.report.markdown import escaped, joined
 from tpuprof.tui.report.page import CommandReport, TextLook
@@ -15,11 +14,10 @@ from tpuprof.tui.report.page import CommandReport, TextLook
 
 def json(pair: ReadingPair, _: TextLook, limit: int) -> str:
     """One line."""
-    devices = Section(DEVICES, pair.reading.devices, limit=limit).json()
-    body = {"schema": schema("live"), **metric_values(BEFORE_DEVICES, pair), **devices.values}
-    body |= metric_values(AFTER_DEVICES, pair)
-    why = {**metric_reasons(AFTER_DEVICES), **devices.reasons}
-    return line(body, why | {f"devices[].{name}": reason for name, reason in pair.reading.unknown.items()})
+    devices = Section(DEVICES, pair.reading.devices, limit=limit)
+    held = values_of((Metrics(BEFORE_DEVICES, pair), devices, Metrics(AFTER_DEVICES, pair)))
+    why = {f"devices[].{name}": reason for name, reason in pair.reading.unknown.items()}
+    return line({"schema": schema("live"), **held.values}, {**held.reasons, **why})
 
 
 def markdown(pair: ReadingPair, _: TextLook, limit: int) -> str:

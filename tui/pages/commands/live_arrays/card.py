@@ -17,7 +17,7 @@ from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.commands.live_arrays import changes
-from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
+from tpuprof.tui.pages.commands.live_arrays.changes import ArraysOrDiff, Row
 from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.holders import group_name
@@ -29,7 +29,7 @@ _MOST_FRAMES = 200
 excerpt_of = cache(source_excerpt)
 
 
-def group_card(content: Content, row: Row, by: By, pen: Pen) -> list[Line]:
+def group_card(content: ArraysOrDiff, row: Row, by: By, pen: Pen) -> list[Line]:
     """Everything about a row."""
     group, page = changes.group_of(row), changes.page_of(content, row)
     card = Card(pen)
@@ -117,7 +117,7 @@ _COMPARED = (
 )
 
 
-def meaning_lines(content: Content, pen: Pen) -> list[Line]:
+def meaning_lines(content: ArraysOrDiff, pen: Pen) -> list[Line]:
     """What the columns and the numbers mean."""
     is_diff = isinstance(content, LiveArraysDiff)
     card = Card(pen)
@@ -125,11 +125,11 @@ def meaning_lines(content: Content, pen: Pen) -> list[Line]:
     for title, words in help_rows(changes.CHANGES if is_diff else GROUPS, changes.sorts(content)[0]):
         card.lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
     card.title("What the numbers mean")
-    card.say(*_MEANING, *(_COMPARED if is_diff else ()))
+    card.paragraphs(*_MEANING, *(_COMPARED if is_diff else ()))
     return card.lines
 
 
-def summary(content: Content, rows: Sequence[Row]) -> str:
+def summary(content: ArraysOrDiff, rows: Sequence[Row]) -> str:
     """The matter in one line of a few parts: the sentence, and the largest rows."""
     parts = [" -> ".join(page.name for page in changes.pages_of(content)), changes.headline(content, True)]
     for row in rows[:_COPIED]:

@@ -19,7 +19,7 @@ from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribut
 from tpuprof.tui.report.shared.holders import group_name
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, VERBATIM, Unit, plain
 
-Content = LiveArrays | LiveArraysDiff
+ArraysOrDiff = LiveArrays | LiveArraysDiff
 Row = AllocationGroup | GroupChange
 
 _MOST_NAMED = 3
@@ -27,19 +27,19 @@ _GROUP_SORTS, _CHANGE_SORTS = ("size", "count", "each", "name"), ("change", "siz
 _STYLES: dict[Mark, StyleKey] = {"more": "bad", "new": "bad", "less": "good", "gone": "good", "same": "dim"}
 
 
-def pages_of(content: Content) -> tuple[LiveArrays, ...]:
+def pages_of(content: ArraysOrDiff) -> tuple[LiveArrays, ...]:
     """The one page, or the page before and the page after."""
     return (content,) if isinstance(content, LiveArrays) else (content.before, content.after)
 
 
-def rows_of(content: Content, by: By, device: str | None, kind: str | None) -> Sequence[Row]:
+def rows_of(content: ArraysOrDiff, by: By, device: str | None, kind: str | None) -> Sequence[Row]:
     """The groups of a page, or what became of the groups of two."""
     if isinstance(content, LiveArrays):
         return groups(content, by, device, kind)
     return changes(content, by, device, kind)
 
 
-def page_of(content: Content, row: Row) -> LiveArrays:
+def page_of(content: ArraysOrDiff, row: Row) -> LiveArrays:
     """The page that the group of a row is of."""
     if isinstance(content, LiveArrays):
         return content
@@ -57,12 +57,12 @@ def group_rows(rows: Sequence[Row], by: By, whole_bytes: int = 0, width: int = 0
     return GroupRows([group_of(row) for row in rows], whole_bytes, by, width, changed)
 
 
-def sorts(content: Content) -> tuple[str, ...]:
+def sorts(content: ArraysOrDiff) -> tuple[str, ...]:
     """What the rows can be sorted by, the first at first."""
     return _GROUP_SORTS if isinstance(content, LiveArrays) else _CHANGE_SORTS
 
 
-def warnings_of(content: Content) -> list[str]:
+def warnings_of(content: ArraysOrDiff) -> list[str]:
     """What is wrong with the files, each with its letter where there are two."""
     letters = ("",) if isinstance(content, LiveArrays) else ("A: ", "B: ")
     pages = zip(letters, pages_of(content), strict=True)
@@ -112,12 +112,11 @@ _BEFORE: ColumnSpec[GroupRows] = ColumnSpec("", "before", 6, words=_short)
 _AFTER: ColumnSpec[GroupRows] = ColumnSpec("size", "after", 6, words=_short)
 _CHANGE: ColumnSpec[GroupRows] = ColumnSpec("change", "change", 7, change_style, _signed_short)
 _BY_MARK = "same, more, less, new or gone: by bytes, by count where these are the same"
-_NAMED = "what the group is: a source line, a function, a stack, a device or a kind"
 _NAME, *_ORIGIN, _KIND, _DEVICES = SHARED
 
 CHANGE_FIELDS: tuple[Field[GroupRows], ...] = (
     _of_change("mark", VERBATIM, lambda change: change.mark, _BY_MARK, "", _MARK, " "),
-    replace(_NAME, meaning=_NAMED, null=NO_STACK),
+    replace(_NAME, meaning="what the group is: a source line, a function, a stack, a device or a kind", null=NO_STACK),
     *_ORIGIN,
     replace(_KIND, meaning="buffer of an array, or executable"),
     _DEVICES,
@@ -138,10 +137,9 @@ CHANGES: Table[GroupRows] = Table(
     markdown=in_order("mark change_bytes count_change before_bytes after_bytes kind name function"),
     screen=in_order("change_bytes count_change mark before_bytes after_bytes devices kind name"),
 )
-"""What became of each group."""
 
 
-def headline(content: Content, ascii_only: bool) -> str:
+def headline(content: ArraysOrDiff, ascii_only: bool) -> str:
     """The page in a sentence."""
     return verdict(content, ascii_only) if isinstance(content, LiveArraysDiff) else totals_words(content)
 
@@ -194,4 +192,3 @@ METRICS: tuple[Metric[LiveArraysDiff], ...] = (
     attribute("count_change", _SIGNED_COUNT, "how many more in B", "count"),
     Metric("verdict", VERBATIM, verdict, "what grew, in a sentence"),
 )
-"""What a comparison has one of."""

@@ -11,10 +11,9 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, METRICS, group_rows, verdict, warnings_of
 from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView, compose, listed
 from tpuprof.tui.pages.commands.live_arrays.fields import GroupRows
-from tpuprof.tui.report.declared import Section
-from tpuprof.tui.report.fields import metric_reasons, metric_values
+from tpuprof.tui.report.declared import Metrics, Section, values_of
 from tpuprof.tui.report.json import document, schema
-from tpuprof.tui.report.markdown import escaped, joined
+from tpuprof.tui.report.markdown import comparison_head, joined
 from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 
@@ -36,11 +35,12 @@ def json(content: JudgedGrowth, _: TextLook, limit: int) -> str:
     start |= {
         name: {"name": page.name, "path": page.path} for name, page in (("before", diff.before), ("after", diff.after))
     }
-    body = {**metric_values(METRICS, diff), **(groups := _groups(content, limit).json()).values}
+    held = values_of((Metrics(METRICS, diff), _groups(content, limit)))
+    body = dict(held.values)
     if growth is not None:
         outcome = "grown" if growth.is_beyond else "passed"
         body["regression"] = {"allowed_fraction": growth.allowed, "outcome": outcome, "sentence": growth.sentence}
-    return document({**start, "warnings": warnings_of(diff)}, body, {**metric_reasons(METRICS), **groups.reasons})
+    return document({**start, "warnings": warnings_of(diff)}, body, held.reasons)
 
 
 def csv(content: JudgedGrowth, _: TextLook, limit: int) -> str:
@@ -55,14 +55,11 @@ def _groups(content: JudgedGrowth, limit: int) -> Section[GroupRows]:
 def markdown(content: JudgedGrowth, _: TextLook, limit: int) -> str:
     """What grew in a sentence, and the groups that changed; at most `limit`, 20 for 0."""
     diff, changed = content.diff, [one for one in changes(content.diff) if one.mark != "same"]
-    lines = [f"### Live arrays: {escaped(diff.before.name)} → {escaped(diff.after.name)}", ""]
-    lines += [escaped(verdict(diff)), ""]
-    if content.growth is not None and content.growth.sentence:
-        lines += [f"**{escaped(content.growth.sentence)}**", ""]
-    lines += [f"- warning: {escaped(text)}" for text in warnings_of(diff)]
-    return joined(
-        [*lines, *Section(CHANGES, group_rows(changed, "source"), "What changed", limit or MOST_ROWS).markdown()]
-    )
+    judged = "" if content.growth is None else content.growth.sentence
+    names = (diff.before.name, diff.after.name)
+    lines = comparison_head("Live arrays", *names, verdict(diff), warnings_of(diff), judged)
+    rows = Section(CHANGES, group_rows(changed, "source"), "What changed", limit or MOST_ROWS)
+    return joined([*lines, *rows.markdown()])
 
 
 def text(content: JudgedGrowth, look: TextLook, limit: int) -> str:

@@ -20,7 +20,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.live_arrays import changes
 from tpuprof.tui.pages.commands.live_arrays.card import group_card
-from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
+from tpuprof.tui.pages.commands.live_arrays.changes import ArraysOrDiff, Row
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows
 from tpuprof.tui.report.fields import Table, is_descending, order, screen_columns
 
@@ -34,7 +34,6 @@ class LiveArraysView(Listing):
     """What the user looks at.
 
     Attributes:
-        by: what is put together.
         kind, device: only of this kind or device; None for all.
         hides_same: of a comparison, whether only what changed is shown.
     """
@@ -45,13 +44,13 @@ class LiveArraysView(Listing):
     hides_same: bool = True
 
 
-def kinds(content: Content) -> list[str | None]:
+def kinds(content: ArraysOrDiff) -> list[str | None]:
     """What `LiveArraysView.kind` may be: all, and each kind that there is."""
     there = {one.kind for page in changes.pages_of(content) for one in page.allocations}
     return [None, *(kind for kind in (BUFFER, EXECUTABLE) if kind in there and len(there) > 1)]
 
 
-def devices(content: Content) -> list[str | None]:
+def devices(content: ArraysOrDiff) -> list[str | None]:
     """What `LiveArraysView.device` may be: all, and each device, the fullest first."""
     names = dict.fromkeys(one.device for page in reversed(changes.pages_of(content)) for one in page.devices)
     return [None, *(names if len(names) > 1 else ())]
@@ -73,7 +72,7 @@ class ListedArrays:
     whole_bytes: int
 
 
-def listed(content: Content, view: LiveArraysView) -> ListedArrays:
+def listed(content: ArraysOrDiff, view: LiveArraysView) -> ListedArrays:
     """What the table shows."""
     made = changes.rows_of(content, view.by, view.device, view.kind)
     is_wanted = has_words(view.words)
@@ -90,13 +89,13 @@ def _is_same(row: Row) -> bool:
     return isinstance(row, GroupChange) and row.mark == "same"
 
 
-def sorting(content: Content, view: LiveArraysView) -> tuple[Table[GroupRows], str, bool]:
+def sorting(content: ArraysOrDiff, view: LiveArraysView) -> tuple[Table[GroupRows], str, bool]:
     """The table, what it is sorted by, and whether the largest comes first."""
     table, sort = GROUPS if isinstance(content, LiveArrays) else changes.CHANGES, view.sort or changes.sorts(content)[0]
     return table, sort, is_descending(table, sort) != view.is_reversed
 
 
-def searched_text(content: Content, row: Row) -> str:
+def searched_text(content: ArraysOrDiff, row: Row) -> str:
     """What a filter looks at in a row: all that is known of its group, its stacks included."""
     page, group = changes.page_of(content, row), changes.group_of(row)
     frames = {frame for member in group.members for frame in page.allocations[member].stack}
@@ -105,7 +104,9 @@ def searched_text(content: Content, row: Row) -> str:
     )
 
 
-def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: Pen, height: int | None) -> Composed:
+def compose(
+    content: ArraysOrDiff, view: LiveArraysView, listed: ListedArrays, pen: Pen, height: int | None
+) -> Composed:
     """The page; `height` is None for as many lines as it takes."""
     rows = listed.rows
     lines = _summary(content, view, pen, height)
@@ -127,7 +128,9 @@ def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: P
     return Composed(tuple(lines), start if rows else -1, first, room)
 
 
-def table_lines(content: Content, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen) -> list[Line]:
+def table_lines(
+    content: ArraysOrDiff, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen
+) -> list[Line]:
     """Headings and rows."""
     table, sort, descending = sorting(content, view)
     source = changes.group_rows(listed.rows, view.by, listed.whole_bytes, pen.width)
@@ -149,7 +152,7 @@ def _begun(column: Column, glyphs: Glyphs) -> Column:
     )
 
 
-def _left_out(content: Content, view: LiveArraysView, source: GroupRows, width: int) -> set[str]:
+def _left_out(content: ArraysOrDiff, view: LiveArraysView, source: GroupRows, width: int) -> set[str]:
     """Columns that say nothing here, or give way to names."""
     out = {"each_bytes", "kind"} if width < 100 else set()
     out |= {"size_bar", "devices", "before_bytes"} if width < NARROW else set()
@@ -172,7 +175,7 @@ def _restricted(view: LiveArraysView) -> str:
     return ", ".join(filter(None, (*only, f"/{view.words}" if view.words else "")))
 
 
-def _why_nothing(content: Content, view: LiveArraysView) -> str:
+def _why_nothing(content: ArraysOrDiff, view: LiveArraysView) -> str:
     if view.words:
         return "no row has these words"
     if isinstance(content, LiveArraysDiff):
@@ -183,7 +186,7 @@ def _why_nothing(content: Content, view: LiveArraysView) -> str:
 # --- what stands above the table
 
 
-def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | None) -> list[Line]:
+def _summary(content: ArraysOrDiff, view: LiveArraysView, pen: Pen, height: int | None) -> list[Line]:
     words = changes.headline(content, pen.glyphs.is_ascii)
     wrapped = pen.narrower(1).wrap(words, "strong", [(" ", "text")])
     lines = wrapped if height is None else wrapped[: 2 if height < LOW else 4]
@@ -233,13 +236,12 @@ def _listed(items: Sequence[object], most: int | None, line: Callable[..., Line]
     """A line each; the last one says how many more there are."""
     if most is None or len(items) <= most:
         return [line(item) for item in items]
-    key = pen.glyphs.keyed("`]`")
-    words = f" {pen.glyphs.ellipsis} and {len(items) - most + 1} more devices: {key} shows one at a time"
+    words = f" {pen.glyphs.ellipsis} and {len(items) - most + 1} more devices: ] shows one at a time"
     rest = pen.fit([(words, "dim")])
     return [*(line(item) for item in items[: most - 1]), rest]
 
 
-def head_line(content: Content, pen: Pen) -> Line:
+def head_line(content: ArraysOrDiff, pen: Pen) -> Line:
     """Which file it is, or which two."""
     lead = " LIVE ARRAYS "
     names = [page.name for page in changes.pages_of(content)]

@@ -36,10 +36,7 @@ class GroupRows:
     """Groups of a page, or of two that are compared, as a table shows them.
 
     Attributes:
-        groups: by row.
         whole_bytes: what sizes are shares of.
-        by: what they are grouped by.
-        width: of the table in cells.
         changes: what became of each group, in a comparison.
     """
 
@@ -148,7 +145,6 @@ GROUPS: Table[GroupRows] = Table(
     markdown=in_order("size_bytes share_percent count kind devices name function"),
     screen=in_order("rank size_bytes share_percent size_bar count devices kind each_bytes name"),
 )
-"""Allocations put together."""
 
 
 _STACK = Unit("list of texts", plain, lambda value, _: " < ".join(value))
@@ -170,7 +166,6 @@ ALLOCATIONS: Table[Sequence[Allocation]] = object_table(
         Metric("stack", _STACK, _stack, "the stack that made it, the innermost call first"),
     ),
 )
-"""Each stack, size and device."""
 
 DEVICES: Table[Any] = object_table(
     "devices",
@@ -181,7 +176,6 @@ DEVICES: Table[Any] = object_table(
     ),
     markdown=("device", "count", "size_bytes"),
 )
-"""What is alive on each device."""
 
 
 def _time(page: LiveArrays) -> str | None:
@@ -199,7 +193,6 @@ METRICS: tuple[Metric[LiveArrays], ...] = (
     attribute("executables_count", COUNT, "how many of these there are", name="executables.count"),
     Metric("written", VERBATIM, _time, "when it was written", "the file has no date; JAX never writes one"),
 )
-"""What a page has one of."""
 
 
 def totals_words(page: LiveArrays) -> str:

@@ -28,7 +28,6 @@ class GroupedArrays:
 
     @property
     def rows(self) -> GroupRows:
-        """What the table's fields read."""
         return GroupRows(groups(self.page, self.by), self.page.total.size_bytes, self.by)
 
 

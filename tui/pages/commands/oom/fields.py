@@ -24,7 +24,6 @@ class OomErrors:
     """The errors of a log.
 
     Attributes:
-        triages: what each error comes to.
         path: of the log; ``-`` for standard input.
         arrays: the device memory profile that was given with it.
     """
@@ -60,14 +59,6 @@ _SPACES = of_each(lambda report: report.memory_space and space_words(report.memo
 _NOTES = of_each(lambda triage: list(triage.notes), "triages")
 
 
-def _plan_of(triage: Triage) -> str | None:
-    return None if triage.plan is None else triage.plan.sentence
-
-
-def _owners_of(triage: Triage) -> dict[str, int] | None:
-    return None if triage.account is None else {owner: size for owner, size in triage.account.owners.items()}
-
-
 _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("kind", "when it was", "", VERBATIM, ""),
     Field("memory_space", VERBATIM, _SPACES, "which memory it is", _NOT_SAID, "which memory it is"),
@@ -95,6 +86,8 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("sparse_core_bytes", "memory of SparseCores"),
     _said("unpadded_bytes", "temporaries without padding"),
     _said("padding_bytes", "padding of the temporaries, or of the listed buffers", "padding"),
+    _said("wanted_tokens", "tokens of the longest request of a serving engine", "", COUNT),
+    _said("fitting_tokens", "tokens that fit into its KV cache", "", COUNT),
     _said("utilization", "the used share of the memory set aside", "utilization", SHARE),
     _said("fragmentation", "the share of gaps", "", SHARE),
     _said("fragmentation_bytes", "gaps between buffers"),
@@ -102,14 +95,14 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     Field(
         "plan",
         VERBATIM,
-        lambda errors, rows: [_plan_of(errors.triages[row]) for row in rows],
+        lambda errors, rows: [(plan := errors.triages[row].plan) and plan.sentence for row in rows],
         "the cheapest combination of changes that fits, or the one that comes closest",
         "nothing is too large, or the message names no buffers",
     ),
     Field(
         "owners_bytes",
         VERBATIM,
-        lambda errors, rows: [_owners_of(errors.triages[row]) for row in rows],
+        lambda errors, rows: [(account := errors.triages[row].account) and dict(account.owners) for row in rows],
         "bytes by owner, which add up to the memory in use",
         _NOT_SAID,
     ),
@@ -182,7 +175,5 @@ SOURCE_LINES: Table[SourceLines] = Table(
     json=(*_BY_LINE, "buffer_count"),
     markdown=("size_bytes", "share_percent", "expansion", "buffer_count", "name"),
 )
-"""The list of buffers put together by source line."""
 
 SEARCHED = ("name", "category", "shape", "framework_op", "source", "allocation_type", "operator", "tag", "label")
-"""What a filter looks at."""

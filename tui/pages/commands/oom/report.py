@@ -55,7 +55,6 @@ def json(errors: OomErrors, _: TextLook, limit: int) -> str:
 
 
 def _device(errors: OomErrors) -> str | None:
-    """The device whose memory ran out, where an error names one."""
     return next((triage.device for triage in errors.triages if triage.device), None)
 
 
@@ -104,7 +103,6 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
 
 
 def _code(text: str | None) -> str:
-    """Text inside backticks."""
     return escaped(text or "").replace("\\", "").replace("`", "'")
 
 

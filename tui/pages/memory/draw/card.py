@@ -68,7 +68,6 @@ def group_card(page: SpaceMemory, group: BufferGroup, pen: Pen) -> list[Line]:
 
 
 def _sizes(card: Card, page: SpaceMemory, buffer: Buffer) -> None:
-    """What it takes, of that the elements, and what padding adds."""
     _size_entry(card, page, buffer.size_bytes)
     padding, expansion = buffer.padding_bytes, buffer.expansion
     if not padding:
@@ -105,7 +104,6 @@ def _alike(card: Card, page: SpaceMemory, row: int, buffer: Buffer, point: int) 
 
 
 def _stay(card: Card, page: SpaceMemory, born: int, dies: int) -> None:
-    """When it comes, when it goes, and how much of the program that is."""
     if page.points == 1:
         card.entry("in memory", "throughout; the module has no heap trace of temporaries", "dim")
         return

@@ -171,25 +171,46 @@ def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale
 
 
 def _row(edges: Int64s, band: Bools, row: int, glyphs: Glyphs, is_limit: bool) -> list[Span]:
-    """The cells of a row: at most one border between two areas is drawn in each."""
-    inside = np.clip(edges - row * 8, 0, 8)
-    filled, extent = inside[-1], np.diff(inside, axis=0, prepend=0)
     codes = np.where(
         band,
         [[fills.OWN], [fills.HELD_IN_BAND], [fills.USED_IN_BAND], [fills.PADDING]],
         [[fills.OWN], [fills.HELD], [fills.USED], [fills.PADDING]],
     )
-    columns = np.arange(len(band))
+    return stacked_row(edges, codes, np.where(band, fills.BAND, fills.FREE), row, glyphs, 0, is_limit)
+
+
+def stacked_row(
+    edges: Int64s,
+    codes: Int64s,
+    empty: Int64s,
+    row: int,
+    glyphs: Glyphs,
+    kept: int | None,
+    is_limit: bool = False,
+) -> list[Span]:
+    """The cells of a row of areas that lie on one another: at most one border between two areas is drawn in each.
+
+    Args:
+        edges: int64[areas, columns], the upper edge of each, in eighths of a row.
+        codes: int64[areas, columns], of `fills`.
+        empty: int64[columns], what lies above the areas.
+        row: counted from the bottom.
+        kept: the area to show in a cell that isn't full; the largest where it is None or not in the cell.
+        is_limit: a line goes through the row.
+    """
+    inside = np.clip(edges - row * 8, 0, 8)
+    filled, extent = inside[-1], np.diff(inside, axis=0, prepend=0)
+    columns = np.arange(len(empty))
     bottom, largest = (extent > 0).argmax(axis=0), extent.argmax(axis=0)
     upper = extent.copy()
     upper[bottom, columns] = 0
     rest = upper.argmax(axis=0)
     is_full = filled == 8
     first = extent[bottom, columns]
-    empty = np.where(band, fills.BAND, fills.FREE)
     sign = np.where(is_full, first, filled)
-    ink = np.where(is_full, codes[bottom, columns], np.where(extent[0] > 0, fills.OWN, codes[largest, columns]))
-    ground = np.where(is_full, np.where(first == 8, codes[bottom, columns], codes[rest, columns]), empty)
+    shown = largest if kept is None else np.where(extent[kept] > 0, kept, largest)
+    ink = codes[np.where(is_full, bottom, shown), columns]
+    ground = np.where(is_full, codes[np.where(first == 8, bottom, rest), columns], empty)
     if glyphs.letters and row == 0:  # what is there shows, however low
         sign = np.where(np.where(is_full, extent[0], filled) > 0, 8, sign)
     return fills.painted(sign.astype(np.int64), ink.astype(np.int64), ground.astype(np.int64), glyphs, is_limit)

@@ -139,11 +139,11 @@ def _plan_line(page: SpaceMemory, summary: SpaceSummary | None, pen: Pen) -> Lin
     """What to do where it does not fit; else how large the batch may be."""
     if summary is None:
         return pen.fit([])
-    headroom, keyed = page.headroom_bytes, pen.glyphs.keyed
+    headroom = page.headroom_bytes
     if summary.plan is not None:
         spans: list[Span] = [(" plan: ", "strong"), (summary.plan.sentence, "good" if summary.plan.fits else "warn")]
     elif headroom is not None and headroom < 0:
-        spans = [(keyed(" `a` shows what to do"), "bad")]
+        spans = [(" a shows what to do", "bad")]
     else:
         long = fit_words(summary.fit)
         words = long if len(long) + 2 <= pen.width else fit_words(summary.fit, is_short=True)

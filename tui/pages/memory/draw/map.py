@@ -43,7 +43,6 @@ class PaintedMap:
     """A picture of an allocation.
 
     Attributes:
-        allocation: its index.
         size_bytes: where its last buffer ends.
         buffers: how many lie in it in the course of the program.
         tone: uint8[rows, columns], from the bottom up; see `FREE`.

@@ -13,6 +13,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
+from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import TALL, Composed, filled
@@ -20,7 +21,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw import profile_graph
-from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, AllocatorScene, scene
+from tpuprof.tui.pages.memory.draw.graph import AXIS
+from tpuprof.tui.pages.memory.draw.profile_graph import PARTS, AllocatorScene, scene
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SIZE, fragmentation_words
 from tpuprof.tui.report.fields import screen_columns
 
@@ -55,7 +57,6 @@ class ComposedMemoryProfile(Composed):
 
     Attributes:
         graph_line: the graph's first line; -1 without a graph.
-        graph_rows: its height.
         edges: borders in time of the columns right of `AXIS`, one more than columns; empty without a graph. The cursor
             goes to a column with any instant in it.
     """
@@ -194,10 +195,9 @@ def graph_block(
 
 
 def _title(title: str, allocator: AllocatorProfile, shown: AllocatorScene, pen: Pen) -> Line:
-    """The heading, and at its right what the areas are."""
     legend: list[Span] = [(" ", "text")]
-    for name, fill, key, letter in PARTS:
-        legend += [(letter, key) if pen.glyphs.letters else (pen.glyphs.full, (fill, "page")), (f" {name} ", "dim")]
+    for name, area in PARTS:
+        legend += [fills.sign_of(area, pen.glyphs), (f" {name} ", "dim")]
     if allocator.capacity_bytes is not None and not shown.reaches_capacity:
         legend.append((f"{pen.glyphs.dot} capacity {binary_size(allocator.capacity_bytes)} is above ", "dim"))
     head: list[Span] = [(f"{pen.glyphs.horizontal} ", "rule"), (title, "title"), (" ", "rule")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,19 +9,14 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns
 from tpuprof.tui.draw.axis import cells_at, tick_line, ticks
-from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.layout import cut, joined
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span
+from tpuprof.tui.pages.memory.draw.graph import AXIS, Scale, axis_spans, scale_of, stacked_row
 
-AXIS = 10  # cells left of the columns: a size, and a rule
-
-PARTS: tuple[tuple[str, Fill, StyleKey, str], ...] = (
-    ("stack", "compute", "class.compute", "S"),
-    ("heap", "vector", "class.vector", "H"),
-    ("free", "step", "dim", "."),
-)
-"""Name, fill, style and letter of what lies on one another, from the bottom on."""
+PARTS = (("stack", fills.STACK), ("heap", fills.HEAP), ("free", fills.UNUSED))
+"""Names and areas of what lies on one another, from the bottom on."""
 
 _BELOW_CAPACITY = 0.04  # where the peak is less than this share of the capacity, the axis ends above the peak
 _FRAGMENTATION_TOPS = (1, 2, 5, 10, 20, 50, 100)  # percentages that the curve of fragmentation may stand below
@@ -49,7 +42,6 @@ class AllocatorScene:
 
     @property
     def cells(self) -> int:
-        """Columns of the graph."""
         return len(self.event)
 
     def cell_of(self, time_ps: int) -> int:
@@ -93,77 +85,35 @@ def graph_lines(
     allocator: AllocatorProfile, shown: AllocatorScene, rows: int, glyphs: Glyphs, cursor: int | None
 ) -> list[Line]:
     """The columns, `rows` high, beside their axis; the cursor's is pointed at."""
-    parts = _eighths(allocator, shown, rows)
+    scale = scale_of(shown.top_bytes, rows)
+    edges, free = _edges(allocator, shown, scale, 8 if glyphs.letters else 1)
+    codes = np.repeat([[fills.STACK], [fills.HEAP]], shown.cells, axis=1)
     lines = []
     for row in range(rows - 1, -1, -1):
-        cells = [_cell(parts[:, :, column], row, glyphs) for column in range(shown.cells)]
+        empty = np.where(free > row * 8, fills.UNUSED, fills.FREE)
+        spans = stacked_row(edges, codes, empty, row, glyphs, 1 if row else None)
+        cells = [(sign, key) for text, key in spans for sign in text]
         if cursor is not None:
             text, _ = cells[cursor]
-            cells[cursor] = (glyphs.vertical if text in {" ", PARTS[2][3]} else text, "cursor")
-        lines.append((*_label(shown, row, rows, glyphs), *joined(cells)))
+            cells[cursor] = (glyphs.vertical if text in {" ", "."} else text, "cursor")
+        label = scale.label(row) if shown.top_bytes > 1 else ""  # else nothing is known to be in use
+        lines.append((*axis_spans(label, row, rows, glyphs), *joined(cells)))
     return lines
 
 
-def _eighths(allocator: AllocatorProfile, shown: AllocatorScene, rows: int) -> Int64s:
-    """int64[2, 3, cells]: where stack, heap and free begin and end, in eighths of a cell from the bottom on.
+def _edges(allocator: AllocatorProfile, shown: AllocatorScene, scale: Scale, step: int) -> tuple[Int64s, Int64s]:
+    """int64[2, cells]: where stack and heap end, in eighths of a row; and int64[cells], where free memory ends.
 
-    What is not zero takes an eighth at least.
+    Each is a multiple of `step`. Memory in use takes one step at least.
     """
-    events = np.maximum(shown.event, 0)
+    events, height = np.maximum(shown.event, 0), scale.rows * 8
     sizes = np.stack([allocator.stack_bytes[events], allocator.heap_bytes[events], allocator.free_bytes[events]])
     sizes = np.where((sizes > 0) & (shown.event >= 0), sizes, 0)
-    height = rows * 8
-    shares = np.minimum(np.cumsum(sizes.astype(np.float64), axis=0) / shown.top_bytes, 1.0)
-    ends = np.rint(shares * height).astype(np.int64)
-    begins = np.concatenate([np.zeros((1, shown.cells), np.int64), ends[:-1]])
-    for part in range(2):  # memory in use shows, be it ever so little
-        ends[part] = np.where((sizes[part] > 0) & (ends[part] <= begins[part]), begins[part] + 1, ends[part])
-        begins[part + 1] = ends[part]
-        ends[part + 1] = np.maximum(ends[part + 1], ends[part])
-    over = np.maximum(ends[1] - height, 0)  # a heap too small to show lies at the very top: the stack makes room
-    borders: Int64s = np.stack([begins, ends]) - over
-    return borders
-
-
-def _cell(parts: Int64s, row: int, glyphs: Glyphs) -> tuple[str, Key]:
-    """A cell of a column: at most two of the parts, the lower one as the ink."""
-    low, high = row * 8, row * 8 + 8
-    inside = np.clip(np.minimum(parts[1], high) - np.maximum(parts[0], low), 0, 8).tolist()
-    stack, heap = inside[:2]
-    if stack and heap and (glyphs.letters or stack + heap < 8):
-        # no room for both: the heap, which is what moves, unless more of either shows elsewhere
-        ends_here = row > 0 and (stack + heap < 8 or int(parts[1, 1] - parts[0, 1]) == heap)
-        kept = 1 if ends_here or heap > stack else 0
-        inside[kept], inside[1 - kept] = stack + heap, 0
-        if glyphs.letters and ends_here:
-            inside[kept] = heap
-    if glyphs.letters:
-        return _letter(inside)
-    fills: list[tuple[Fill, int]] = [(PARTS[part][1], size) for part, size in enumerate(inside)]
-    (lower, eighths), *above = [fill for fill in (*fills, ("page", 8 - sum(inside))) if fill[1] > 0]
-    if above:  # of what is free and ends within the cell too, the end does not show
-        return glyphs.column[max(1, min(7, eighths))], (lower, above[0][0])
-    return (" ", "text") if lower == "page" else (glyphs.full, (lower, "page"))
-
-
-def _letter(inside: Sequence[int]) -> tuple[str, Key]:
-    """A cell without colours: the letter of what is in use in it, small where that fills less than half."""
-    for part in (1, 0):
-        if inside[part]:
-            letter = PARTS[part][3]
-            return (letter if inside[part] >= 4 else letter.lower()), PARTS[part][2]
-    return (PARTS[2][3], PARTS[2][2]) if inside[2] else (" ", "text")
-
-
-def _label(shown: AllocatorScene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
-    """The axis beside a row: the size at the row's upper edge, 0 at the lowest one."""
-    apart, is_top = max(1, -(-rows // 5)), row == rows - 1
-    has_size = (rows - 1 - row) % apart == 0 and (row > apart // 2 or is_top)
-    text = "0" if row == 0 and not is_top else ""
-    if has_size and not text and shown.top_bytes >= rows:  # else nothing is known to be in use
-        text = binary_size(shown.top_bytes * (row + 1) // rows)
-    key: StyleKey = "strong" if is_top and shown.reaches_capacity else "dim"
-    return [(f"{text:>{AXIS - 1}}", key), (glyphs.vertical, "rule")]
+    exact = np.cumsum(sizes.astype(np.float64), axis=0) / scale.row_bytes * 8
+    stack, used, free = np.minimum(np.rint(exact / step) * step, height).astype(np.int64)
+    least = step * (sizes[:2] > 0)
+    used = np.minimum(np.maximum(used, least.sum(axis=0)), height)
+    return np.stack([np.minimum(np.maximum(stack, least[0]), used - least[1]), used]), free
 
 
 def fragmentation_lines(allocator: AllocatorProfile, shown: AllocatorScene, rows: int, glyphs: Glyphs) -> list[Line]:

@@ -53,7 +53,6 @@ class MemoryState(Listing):
 
     @property
     def of_list(self) -> MemoryState:
-        """What of it a list depends on."""
         return replace(self, cursor=0, first=0, show_map=False)
 
 

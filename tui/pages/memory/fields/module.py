@@ -116,7 +116,6 @@ SPACE: tuple[Metric[SpaceMemory], ...] = (
     Metric("heap_bytes", BYTES, lambda space: space.heap_bytes.tolist(), "memory in use at each point"),
     Metric("heap_unpadded_bytes", BYTES, lambda space: space.heap_unpadded_bytes.tolist(), _OF_THAT),
 )
-"""Figures of one memory space of a module, in the order of JSON."""
 
 _READABLE = in_order(
     "peak_bytes peak_unpadded_bytes capacity_bytes headroom_bytes arguments_bytes outputs_bytes temporaries_bytes",

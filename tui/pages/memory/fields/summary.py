@@ -20,12 +20,7 @@ class Summed(Protocol):
         ...
 
     @property
-    def fit(self) -> BatchFit:
-        """The largest batch that fits, or why it is not known."""
-        ...
-
-
-_WHY = "fit_unknown says why"
+    def fit(self) -> BatchFit: ...
 
 
 def _fit(name: str) -> Callable[[Summed], Any]:
@@ -33,7 +28,7 @@ def _fit(name: str) -> Callable[[Summed], Any]:
 
 
 def _of_fit(key: str, unit: Unit, name: str, meaning: str) -> Metric[Summed]:
-    return Metric(key, unit, _fit(name), meaning, _WHY)
+    return Metric(key, unit, _fit(name), meaning, "fit_unknown says why")
 
 
 def _owners(of: Summed) -> dict[str, int] | None:

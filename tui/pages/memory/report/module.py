@@ -11,7 +11,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.batch.fit import MARGIN, BatchFit
 from tpuprof.parsers.memory.model import MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.memory.summary import SpaceSummary
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.pen import Pen
@@ -52,16 +52,13 @@ class ModuleReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the run's modules, and with the one that is shown."""
         return (*self.page.warnings, *(self.space.warnings if self.space is not None else ()))
 
     @property
     def fit(self) -> BatchFit:
-        """The largest batch that fits, or why it is not known."""
         return self.summary.fit if self.summary is not None else BatchFit(unknown=self.why_none("No figures."))
 
     def why_none(self, otherwise: str) -> str:
-        """Why there are no figures."""
         return self.problem or self.page.why_no_modules or otherwise
 
     def buffers(self, limit: int, only_at_peak: bool = False) -> BufferRows:
@@ -80,9 +77,7 @@ def read(request: ReportRequest) -> ModuleReport:
     """Reads the modules of a profile, or of HLO files."""
     options, run = request.options, request.run
     of_files = HloSession(run, options.get("device")) if request.only_hlo else None
-    compiled = (
-        of_files.page(pages.MEMORY) if of_files is not None else request.session(run).page(pages.MEMORY, request.host)
-    )
+    compiled = of_files.page(MEMORY) if of_files is not None else request.session(run).page(MEMORY, request.host)
     page = compiled.page()
     if request.only_hlo and page.first is None:
         raise unreadable_modules(page)
@@ -122,7 +117,6 @@ def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
 
 
 def _groups(memory: ModuleReport, space: SpaceMemory, by: Grouping, most: int) -> Section[Any]:
-    """The buffers in memory at the peak by what they share, the largest first."""
     owners = {} if memory.summary is None else memory.summary.owners
     listed = memory_list(space, MemoryState(point=space.peak_position, grouping=by), owners=owners)
     source = ListedRows.of(space, listed.groups, max(1, space.peak_bytes), listed.most_bytes)
@@ -130,7 +124,6 @@ def _groups(memory: ModuleReport, space: SpaceMemory, by: Grouping, most: int) -
 
 
 def _values(memory: ModuleReport, most: int) -> Values:
-    """The memory space and its buffers; nulls where no module has figures."""
     space = memory.space
     if space is None:
         keys = [*(figure.key for figure in SPACE), BUFFERS.key]
@@ -144,7 +137,6 @@ def _values(memory: ModuleReport, most: int) -> Values:
 
 
 def _tables(memory: ModuleReport, space: SpaceMemory, most: int) -> list[str]:
-    """Figures of the memory space, and its buffers at the peak."""
     lines = [
         "",
         f"## {space.name} of {escaped(str(space.module))}",
@@ -158,7 +150,6 @@ def _tables(memory: ModuleReport, space: SpaceMemory, most: int) -> list[str]:
 
 
 def _text(memory: ModuleReport, most: int, pen: Pen) -> list[Line]:
-    """A memory space: its figures, the working set, its buffers at the peak; then the modules."""
     if memory.space is None:
         lines = pen.wrap(memory.why_none("No module has figures."), "text", [(" ", "text")])
     else:
@@ -185,7 +176,6 @@ def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
 
 
 def _fit_lines(fit: BatchFit, pen: Pen) -> list[Line]:
-    """What the module needs at some batches, and where that is known from."""
     lines = [pen.fit([])]
     for each in fit.batches:
         fits = each.over_bytes <= 0
@@ -204,7 +194,6 @@ def _fit_lines(fit: BatchFit, pen: Pen) -> list[Line]:
 
 
 def _module_lines(page: MemoryPage, pen: Pen) -> list[Line]:
-    """The other modules there are, for `--module`."""
     lines = [pen.fit([(f"Modules ({len(page.modules)}), the largest HBM peak first", "title")])]
     for module in page.modules[:_MOST_MODULES]:
         peaks = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()) if peak)

@@ -15,12 +15,13 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE, MODULE_RUNS
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import profile
-from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
+from tpuprof.tui.pages.memory.draw.graph import AXIS
+from tpuprof.tui.pages.memory.draw.profile_graph import in_use, scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
@@ -42,16 +43,13 @@ class MemoryOverTime:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to warn of, and why there is nothing."""
         return (*self.page.warnings, *((self.page.why_empty,) if self.page.why_empty else ()))
 
 
 def read(request: ReportRequest) -> MemoryOverTime:
     """Reads the page."""
     session = request.session(request.run)
-    return MemoryOverTime(
-        session.page(pages.MEMORY_PROFILE, request.host), session.page(pages.MODULE_RUNS, request.host)
-    )
+    return MemoryOverTime(session.page(MEMORY_PROFILE, request.host), session.page(MODULE_RUNS, request.host))
 
 
 def declare(content: MemoryOverTime, request: ReportRequest) -> Declared:
@@ -112,7 +110,6 @@ def _csv(page: MemoryProfilePage, most: int) -> str:
 
 
 def _tables(page: MemoryProfilePage, most: int) -> list[str]:
-    """A table of the allocators, what was in use at the peak of each, and what is unknown with the reasons."""
     allocators = page.allocators
     if not allocators:
         return []
@@ -129,7 +126,6 @@ def _tables(page: MemoryProfilePage, most: int) -> list[str]:
 
 
 def _text(content: MemoryOverTime, limit: int, pen: Pen) -> list[Line]:
-    """Every allocator one below the other."""
     page = content.page
     if not page.allocators:
         return profile.empty_lines(page, pen)

@@ -14,7 +14,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
-from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
+from tpuprof.parsers.pages.ops.framework_ops import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensity, share, size
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction
     from tpuprof.parsers.formats.hlo.shapes import Shape
     from tpuprof.parsers.ops.device import Peaks
-    from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.details import OpDetails
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow
     from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
     from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -52,7 +52,6 @@ CARD = (
 """What the figures on the card of an op are called and mean."""
 
 LABEL = 9  # cells of a label, with the blank behind it
-HOST_MEMORY = 5  # memory space of arrays that lie in the host's memory
 _IN_HOST_MEMORY = (
     "S(5) is host memory: the link to the host may bound it, and the profile does not give that link's peak"
 )
@@ -87,7 +86,7 @@ def op_card(
     _resources(card, page.rates, row, page.peaks, kind)
     _verdict(card, page, row)
     _units(card, uses)
-    if any(note.shape.memory_space == HOST_MEMORY for note in details.shapes):
+    if any(note.shape.is_in_host_memory for note in details.shapes):
         card.entry("memory", _IN_HOST_MEMORY)
     if page.time_scale is not None:
         scale = float(table.normalized_ps[row]) / max(1, total)
@@ -184,7 +183,7 @@ def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, pen: Pen, op_
     main = int(page.main_op[row])
     if main >= 0:
         of_all = share(float(ops.self_fraction[main]))
-        card.entry("longest", f"{ops.table.name[main]}, {of_all} of all time  {pen.glyphs.keyed('(`o`: go there)')}")
+        card.entry("longest", f"{ops.table.name[main]}, {of_all} of all time  (o: go there)")
     return card.lines
 
 
@@ -203,7 +202,7 @@ def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     card.entry("tensor", words, "good" if kernel.uses_tensor_cores else "warn" if kernel.is_eligible else "text")
     card.known("op", kernel.framework_op)
     if kernel.op and kernel.op != kernel.framework_op:
-        card.entry("part of", f"{kernel.op}  {pen.glyphs.keyed('(`o`: go there)')}")
+        card.entry("part of", f"{kernel.op}  (o: go there)")
     card.entry("launch", f"grid {kernel.grid or UNKNOWN}, block {kernel.block or UNKNOWN}")
     registers = count(kernel.registers)
     shared = UNKNOWN if kernel.shared_bytes is None else size(kernel.shared_bytes)
@@ -267,7 +266,6 @@ def _verdict(card: Card, page: OpsPage, row: int) -> None:
 
 
 def _above(card: Card, why: str | None) -> None:
-    """Why a utilization is above 1, where it is."""
     if why is not None:
         card.entry(">100%", why, "warn")
 

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.details import op_details
-from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, framework_rows
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkTypes, framework_rows
 from tpuprof.parsers.pages.ops.sources import SourceTrees, source_trees
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -25,8 +25,8 @@ from tpuprof.tui.report.fields import filter_texts
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
-    from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -62,7 +62,6 @@ class OpPages:
 
     @property
     def ops(self) -> OpsPage:
-        """The HLO ops that everything else is made of."""
         return self.profile.ops
 
 
@@ -81,11 +80,18 @@ class CardCache:
 
     @cached_property
     def named(self) -> frozenset[int]:
-        """Program ids whose modules the profile holds."""
         return frozenset(number for modules in self.pages.modules for number in modules.names)
 
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        names = self.pages.ops.table.name
+        return {names[row]: row for row in range(len(names) - 1, -1, -1)}
+
+    def row_of(self, op: str | None) -> int | None:
+        """Row in the ops page of the first op of that name; None where there is none."""
+        return None if op is None else self._rows.get(op)
+
     def get(self, key: Key) -> Found:
-        """What is fetched for a key, None where it is not there yet."""
         if key not in self.found:
             self.found[key] = None
             self.want(self, key)

@@ -46,7 +46,6 @@ ABOUT = (
     ("array", "shapes of result and operands in order, with their layouts, and the padding by tiles."),
     ("n/a", "the profile does not have it for that op; unknown is never shown as 0."),
 )
-"""What the comparison's rows mean."""
 
 
 def comparison_lines(pair: OpComparison, pen: Pen) -> list[Line]:
@@ -60,7 +59,6 @@ class _Lines:
         self._cells = max(10, (pen.width - LABEL - TIMES - 4) // 2)
 
     def all(self) -> list[Line]:
-        """Every line."""
         pair = self._pair
         lines: list[Line] = []
         for index, sentence in enumerate(pair.sentences):

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, above_peak_of_ops
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, above_peak_of_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields, shown_field

@@ -74,7 +74,6 @@ _field = partial(common.shown_field, _LOOKS)
 
 
 def _name(key: str, stored: str, meaning: str, null: str, unit: Unit = TEXT) -> Field[OpsPage]:
-    """What an op belongs to, which is shown, sorted and filtered by."""
     return _field(key, unit, stored, meaning, null, key.replace("_", " "), filter=(key,))
 
 
@@ -108,7 +107,6 @@ _CORE = "the core that ran it: TensorCore, or a SparseCore beside it"
 _PARENT, _NO_PARENT = "the TensorCore's op that a SparseCore ran it for", "the ops of a TensorCore run for themselves"
 _ENERGY = "energy at the core's supply (VDD) while it ran, over all occurrences"
 _CLONES = "how many ops the row sums: clones, which differ only by numbers in name and framework op"
-_SOURCE = "its source file and line"
 _SHAPE = "the shape of its result, with its layout"
 _DUPLICATE = "the op that it is a copy of, according to the compiler: ops that share this name run the same code"
 
@@ -133,7 +131,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     _field("side", TEXT, _sides, "where it ran, for the filter", filter=("side",)),
     _field("parent_op", TEXT, "table.parent", _PARENT, _NO_PARENT),
     _field("energy_joules", JOULES, "table.energy_j", _ENERGY, "no event of these ops has an energy (vdd_energy_j)"),
-    _field("source", TEXT, text_of("source"), _SOURCE, common.NO_SOURCE, filter=("source",)),
+    _field("source", TEXT, text_of("source"), "its source file and line", common.NO_SOURCE, filter=("source",)),
     _field("deduplicated_name", TEXT, text_of("deduplicated_name"), _DUPLICATE, common.NO_DUPLICATE),
     _field("shape", TEXT, text_of("shape_with_layout"), _SHAPE, common.NO_SHAPE, filter=("shape",)),
     _field("expression", TEXT, expressions, "the op's HLO text", common.NO_EXPRESSION, filter=("expression",)),

@@ -30,7 +30,6 @@ class OpReport:
     """The page of an op, and what is around the op in the graph of its module.
 
     Attributes:
-        asked: the name that was asked for.
         details: what the profile's texts say of the longest of its HLO ops.
         here: what is around that; None where `why_no_graph` says why.
         is_whole: whether its HLO text is shown whole.
@@ -45,62 +44,53 @@ class OpReport:
 
     @property
     def elsewhere(self) -> list[str]:
-        """Other modules with an op of the name."""
         return list(self.page.found.elsewhere)
 
     @property
     def expression(self) -> str:
-        """The HLO text, or its beginning."""
         text = self.details.expression
         return text if self.is_whole or len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"
 
     @property
     def calls(self) -> list[str]:
-        """The calls that led to its line, or the innermost ones."""
         calls = list(dict.fromkeys(self.details.source_stack))
         return calls if self.is_whole else calls[-_MOST_CALLS:]
 
     @property
     def answers(self) -> list[str] | None:
-        """What it waits for and what it feeds, in sentences."""
         return None if self.here is None else list(self.here.answers)
 
     @property
     def core_count(self) -> int:
-        """Cores on which it ran."""
         return len(self.page.cores)
 
     @property
     def step_count(self) -> int:
-        """Steps in which it ran."""
         return len(self.page.steps)
 
     @property
     def operand_count(self) -> int | None:
-        """Its operands."""
         return None if self.here is None else len(self.operands)
 
     @property
     def user_count(self) -> int | None:
-        """What uses its result."""
         return None if self.here is None else len(self.users)
 
     @cached_property
-    def operands(self) -> list[Around]:
-        """What the op takes, the largest first."""
+    def operands(self) -> list[OpNeighbour]:
         return sorted(self._side("operands", True), key=lambda each: -(each.size_bytes or 0))
 
     @cached_property
-    def users(self) -> list[Around]:
+    def users(self) -> list[OpNeighbour]:
         """What waits for its result, behind what only hands it on, such as tuples; the longest first."""
         return sorted(self._side("users", False), key=lambda each: -(each.self_ps or 0))
 
-    def _side(self, side: Side, is_direct: bool) -> list[Around]:
+    def _side(self, side: Side, is_direct: bool) -> list[OpNeighbour]:
         if self.here is None:
             return []
         program, rows = self.here.program, self.here.rows(side, is_direct)
         nodes = map(program.node, rows)
-        return [Around(node.name, node.opcode, _cut(node.shape), node.size_bytes, node.self_ps) for node in nodes]
+        return [OpNeighbour(node.name, node.opcode, _cut(node.shape), node.size_bytes, node.self_ps) for node in nodes]
 
 
 def _cut(shape: str) -> str:
@@ -108,7 +98,7 @@ def _cut(shape: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class OpNeighbour:
     """An operand or a user of the op."""
 
     name: str
@@ -146,8 +136,8 @@ def _table(key: str, what: str, width: int) -> Table[Sequence[Spread]]:
 CORES, STEPS = _table("by_core", "core", 24), _table("by_step", "step", 24)
 
 
-def _neighbours(key: str, what: str) -> Table[Sequence[Around]]:
-    fields: tuple[Field[Sequence[Around]], ...] = (
+def _neighbours(key: str, what: str) -> Table[Sequence[OpNeighbour]]:
+    fields: tuple[Field[Sequence[OpNeighbour]], ...] = (
         named("name", TEXT, of_each("name"), f"the instruction that is {what}", "op", 30, fixed=True),
         named("opcode", TEXT, of_each("opcode"), "what it does, in XLA's words", "opcode", 20),
         named(

@@ -8,7 +8,7 @@ from itertools import groupby
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.llo.stored import FLAG
 from tpuprof.parsers.ops.core.calls import SpanKind, StepSpan, span_kind
-from tpuprof.parsers.pages.counters import TRACE_KERNELS
+from tpuprof.parsers.pages.ops.kernels.call_units import TRACE_KERNELS
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
@@ -88,7 +88,6 @@ def _waits(card: Card, kernel: TpuKernel) -> None:
 
 
 def _why_unbound(kernel: TpuKernel) -> str:
-    """Why it is unknown what bounds a kernel."""
     known = (("FLOP/s", kernel.flops_use), ("HBM's peak", kernel.bytes_use))
     used = " and ".join(f"{share(part)} of {what}" for what, part in known if part is not None)
     if not used:

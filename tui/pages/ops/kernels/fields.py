@@ -54,10 +54,6 @@ def _figure(name: str) -> Callable[[TpuKernel], Figure]:
     return lambda kernel: getattr(kernel, name)
 
 
-def _value(name: str) -> Callable[[TpuKernel], float | None]:
-    return lambda kernel: _figure(name)(kernel).value
-
-
 def _whole(name: str) -> Callable[[TpuKernel], int | None]:
     def read(kernel: TpuKernel) -> int | None:
         value = _figure(name)(kernel).value
@@ -95,10 +91,6 @@ def _of(read: str | Callable[[TpuKernel], Any]) -> Callable[[TpuKernelsPage, Row
     return of_each(read, "kernels")
 
 
-def _rank(page: TpuKernelsPage, rows: Rows) -> list[int]:
-    return [row + 1 for row in rows]
-
-
 _SPREAD = (
     ("minimum_time_ps", "minimum_ps", "the shortest run", "least"),
     ("median_time_ps", "median_ps", "the run in the middle", "median"),
@@ -107,7 +99,7 @@ _SPREAD = (
 )
 
 _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
-    Field("rank", RANK.unit, _rank, "the row's place by time", heading="#"),
+    Field("rank", RANK.unit, lambda page, rows: [row + 1 for row in rows], "the row's place by time", heading="#"),
     named("self_time_percent", SHARE_PERCENT, _of("fraction"), "its time, of the cores' whole time", "time", 6,
           name="self", fixed=True),
     named("time_bar", SHARE, _of("fraction"), "the same as a bar; red: it waits for copies", "", BAR,
@@ -158,7 +150,7 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
           "what a run takes at the roof: the longer of its FLOPs and its bytes at their peaks", "at roof", 8,
           null=NO_PEAK),
     named("roof_percent", SHARE_PERCENT, _of("roof"), "that, of the mean run", "of roof", 7, null=NO_PEAK),
-    named("matrix_percent", SHARE_PERCENT, _of(_value("matrix")),
+    named("matrix_percent", SHARE_PERCENT, _of(lambda kernel: kernel.matrix.value),
           "use of the matrix units at their peak, by the first witness that nothing contradicts", "MXU", 6,
           null=_ONE_WITNESS),
     named("matrix_by_witness", TEXT, _of(lambda kernel: by_witness(kernel.matrix) if kernel.matrix.statements else ""),
@@ -299,10 +291,6 @@ class Region:
     def __init__(self, kernel: TpuKernel, row: RegionUse) -> None:
         self.kernel, self.row = kernel, row
 
-    def share(self, unit: str) -> float | None:
-        """What a unit uses of its slots (0-1)."""
-        return self.row.shares.get(unit)
-
 
 def regions_of(page: TpuKernelsPage) -> tuple[Region, ...]:
     """The regions of all kernels whose schedule the profile has."""
@@ -314,7 +302,9 @@ def regions_of(page: TpuKernelsPage) -> tuple[Region, ...]:
 def _unit(name: str) -> Field[Any]:
     key = f"{name.lower()}_percent"
     meaning = f"static: slots of {name} that it uses, of those of its bundles"
-    return named(key, SHARE_PERCENT, of_each(lambda region: region.share(name)), meaning, name, null="it has none")
+    return named(
+        key, SHARE_PERCENT, of_each(lambda region: region.row.shares.get(name)), meaning, name, null="it has none"
+    )
 
 
 _REGIONS: tuple[Field[Any], ...] = (

@@ -10,9 +10,9 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.urls import printable_url
-from tpuprof.parsers.base.words import short, time
+from tpuprof.parsers.base.words import shortened, time
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.session.makers.ops.kernels_of_runs import RunVariant, variants_of_runs
+from tpuprof.parsers.pages.ops.kernels.over_runs import RunVariant, variants_of_runs
 from tpuprof.tui.draw.layout import cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -25,13 +25,7 @@ from tpuprof.tui.report.units import COUNT, TEXT, VERBATIM
 
 @dataclass(frozen=True)
 class Sweep:
-    """The kernels with blocks of several sizes, over all runs of a folder.
-
-    Attributes:
-        path: of the folder.
-        runs: all of its runs.
-        rows: kernels, then runs of which none is compared.
-    """
+    """The kernels with blocks of several sizes, over all runs of a folder; then runs of which none is compared."""
 
     path: str
     runs: Sequence[Run]
@@ -39,7 +33,6 @@ class Sweep:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The runs that can't be read."""
         return tuple(f"{printable(row.run)}: {row.why_not}" for row in self.rows if row.is_unread)
 
     @property
@@ -50,7 +43,9 @@ class Sweep:
             return f"{counted(len(self.runs), 'run')}: no kernel ran with blocks of several sizes."
         best = compared[0].kernel
         group = [each for each in compared if (each.kernel.kernel, each.kernel.arrays) == (best.kernel, best.arrays)]
-        words = f"{short(best.kernel)} is fastest in blocks of {best.block_sizes}: {time(best.runs.median_ps or 0)} in "
+        words = (
+            f"{shortened(best.kernel)} is fastest in blocks of {best.block_sizes}: {time(best.runs.median_ps or 0)} in "
+        )
         words += f"run {printable(best.run)}"
         return f"{words}; the slowest of {len(group)} takes {1 + group[-1].slower:.2f} times as long."
 

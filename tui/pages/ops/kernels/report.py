@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage, kernels_page
+from tpuprof.parsers.pages.ops.kernels.page import TPU_KERNELS, kernels_of_run
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import variants
-from tpuprof.parsers.session import pages
-from tpuprof.parsers.session.makers.ops.kernels import tpu_kernels
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
 from tpuprof.tui.pages.ops.kernels import gpu_report, over_runs
@@ -50,7 +50,7 @@ def read(request: ReportRequest) -> Page:
     if request.options.get("by") == BY_BLOCKS and over_runs.covers(request):
         return over_runs.read(request)
     wanted, dump = request.options.get("op"), request.options.get("dump")
-    ops = page_of(pages.OPS)(request)
+    ops = page_of(OPS)(request)
     if ops.runs_on != "core":
         if wanted is not None:
             sentence = "--op chooses among the kernels of TPUs, and no TPU is in this profile."
@@ -59,8 +59,8 @@ def read(request: ReportRequest) -> Page:
             sentence = "--dump names schedules of the kernels of TPUs, and no TPU is in this profile."
             raise ProfileError("usage", sentence, "leave out --dump", EXIT_USAGE)
         return kernels_page(ops, by_name=request.options.get("by") == BY_NAME)
-    read_page = page_of(pages.TPU_KERNELS)
-    page = read_page(request) if dump is None else tpu_kernels(request.session(request.run), request.host, dump)
+    read_page = page_of(TPU_KERNELS)
+    page = read_page(request) if dump is None else kernels_of_run(request.session(request.run), request.host, dump)
     if wanted is not None and page.kernels:
         place_of(page, wanted)
     return page

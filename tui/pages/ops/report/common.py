@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -26,7 +26,7 @@ WARNINGS: Callable[[Any], Sequence[str]] = attrgetter("ops.warnings")  # those o
 
 def of_ops(make: Callable[[OpsPage], Content]) -> Callable[[ReportRequest], Content]:
     """Reads what is made of the HLO ops of the host that is asked for, or of all."""
-    return lambda request: make(page_of(pages.OPS)(request))
+    return lambda request: make(page_of(OPS)(request))
 
 
 def head(title: str, page: OpsPage, request: ReportRequest) -> Head:

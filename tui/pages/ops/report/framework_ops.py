@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-from tpuprof.parsers.pages.ops.framework_types import framework_types
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.ops.framework_ops import FRAMEWORK_OPS as PAGE
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_types
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -51,7 +51,7 @@ COUNTS: tuple[Metric[FrameworkOpsPage], ...] = (
 def read(request: ReportRequest) -> FrameworkOps:
     """Reads the page, and the HLO ops that it is made of."""
     session = request.session(request.run)
-    return FrameworkOps(session.page(pages.FRAMEWORK_OPS, request.host), session.page(pages.OPS, request.host))
+    return FrameworkOps(session.page(PAGE, request.host), session.page(OPS, request.host))
 
 
 def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
@@ -107,7 +107,6 @@ def _figures(page: FrameworkOpsPage) -> list[tuple[str, str]]:
 
 
 def _side_table(ops: Section[FrameworkOps], side: str, is_host: bool) -> list[str]:
-    """The ops of a side, as Markdown shows them."""
     source, shown = ops.source, np.asarray(ops.shown)
     of_side = source.page.is_host == is_host
     keys = HOST_OP_COLUMNS if is_host else FRAMEWORK_OPS.markdown
@@ -115,7 +114,6 @@ def _side_table(ops: Section[FrameworkOps], side: str, is_host: bool) -> list[st
 
 
 def _text(source: FrameworkOps, types: TypesOfOps, most: int, pen: Pen) -> list[Line]:
-    """A table for the device, one for the host, and one of the types."""
     page, lines = source.page, []
     shown = screen_columns(FRAMEWORK_OPS, source, pen.glyphs)
     for side, is_host, whole, idle in _sides(page):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
-from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, clone_rows
 from tpuprof.tui.pages.ops.report import common
@@ -23,7 +23,7 @@ METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, _ALL_OPS)
 
 def read(request: ReportRequest) -> OpsPage:
     """All ops; clones are those of the cores' own."""
-    return page_of(pages.OPS)(request) if request.options.get("by") is not None else _ops(request)
+    return page_of(OPS)(request) if request.options.get("by") is not None else _ops(request)
 
 
 _ops = common.of_ops(with_offloaded)

@@ -10,9 +10,9 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.source_lines import source_excerpt
 from tpuprof.parsers.pages.graph.neighbourhood import neighbourhood
+from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.parsers.pages.ops.details import op_details
-from tpuprof.parsers.pages.ops.one_op import Spread
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.ops.one_op import Spread, one_op
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
@@ -38,11 +38,11 @@ _card = drawn_by("tpuprof.tui.pages.ops.details.card:op_card")
 def read(request: ReportRequest) -> OpReport:
     """Finds the op, its runs, and what is around it in the graph of its module."""
     options, session = request.options, request.session(request.run)
-    page = session.op(options.get("op"), request.host, options.get("module"))
+    page = one_op(session, request.host, options.get("op"), options.get("module"))
     here, why = None, ""
     try:
         found, row = page.found.page, page.found.main
-        program = session.page(pages.GRAPHS, request.host).find(found.table.name[row], int(found.table.program_id[row]))
+        program = session.page(GRAPHS, request.host).find(found.table.name[row], int(found.table.program_id[row]))
         here = neighbourhood(program.program, program.row)
     except ProfileError as error:
         why = error.sentence.rstrip(".")
@@ -105,7 +105,6 @@ def statement(report: OpReport) -> str:
 
 
 def _reasons(report: OpReport) -> dict[str, str]:
-    """Why figures of the op's own are unknown, by key."""
     page, found = report.page, dict[str, str]()
     if page.why_no_runs:
         found |= dict.fromkeys(
@@ -119,7 +118,6 @@ def _reasons(report: OpReport) -> dict[str, str]:
 
 
 def _text(report: OpReport, most: int, pen: Pen) -> list[Line]:
-    """The op's card as on the screen, then its runs by core and by step, and its neighbours."""
     page, ops = report.page, report.page.found.page
     lines = [*pen.wrap(statement(report), "strong"), *common.simulated_lines(ops, pen)]
     if report.elsewhere:

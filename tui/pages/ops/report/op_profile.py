@@ -14,15 +14,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from json import JSONEncoder
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
-from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OP_PROFILE, OpProfilePage, OpTree
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.shared.key import MODULES
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -37,10 +38,6 @@ from tpuprof.tui.report.json import Written
 from tpuprof.tui.report.markdown import not_shown, rows_table
 from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.units import TEXT, Value
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.hlo.modules import Instruction
-    from tpuprof.parsers.pages.ops.ops import OpsPage
 
 PATH_SEPARATOR = " / "
 INDENT = "\u00a0\u00a0"  # what a browser does not fold
@@ -76,7 +73,7 @@ class OpProfile:
 def read(request: ReportRequest) -> OpProfile:
     """Reads the page."""
     session = request.session(request.run)
-    page, modules = session.page(pages.OP_PROFILE, request.host), session.page(pages.MODULES, request.host)
+    page, modules = session.page(OP_PROFILE, request.host), session.page(MODULES, request.host)
     return OpProfile(page, lambda row: fused(page.ops, modules, row))
 
 
@@ -129,7 +126,6 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
 
 
 def _tree_by(page: OpProfilePage, by: str) -> OpTree:
-    """One of the trees, or that of source lines."""
     if by == "source":
         tree: OpTree = _source_trees(page.ops).with_idle
         return tree
@@ -149,7 +145,6 @@ def _indented(tree: OpTree, walked: WalkedNodes, limit: int) -> list[str]:
 
 
 def _text(page: OpProfilePage, limit: int, pen: Pen) -> list[Line]:
-    """The tree by program, every node open."""
     said = pen.wrap(page.headline, "strong")
     tree = whole_tree(page, page.by_program, pen, limit)
     return common.text_lines(page.ops, [*said, *tree], page.ops.unknown, pen)

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from tpuprof.parsers.base.words import SOURCE_HELP
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.ops.roofline import ROOFLINE, RooflinePage, RooflinePoints
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.roofline import metrics, plot
@@ -27,9 +27,7 @@ PLOT_HEIGHT = 20
 
 
 WITH_INFEED = attribute("with_infeed", FLAG, "whether infeed and outfeed ops count")
-STEP_SOURCE = attribute(
-    "step_source", TEXT, "where steps come from: `steps` for markers, `modules` for inferred periods", null=NO_STEPS
-)
+STEP_SOURCE = attribute("step_source", TEXT, SOURCE_HELP, null=NO_STEPS)
 OP_COUNT: Metric[RooflinePage] = Metric(
     "op_count", COUNT, lambda page: int(page.counts.sum()), "ops that count, before any limit"
 )
@@ -78,7 +76,6 @@ def _points(points: RooflinePoints, rows: fields.Rows | None = None) -> list[dic
 
 
 def _csv(page: RooflinePage, steps: fields.Rows, ops: Section[OpsPage]) -> str:
-    """The program, the average step, the steps and the ops; `kind` says which."""
     every = range(len(page.program)), range(len(page.average_step)), steps
     kinds = ("program", page.program), ("average step", page.average_step), ("step", page.steps)
     parts = [(kind, columns(ROOFLINE_POINTS, part, rows)) for (kind, part), rows in zip(kinds, every, strict=True)]
@@ -86,7 +83,6 @@ def _csv(page: RooflinePage, steps: fields.Rows, ops: Section[OpsPage]) -> str:
 
 
 def _program_and_steps(page: RooflinePage, steps: fields.Rows) -> list[str]:
-    """Program, average step and steps, as Markdown shows them."""
     parts = (page.program, page.average_step)
     rows = [row for part in parts for row in fields.markdown_rows(ROOFLINE_POINTS, part, range(len(part)))]
     of_steps = fields.markdown_rows(ROOFLINE_POINTS, page.steps, steps)
@@ -96,7 +92,6 @@ def _program_and_steps(page: RooflinePage, steps: fields.Rows) -> list[str]:
 
 
 def _text(page: RooflinePage, most: int, pen: Pen) -> list[Line]:
-    """Peaks, the plot, and the table of ops."""
     ops = page.ops
     return [
         *common.simulated_lines(ops, pen),
@@ -108,4 +103,4 @@ def _text(page: RooflinePage, most: int, pen: Pen) -> list[Line]:
 
 
 TABLES, METRICS = (ROOFLINE_POINTS, ROOFLINE_OPS), (*DEVICE, WITH_INFEED, SIMULATED, STEP_SOURCE, OP_COUNT)
-REPORT = declared("roofline", page_of(pages.ROOFLINE), declare, TABLES, METRICS, ROOFLINE_OPS, common.WARNINGS)
+REPORT = declared("roofline", page_of(ROOFLINE), declare, TABLES, METRICS, ROOFLINE_OPS, common.WARNINGS)

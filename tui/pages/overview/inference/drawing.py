@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import significant
-from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, Bin, InferencePage, Latency, LatencyRow, Percentile
+from tpuprof.parsers.pages.shared.latencies import (
+    NO_RUNS,
+    PERCENTILES,
+    Bin,
+    InferencePage,
+    Latency,
+    LatencyRow,
+    Percentile,
+)
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, GraphColumns, graph_lines
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
@@ -74,7 +82,6 @@ def session_latencies(page: InferencePage, pen: Pen, most: int | None) -> list[L
 
 
 def _session_words(page: InferencePage) -> str:
-    """How many sessions of what there are."""
     if page.source == "requests":
         return counted(page.sessions, "request")
     if page.source == "annotated spans":
@@ -164,7 +171,6 @@ def _rate(per_second: float | None) -> str:
 
 
 def _about(page: InferencePage, pen: Pen) -> list[Line]:
-    """What a session is here."""
     signs = {"requests": "REQUESTS", "annotated spans": "ANNOTATED", "module runs": "NO REQUESTS"}
     sign = "TRAINING" if page.is_training else signs.get(page.source or "", "NO SESSIONS")
     key: StyleKey = "good" if sign == "REQUESTS" else "warn"
@@ -276,7 +282,6 @@ def _row_figures(row: LatencyRow, pen: Pen, with_average: bool) -> str:
 
 
 def _model_rows(rows: Sequence[LatencyRow], pen: Pen) -> list[Line]:
-    """A heading and a row for each model."""
     lines = [pen.rule("Models", f"{count(len(rows))}, by time")]
     lines.append(pen.fit([(f"{_row_head(pen.width, pen.width >= NARROW)}  model", "dim")]))
     for row in rows:

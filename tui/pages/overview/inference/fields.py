@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof.parsers.pages.inference import NO_PHASE, PERCENTILES, Bin, InferencePage, LatencyRow
+from tpuprof.parsers.pages.shared.latencies import NO_PHASE, PERCENTILES, Bin, InferencePage, LatencyRow
 from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.shared.quantities import LATENCIES, PERCENTILE, latency_metrics, latency_table, queued
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM

@@ -20,5 +20,5 @@ LATENCY_MEANINGS: Mapping[str, str] = {
     "phase": "prefill, decode or sampling, where the module's name says so.",
     "s32[8,1]": "arguments that show the batch: arrays of integers, and arguments that differ from the module's "
     "other shapes.",
-    "n/a": "unknown: the notes (`W`) say why. Unknown is never shown as 0.",
+    "n/a": "unknown: the notes (W) say why. Unknown is never shown as 0.",
 }

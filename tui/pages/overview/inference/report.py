@@ -8,8 +8,8 @@ from typing import Any
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.words import significant
-from tpuprof.parsers.pages.inference import InferencePage
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.inference import INFERENCE
+from tpuprof.parsers.pages.shared.latencies import InferencePage
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, OFFERS, ROWS
@@ -57,7 +57,7 @@ def read(request: ReportRequest) -> InferencePage:
     Raises:
         ProfileError: the profile offers no annotation of that name.
     """
-    page, name = page_of(pages.INFERENCE)(request), request.options.get("requests")
+    page, name = page_of(INFERENCE)(request), request.options.get("requests")
     chosen = page.chosen(name)
     if chosen is not None:
         return chosen

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.overview.ledger import OwnerTime, StepAccount
+from tpuprof.parsers.pages.overview.ledger import MeanStep, OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.layout import TALL
@@ -46,7 +46,6 @@ class Bar:
 
     @property
     def label(self) -> str:
-        """What it is called."""
         return OWNER_TITLES[self.owners[0].owner] if len(self.owners) == 1 else f"{len(self.owners)} others"
 
     @property
@@ -56,7 +55,6 @@ class Bar:
 
     @property
     def op_class(self) -> OpClass:
-        """The class of ops whose colour it has."""
         return OWNER_CLASS[self.owners[0].owner] if len(self.owners) == 1 else "unknown"
 
     @property
@@ -66,7 +64,6 @@ class Bar:
 
     @property
     def time_ps(self) -> float:
-        """Its part of the mean step."""
         return sum((each.time_ps for each in self.owners), 0.0)
 
     @property
@@ -76,11 +73,10 @@ class Bar:
 
     @property
     def names(self) -> frozenset[Owner]:
-        """Its owners."""
         return frozenset(each.owner for each in self.owners)
 
 
-def bars(account: StepAccount, most: int | None = None) -> tuple[Bar, ...]:
+def bars(account: MeanStep, most: int | None = None) -> tuple[Bar, ...]:
     """The bars of the waterfall, the largest first and what is ideal last.
 
     Args:
@@ -96,13 +92,13 @@ def bars(account: StepAccount, most: int | None = None) -> tuple[Bar, ...]:
     return (*shown, *ideal)
 
 
-def _with_time(account: StepAccount) -> list[OwnerTime]:
+def _with_time(account: MeanStep) -> list[OwnerTime]:
     """Owners with time in the step as it is or as it would be, the largest first: each keeps its place meanwhile."""
     having = (each for each in account.owners if each.time_ps > 0 or (each.without_ps or 0) > 0)
     return sorted(having, key=lambda each: -each.time_ps)
 
 
-def parts(account: StepAccount) -> tuple[Bar, ...]:
+def parts(account: MeanStep) -> tuple[Bar, ...]:
     """The parts of the one bar of a low screen: what is ideal first, then the largest; the smallest are together."""
     owners = sorted(_with_time(account), key=lambda each: each.owner != "ideal")
     large = [each for each in owners if each.fraction >= _LEAST_PART]
@@ -115,7 +111,7 @@ def most_bars(height: int | None) -> int | None:
     return None if height is None else _LEAST_WATERFALL + (height - TALL) // 3
 
 
-def shown_bars(account: StepAccount | None, height: int) -> tuple[Bar, ...]:
+def shown_bars(account: MeanStep | None, height: int) -> tuple[Bar, ...]:
     """The bars that the cursor can be on: those of the waterfall, or the parts of the one bar of a low screen."""
     if account is None:
         return ()

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES
-from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime, StepAccount
+from tpuprof.parsers.pages.overview.ledger import MeanStep, OwnerTime
 from tpuprof.parsers.pages.overview.owner_ops import NO_OPS
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, WAITS, Owner, owner_index
+from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
@@ -24,7 +25,7 @@ _MOST = 3  # steps and cores that are named
 _NAME, _TIME, _SHARE = 32, 11, 9
 
 
-def place_of(bar: Bar, account: StepAccount) -> JumpTarget:
+def place_of(bar: Bar, account: MeanStep) -> JumpTarget:
     """Where to look for a bar: the largest op, the step that waits most for input, or the worst step's timeline."""
     of = bar.owners[0]
     largest = account.ops.get(of.owner, NO_OPS).largest
@@ -43,18 +44,13 @@ def bar_line(bar: Bar, pen: Pen) -> Line:
     return pen.fit([(f" {OWNER_TITLES[owner]}", "strong"), (f"  {OWNER_WORDS[owner]}", "dim")])
 
 
-def bar_details(bar: Bar, account: StepAccount, reasons: Sequence[Finding], jump: str, pen: Pen) -> list[Line]:
-    """All about a bar.
-
-    Args:
-        reasons: the findings of the page, in its order.
-        jump: what `o` shows, in words.
-    """
+def bar_details(bar: Bar, account: MeanStep, reasons: Sequence[Finding], jump: str, pen: Pen) -> list[Line]:
+    """All about a bar."""
     lines = _of_several(bar, pen) if len(bar.owners) > 1 else _of_one(bar.owners[0], account, reasons, pen)
-    return [*lines, pen.fit([]), *pen.wrap(jump, "text", [(pen.glyphs.keyed("`o` shows "), "key")])]
+    return [*lines, pen.fit([]), *pen.wrap(jump, "text", [("o shows ", "key")])]
 
 
-def _of_one(of: OwnerTime, account: StepAccount, reasons: Sequence[Finding], pen: Pen) -> list[Line]:
+def _of_one(of: OwnerTime, account: MeanStep, reasons: Sequence[Finding], pen: Pen) -> list[Line]:
     is_ascii = pen.glyphs.is_ascii
     share = f"{percent(100 * of.fraction)} of the mean step of {duration(account.step_ps, is_ascii)}"
     rows = [("a step", f"{duration(of.time_ps, is_ascii)}, {share}"), *_times(of, account, is_ascii)]
@@ -88,7 +84,7 @@ def _of_one(of: OwnerTime, account: StepAccount, reasons: Sequence[Finding], pen
     return lines
 
 
-def _times(of: OwnerTime, account: StepAccount, is_ascii: bool) -> list[tuple[str, str]]:
+def _times(of: OwnerTime, account: MeanStep, is_ascii: bool) -> list[tuple[str, str]]:
     """What else there is to say of an owner's time: between steps, for whom, without some owners, in which steps."""
     rows = []
     if of.between_ps > 0:
@@ -126,7 +122,7 @@ _LEAST_LEFT = 0.0005
 """What reasons leave of an owner is told from this share of its time on."""
 
 
-def _most_of(owner: Owner, kind: str, accounts: Sequence[Account], pen: Pen) -> list[Line]:
+def _most_of(owner: Owner, kind: str, accounts: Sequence[AccountRow], pen: Pen) -> list[Line]:
     """The steps or cores that have most of an owner, and what part of their time that is."""
     column = owner_index(owner)
     largest = sorted(accounts, key=lambda account: -account.owner_ps[column])[:_MOST]
@@ -139,7 +135,7 @@ def _most_of(owner: Owner, kind: str, accounts: Sequence[Account], pen: Pen) -> 
     return lines
 
 
-def _ops(owner: Owner, account: StepAccount, pen: Pen) -> list[Line]:
+def _ops(owner: Owner, account: MeanStep, pen: Pen) -> list[Line]:
     """The largest ops of an owner over the capture, or that there are none."""
     ops = account.ops.get(owner, NO_OPS)
     if not ops.largest:
@@ -162,8 +158,7 @@ _PART_OF: Mapping[Owner, str] = {
 
 
 def _of_several(bar: Bar, pen: Pen) -> list[Line]:
-    """The smallest owners, each with its time and what it is."""
-    lines = [*pen.wrap(bar.label, "strong"), *pen.wrap("The smallest parts of a step; `i` lists all of them.", "dim")]
+    lines = [*pen.wrap(bar.label, "strong"), *pen.wrap("The smallest parts of a step; i lists all of them.", "dim")]
     for of in bar.owners:
         spans: list[Span] = [(f"{OWNER_TITLES[of.owner]:<{_NAME}}", "text")]
         spans.append((f"{duration(of.time_ps, pen.glyphs.is_ascii):>{_TIME}}", "strong"))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.overview.ledger import StepAccount
+from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, WAITS
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, whole_cells
@@ -75,7 +75,6 @@ def _legend(parts: Sequence[Part], pen: Pen, cursor: int | None) -> list[Line]:
 
 
 def _short_legend(parts: Sequence[Part], on_bar: Collection[str], pen: Pen, cursor: int | None) -> list[Line]:
-    """The legend in one line."""
     shown = [index for index, part in enumerate(parts) if part.name not in on_bar or index == cursor]
     entries = {index: _entry(parts[index], pen, index == cursor, "") for index in shown}
     for index in sorted(shown, key=lambda index: -parts[index].fraction):
@@ -97,7 +96,7 @@ def _entry(part: Part, pen: Pen, selected: bool, name: str | None = None) -> lis
     return [first, (sign, style), words, (percent(part.fraction * 100), "cursor" if selected else "text")]
 
 
-def owner_parts(account: StepAccount, what_if: WhatIf = AS_IT_IS) -> list[Part]:
+def owner_parts(account: MeanStep, what_if: WhatIf = AS_IT_IS) -> list[Part]:
     """The parts of the mean step for one bar, what is ideal first; the smallest owners are put together.
 
     All shares are of the step as it is measured.
@@ -127,7 +126,7 @@ _CHANGED = 0.005
 
 
 def waterfall(
-    account: StepAccount, pen: Pen, most: int | None = None, cursor: int | None = None, what_if: WhatIf = AS_IT_IS
+    account: MeanStep, pen: Pen, most: int | None = None, cursor: int | None = None, what_if: WhatIf = AS_IT_IS
 ) -> list[Line]:
     """A bar an owner, each beginning where the one above ends; together they are as long as the step.
 
@@ -154,8 +153,7 @@ def waterfall(
     return lines
 
 
-def _whole(account: StepAccount, what_if: WhatIf, cells: int, hole: int, pen: Pen) -> _Row:
-    """The row of the step that is divided below."""
+def _whole(account: MeanStep, what_if: WhatIf, cells: int, hole: int, pen: Pen) -> _Row:
     if what_if.left is None:
         return _Row("measured", cells, 0, "dim", account.step_ps, 1.0, "", hole)
     then = what_if.left.mean_step_ps
@@ -163,7 +161,7 @@ def _whole(account: StepAccount, what_if: WhatIf, cells: int, hole: int, pen: Pe
     return _Row("without these", cells, 0, "dim", then, then / account.step_ps, note, hole)
 
 
-def _note(bar: Bar, account: StepAccount, pen: Pen) -> str:
+def _note(bar: Bar, account: MeanStep, pen: Pen) -> str:
     """Where an owner stands out, which owners are put together, or what it was before others were taken away."""
     if not _note_width(pen):
         return ""
@@ -240,11 +238,11 @@ def shares_line(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Li
         spans += [(" FLOPS ", "dim"), (percent(flops), "strong"), (" of peak", "dim")]
         idle = _no_op(account, page.performance.device_idle_percent) if what_if.left is None else []
         fits = idle and line_width((*spans, *idle)) <= pen.width
-        spans += idle if fits else [(", over the capture", "dim")]
+        spans += idle if fits else [(", from the first op to the last", "dim")]
     return [pen.fit(spans)] if spans else []
 
 
-def _no_op(account: StepAccount | None, idle_percent: float | None) -> list[Span]:
+def _no_op(account: MeanStep | None, idle_percent: float | None) -> list[Span]:
     """How long no op ran, over the capture and in the steps; nothing where one of them is unknown."""
     if account is None or idle_percent is None:
         return []
@@ -252,7 +250,7 @@ def _no_op(account: StepAccount | None, idle_percent: float | None) -> list[Span
     return [(", NO OP ", "dim"), (percent(idle_percent), "strong"), (f" over the capture ({in_steps} in steps)", "dim")]
 
 
-def between_line(account: StepAccount, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:
+def between_line(account: MeanStep, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:
     """What lies between steps, where it matters: the period is what the program takes a step."""
     between = account.period_ps - account.step_ps
     if between < NAMED_BETWEEN * account.period_ps:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES, CAUSE_WORDS, Loss
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS, OpGrouping
-from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime
+from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
+from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, in_order, nested, object_table
 from tpuprof.tui.report.units import COUNT, PERCENT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM, Unit
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.steps.what_if import Without
 
-_NO_OWNER = "the verdict is unknown"
 _NO_CAUSE = "the profile does not show who or what causes it"
 VERDICT: tuple[Metric[Any], ...] = (
     attribute(
@@ -32,13 +32,12 @@ VERDICT: tuple[Metric[Any], ...] = (
         lambda verdict: None if verdict.fraction is None else 100 * verdict.fraction,
         "its part of that time, with other cores' waits for those that it delays; for a program bound by memory or "
         "compute, the part at the roof",
-        _NO_OWNER,
+        "the verdict is unknown",
     ),
     Metric("by", TEXT, lambda verdict: verdict.by or None, "the core, host or host event that causes it", _NO_CAUSE),
     attribute("statement", VERBATIM, "the verdict in a sentence"),
 )
 
-_NOTHING_TAKEN = "no --without takes an owner away"
 _NO_PATTERN = "it is in most steps, or nothing distinguishes the steps that have it"
 _OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms timing")
 _WHOLE = "its time in a step, and up to the next one where there is time between steps"
@@ -62,7 +61,7 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
             TIME_MS,
             "of the mean step without the owners of --without; over all owners they add up to without.step_time_ms",
             "without",
-            null=_NOTHING_TAKEN,
+            null="no --without takes an owner away",
         ),
     ),
     (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "its name on the page", heading="owner"),),
@@ -71,7 +70,7 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
 )
 
 
-def _of_owner(column: int) -> Metric[Account]:
+def _of_owner(column: int) -> Metric[AccountRow]:
     owner = OWNERS[column]
     return Metric(
         f"{owner}_ms",
@@ -82,7 +81,7 @@ def _of_owner(column: int) -> Metric[Account]:
     )
 
 
-def _accounts(key: str, name: str, when: str = "") -> Table[Sequence[Account]]:
+def _accounts(key: str, name: str, when: str = "") -> Table[Sequence[AccountRow]]:
     """A table of accounts: of steps, cores, hosts, or ops put together."""
     metrics = (
         attribute("name", VERBATIM, f"{when}of the {name}", f"{name} name" if name in OWNERS else name),
@@ -112,7 +111,6 @@ HOSTS = _accounts("hosts", "host")
 By = Literal["step", "core", "host", OpGrouping]
 """What the account of the mean step is divided by."""
 
-DIVIDED_BY: tuple[By, ...] = ("step", "core", "host", "module", "scope", "op")
 _WITH_BY = "with --by only: "
 BY: Metric[By] = Metric(
     "by",
@@ -124,7 +122,7 @@ ACCOUNTS = _accounts("accounts", "step, core, host, module, scope or op", _WITH_
 UNKNOWN_ACCOUNTS: Metric[None] = Metric("accounts", VERBATIM, lambda _: None, "accounts of ops", NOT_IN_STEPS)
 
 
-def accounts_by(by: By) -> Table[Sequence[Account]]:
+def accounts_by(by: By) -> Table[Sequence[AccountRow]]:
     """The table of what the account is divided by."""
     return _accounts(ACCOUNTS.key, by)
 

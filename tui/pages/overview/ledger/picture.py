@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.overview.ledger import Account, StepAccount
+from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, ModelUse
+from tpuprof.parsers.pages.overview.model_use.model_use import PART_TITLES, ModelUse
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
+from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.html.picture import WIDTH, Area, Picture, Words
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, bars
-from tpuprof.tui.pages.overview.ledger.use.drawing import PART_CLASSES
+from tpuprof.tui.pages.overview.ledger.model_use.drawing import PART_CLASSES
 
 _LEFT, _RIGHT = 190.0, 150.0  # room for names, and for figures
 _ROW = 20.0
@@ -36,7 +37,7 @@ def use_pictures(use: ModelUse) -> list[Picture]:
     return [_falling("From the peak to MFU", ("peak", use.step_ps or 0.0), rows, "")] if rows else []
 
 
-def _waterfall(account: StepAccount) -> Picture:
+def _waterfall(account: MeanStep) -> Picture:
     """From the step as measured down to what its ops would take at their roof, an owner a bar."""
     shown = bars(account)
     rows = [(bar.label, bar.op_class, bar.time_ps, bar.time_ps / account.step_ps) for bar in shown]
@@ -71,7 +72,7 @@ def _named(name: str, time_ps: float, fraction: float, row: int) -> tuple[Words,
     )
 
 
-def _steps(steps: Sequence[Account]) -> Picture:
+def _steps(steps: Sequence[AccountRow]) -> Picture:
     """A column a step, divided by the classes whose colours its owners have."""
     shown = steps[:_MOST_STEPS]
     longest = max(step.time_ps for step in shown) or 1.0
@@ -95,7 +96,7 @@ def _steps(steps: Sequence[Account]) -> Picture:
     return Picture("Steps, mean over cores", _GRAPH + 30, areas, words, note, _legend(shown))
 
 
-def _by_class(step: Account) -> dict[OpClass, float]:
+def _by_class(step: AccountRow) -> dict[OpClass, float]:
     """A step's time by class, that at the roof at the bottom."""
     times: dict[OpClass, float] = {}
     for owner, time_ps in reversed(list(zip(OWNERS, step.owner_ps, strict=True))):
@@ -104,7 +105,7 @@ def _by_class(step: Account) -> dict[OpClass, float]:
     return times
 
 
-def _legend(steps: Sequence[Account]) -> tuple[tuple[OpClass, str], ...]:
+def _legend(steps: Sequence[AccountRow]) -> tuple[tuple[OpClass, str], ...]:
     """Which owners each colour stands for, that at the roof first."""
     owners = [owner for place, owner in enumerate(OWNERS) if any(step.owner_ps[place] > 0 for step in steps)]
     named: dict[OpClass, list[str]] = {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.overview.ledger import Account, owners_without
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.ops.parts import steps_asked
+from tpuprof.parsers.pages.overview.ledger import owners_without
+from tpuprof.parsers.pages.overview.model import LEDGER, OP_ACCOUNTS, OVERVIEW, Overview
+from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.parsers.steps.what_if import OWNERS_BY_NAME, KnownOwners, Without, owners_named, without
 from tpuprof.tui.pages.overview.ledger.fields import (
     ACCOUNTS,
@@ -29,42 +31,27 @@ from tpuprof.tui.report.declared import Declared, Metrics, Part, Section, declar
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import Format, Head, ReportRequest, page_of
 
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.tui.draw.pen import Pen
-    from tpuprof.tui.draw.spans import Line
-
 _pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:pictures")
 _report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.report_lines:report_lines")
 _without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
 
 
 @dataclass(frozen=True)
-class Content:
-    """What is printed.
-
-    Attributes:
-        page: the overview, whose account it is.
-        without: the steps without some owners, where these are named.
-        accounts: by step, core, host, module, scope or op, where that is asked for and known.
-    """
+class AccountContent:
+    """What is printed."""
 
     page: Overview
     without: Without | None
-    accounts: Sequence[Account] | None = None
+    accounts: Sequence[AccountRow] | None = None
 
 
-def read(request: ReportRequest, known: KnownOwners = OWNERS_BY_NAME) -> Content:
-    """Reads the overview, and the account by core and step only where owners are taken away, or that by op.
-
-    Args:
-        known: what names of ``--without`` stand for.
-    """
-    page, names = page_of(pages.OVERVIEW)(request), request.options.get("without")
+def read(request: ReportRequest, known: KnownOwners = OWNERS_BY_NAME) -> AccountContent:
+    """Reads the overview, and the account by core and step only where owners are taken away, or that by op."""
+    page, names = page_of(OVERVIEW)(request), request.options.get("without")
     accounts = _read_accounts(page, request)
-    if names is None or (of := page_of(pages.LEDGER)(request)) is None:
-        return Content(page, None, accounts)
-    return Content(page, without(of, owners_named(names, known)), accounts)
+    if names is None or (of := page_of(LEDGER)(request)) is None:
+        return AccountContent(page, None, accounts)
+    return AccountContent(page, without(of, owners_named(names, known)), accounts)
 
 
 def _by(request: ReportRequest) -> By | None:
@@ -73,17 +60,17 @@ def _by(request: ReportRequest) -> By | None:
     return by
 
 
-def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[Account] | None:
+def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[AccountRow] | None:
     by, account, steps = request.options.get("by"), page.account, request.options.get("step")
     if steps is not None:
-        names = request.session(request.run).names_of_steps(steps, request.host)
+        names = steps_asked(request.session(request.run), request.host, steps).names
         return [each for each in (account.steps if account is not None else ()) if each.name in names]
     if by is None or account is None:
         return None
     if by in ("step", "core", "host"):
-        found: Sequence[Account] = getattr(account, f"{by}s")
+        found: Sequence[AccountRow] = getattr(account, f"{by}s")
         return found
-    of_ops = page_of(pages.OP_ACCOUNTS)(request)
+    of_ops = page_of(OP_ACCOUNTS)(request)
     return None if of_ops is None else of_ops.by(by)
 
 
@@ -97,12 +84,12 @@ def check(options: Mapping[str, Any], _: Format, __: int | None, known: KnownOwn
         raise ProfileError("usage", sentence, "leave out --by or --step", EXIT_USAGE)
 
 
-def taken_away(content: Content, request: ReportRequest) -> tuple[Metrics[Any], ...]:
+def taken_away(content: AccountContent, request: ReportRequest) -> tuple[Metrics[Any], ...]:
     """What JSON has of the steps without some owners, where that is asked for."""
     return () if request.options.get("without") is None else (Metrics((WITHOUT,), content.without),)
 
 
-def declare(content: Content, request: ReportRequest) -> Declared:
+def declare(content: AccountContent, request: ReportRequest) -> Declared:
     """The mean step by owner, the verdict, what some owners leave, and its account by what is asked for, or by most."""
     page, account, most, taken = content.page, content.page.account, request.most_rows, content.without
     rows = () if account is None else account.owners if taken is None else owners_without(account.owners, taken)
@@ -128,23 +115,19 @@ def declare(content: Content, request: ReportRequest) -> Declared:
         parts=(Metrics(METRICS, page), *taken_away(content, request), owners, *divided, *others),
         csv=Section(OWNER_TIMES, rows) if by is None else Section(accounts_by(by), content.accounts or (), limit=most),
         text=lambda pen: [
-            *(() if taken is None else _both(taken, pen)),
+            *(() if taken is None else [*_without_lines(taken, pen), pen.rule("The step as it is")]),
             *_report_lines(page, pen, most, *(() if by is None else ((by, content.accounts),))),
         ],
         unknown={"step_time_ms": why, "period_ms": why, "verdict": why} if why else {},
     )
 
 
-def _divided(content: Content, by: By, most: int) -> tuple[Part, ...]:
+def _divided(content: AccountContent, by: By, most: int) -> tuple[Part, ...]:
     """What JSON and Markdown have of the account by what is asked for."""
     if content.accounts is None and content.page.account is not None:
         return Metrics((BY,), by), Metrics((UNKNOWN_ACCOUNTS,), None)
     title = f"By {by}" if content.accounts else ""
     return Metrics((BY,), by), Section(accounts_by(by), content.accounts or (), title, most)
-
-
-def _both(taken: Without, pen: Pen) -> list[Line]:
-    return [*_without_lines(taken, pen), pen.rule("The step as it is")]
 
 
 STEP_TIME = "performance.step_time_ms"

@@ -8,9 +8,10 @@ from dataclasses import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
-from tpuprof.parsers.pages.overview.ledger import Account, StepAccount
+from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
+from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut_middle, shared_prefix
 from tpuprof.tui.draw.pen import Pen
@@ -20,7 +21,7 @@ from tpuprof.tui.pages.overview.ledger.drawing import between_line, shares_line,
 _LABEL, _TIME, _SHARE = 21, 9, 7
 
 
-Divided = tuple[str, "Sequence[Account] | None"]
+Divided = tuple[str, "Sequence[AccountRow] | None"]
 """What the account of the mean step is divided by, and the accounts; None where these are unknown."""
 
 
@@ -52,7 +53,7 @@ _MEANS = {
 }
 
 
-def loss_lines(account: StepAccount, pen: Pen) -> list[Line]:
+def loss_lines(account: MeanStep, pen: Pen) -> list[Line]:
     """What computing ops lose against their roof, by cause, with the op that loses most for each."""
     if not account.losses:
         return []
@@ -67,7 +68,7 @@ def loss_lines(account: StepAccount, pen: Pen) -> list[Line]:
     return lines
 
 
-def _accounts(accounts: Sequence[Account], whole: StepAccount, pen: Pen, most: int) -> list[Line]:
+def _accounts(accounts: Sequence[AccountRow], whole: MeanStep, pen: Pen, most: int) -> list[Line]:
     """A row an account: its time, then the owners that have most time, as many as there is room for."""
     owners = sorted((each for each in whole.owners if each.time_ps > 0), key=lambda each: -each.time_ps)
     longest = max((len(pen.text(account.name)) for account in accounts), default=0)

@@ -33,12 +33,10 @@ class WhatIf:
         return replace(self, owners=self.owners - owners if owners <= self.owners else self.owners | owners)
 
     def takes(self, owners: Collection[Owner]) -> bool:
-        """Whether all of these are taken away."""
         return self.owners.issuperset(owners)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the step that is shown is the one that is asked for."""
         return self.owners == (frozenset() if self.left is None else frozenset(self.left.owners))
 
 

@@ -111,7 +111,7 @@ class LaneCells:
         return filled
 
 
-class Cells(NamedTuple):
+class CellLooks(NamedTuple):
     """The look of each cell.
 
     Attributes:
@@ -191,11 +191,11 @@ def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None) -> Bo
     return out
 
 
-def slice_cells(seen: LaneCells) -> Cells:
+def slice_cells(seen: LaneCells) -> CellLooks:
     """The look of each cell, edges to an eighth of it."""
     cells = len(seen.count)
     page = np.full(cells, PAGE, np.uint8)
-    out = Cells(np.zeros(cells, np.uint8), page, page.copy(), np.full(cells, -1, np.int64))
+    out = CellLooks(np.zeros(cells, np.uint8), page, page.copy(), np.full(cells, -1, np.int64))
     one, two = seen.count == 1, seen.count == 2
     crowded = seen.count > 2
     if one.any():
@@ -217,14 +217,14 @@ def shades(share: Floats) -> Codes:
     return np.array(SHADES, np.uint8)[level.astype(np.intp)]
 
 
-def _paint(out: Cells, where: Bools, sign: Codes | int, ink: Codes | int, ground: Codes | int) -> None:
+def _paint(out: CellLooks, where: Bools, sign: Codes | int, ink: Codes | int, ground: Codes | int) -> None:
     if not where.any():
         return
     for column, value in ((out.sign, sign), (out.ink, ink), (out.ground, ground)):
         column[where] = value if isinstance(value, int) else value[where]
 
 
-def _one_event(out: Cells, seen: LaneCells, one: Bools) -> None:
+def _one_event(out: CellLooks, seen: LaneCells, one: Bools) -> None:
     """A slice that begins or ends in the cell, or both."""
     begin, end = seen.first.begin, seen.first.end
     length = np.clip(np.rint(end - begin), 1, 7).astype(np.uint8)
@@ -242,7 +242,7 @@ def _one_event(out: Cells, seen: LaneCells, one: Bools) -> None:
     _paint(out, central, np.where(end - begin <= 1.5, THIN, THICK).astype(np.uint8), seen.first.fill, PAGE)
 
 
-def _two_events(out: Cells, seen: LaneCells, two: Bools, crowded: Bools) -> None:
+def _two_events(out: CellLooks, seen: LaneCells, two: Bools, crowded: Bools) -> None:
     """Two slices that meet in the cell, or end and begin in it. What needs a third colour counts as crowded."""
     end, begin = seen.first.end, seen.last.begin
     gap = begin - end
@@ -268,7 +268,7 @@ def _two_events(out: Cells, seen: LaneCells, two: Bools, crowded: Bools) -> None
     _paint(out, central, np.where(gap <= 1.5, THIN, THICK).astype(np.uint8), PAGE, seen.first.fill)
 
 
-def _part_neighbours(out: Cells, seen: LaneCells, whole: Bools, crowded: Bools) -> None:
+def _part_neighbours(out: CellLooks, seen: LaneCells, whole: Bools, crowded: Bools) -> None:
     """Lines where areas of one colour would run into each other."""
     solid = np.where(whole, out.ground, np.where(out.sign == FULL, out.ink, PAGE))
     beside = np.pad(np.where(whole, out.ground, PAGE), 1, constant_values=PAGE)

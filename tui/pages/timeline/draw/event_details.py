@@ -34,7 +34,7 @@ def read_event(timeline: Timeline, event: EventId, flows: Sequence[Flow]) -> Cal
     track, index = timeline.track(event), event[2]
     stats: EventStats | str
     try:
-        stats = read_event_stats(timeline.path_of(event[0]), track, index)
+        stats = read_event_stats(timeline.path_of(event[0]), timeline.sections[event[0]], track, index)
     except ProfileError as error:
         stats = error.sentence
     source = op_facts(track, index).source
@@ -61,7 +61,8 @@ def event_lines(
     where = _place(timeline, event) + (f", lane {track.lane_of(index)}" * (track.depth > 1))
     card.head(track.label(index)[:_LONGEST])
     card.lines.append(pen.fit([]))
-    _write(card, [("on", where), *_times(timeline, track, index, pen.glyphs)])
+    device_ps = None if isinstance(stats, str) else stats.device_ps
+    _write(card, [("on", where), *_times(timeline, track, index, device_ps, pen.glyphs)])
     for flow in flows[:_MOST_FLOWS]:
         label = timeline.track((flow.section, flow.track)).label(flow.event)[:_NAME_SEEN]
         words = f"{flow.kind}: {label} on {_place(timeline, (flow.section, flow.track))}"
@@ -79,23 +80,25 @@ def event_lines(
     text = track.names.long_name(int(track.key[index]))
     if text:
         card.title("HLO text" if track.kind in ("ops", "async") else "Name")
-        card.say(text[:_LONGEST])
+        card.paragraphs(text[:_LONGEST])
     return card.lines
 
 
 def _place(timeline: Timeline, place: tuple[int, ...]) -> str:
-    """Which track of which section."""
     return f"{timeline.sections[place[0]].label[:_NAME_SEEN]}, {timeline.track(place).name[:_NAME_SEEN]}"
 
 
-def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
-    """When it ran and for how long."""
+def _times(
+    timeline: Timeline, track: Track, index: int, device_ps: int | None, glyphs: Glyphs
+) -> list[tuple[str, str]]:
     ascii_only = glyphs.is_ascii
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
     rows = [
         ("starts at", f"{duration(start, ascii_only, 9)} in the profile"),
         ("duration", f"{duration(end - start, ascii_only, 6)}   {count(end - start)} ps"),
     ]
+    if device_ps is not None and device_ps != end - start:
+        rows.append(("by the device's clock", f"{duration(device_ps, ascii_only, 6)}   {count(device_ps)} ps"))
     if track.depth > 1:
         own = self_time(track, index)
         part = f", {percent(100 * own / (end - start))}" if end > start else ""

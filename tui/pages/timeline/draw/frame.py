@@ -48,7 +48,6 @@ class _Canvas(NamedTuple):
 
     @property
     def glyphs(self) -> Glyphs:
-        """The characters to draw with."""
         return self.pen.glyphs
 
 
@@ -65,12 +64,10 @@ class TimelinePage:
         self._forget()
 
     def extend(self, timeline: Timeline) -> None:
-        """Shows the same timeline, more of which is read."""
         self.view.extend(timeline)
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing is drawn yet."""
         timeline = self.view.timeline
         self._rows: dict[object, Line] = {}
         self._map: tuple[object, windows.TrackWindow] | None = None
@@ -86,7 +83,6 @@ class TimelinePage:
         return None if self.view.selected is None else op_facts(*self.view.selected).program_id
 
     def lines(self, pen: Pen, height: int) -> list[Line]:
-        """The whole tab, in so many cells."""
         view = self.view
         panel = _PANEL_LOW if height < _LOW else _PANEL_MIDDLE if height < _TALL else _PANEL_HIGH
         self._gutter = 19 if pen.width < 100 else 26 if pen.width < 150 else 32
@@ -99,7 +95,6 @@ class TimelinePage:
 
     @property
     def clocks(self) -> str:
-        """How the clocks of several hosts were aligned, as a sentence."""
         said = clocks_sentence(self.view.timeline)
         return f"{said[:1].upper()}{said[1:]}." if said else ""
 
@@ -116,7 +111,7 @@ class TimelinePage:
         if view.so_far:
             words += f", {view.so_far}"
         elif self._hosts > 1:
-            words += f", one of {counted(self._hosts, 'host')}: {pen.glyphs.keyed('`H`')} shows another"
+            words += f", one of {counted(self._hosts, 'host')}: H shows another"
         return pen.fit([(words, "dim")])
 
     def point(self, x: int, y: int) -> None:
@@ -133,7 +128,6 @@ class TimelinePage:
             view.move_cells(x - self._gutter - view.cursor_cell)
 
     def drag(self, first_x: int, last_x: int) -> None:
-        """Marks the interval between two columns of the screen."""
         view = self.view
         edges = view.window.edges
         begin, end = map(self._cell, sorted((first_x, last_x)))
@@ -168,7 +162,6 @@ class TimelinePage:
     # --- above the rows
 
     def _top(self, canvas: _Canvas) -> list[Line]:
-        """Minimap, ticks, and steps, marks and cursor."""
         view, window, glyphs = self.view, self.view.window, canvas.glyphs
         timeline, ascii_only = view.timeline, glyphs.is_ascii
         whose = counted(len(timeline.hosts), "host") if timeline.hosts else timeline.host
@@ -219,7 +212,6 @@ class TimelinePage:
     # --- rows
 
     def _body(self, canvas: _Canvas) -> list[Line]:
-        """The rows that fit, pinned ones first."""
         view = self.view
         kept: dict[object, Line] = {}
         lines = []
@@ -257,12 +249,10 @@ class TimelinePage:
         return ends
 
     def _selected_in(self, row: TimelineRow) -> int | None:
-        """The selected event, where it is on a row."""
         event = self.view.event
         return None if event is None or row.track_id != event[:2] else event[2]
 
     def _cells(self, row: TimelineRow, canvas: _Canvas) -> Line:
-        """A row right of its label."""
         if row.kind == "host":  # one that is folded shows the track that stands for it
             place = host_track(self.view.timeline, row.section)
             return canvas.pen.fit([]) if place is None else self._cells(TimelineRow("flat", *place), canvas)
@@ -298,7 +288,6 @@ class TimelinePage:
         return track_line(windows.track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
 
     def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
-        """An open section's title and what is in it, all over the row."""
         section = self.view.timeline.sections[index]
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         if not section.is_read:
@@ -320,7 +309,6 @@ class TimelinePage:
         return self._over_all(part.host, label, (words, "dim"), canvas)
 
     def _over_all(self, title: str, label: Label, said: Span, canvas: _Canvas) -> Line:
-        """A heading all over the row."""
         glyphs, width = canvas.glyphs, canvas.left.width + canvas.pen.width
         gutter = gutter_line(label, canvas.left.at(max(canvas.left.width, min(len(title) + 5, width // 2))))
         line = glyphs.horizontal
@@ -328,7 +316,6 @@ class TimelinePage:
         return (*gutter, *Pen(width - line_width(gutter), replace(glyphs, ellipsis=line)).fit(rest))
 
     def _label(self, row: TimelineRow, is_current: bool, glyphs: Glyphs) -> Label:
-        """What stands left of a row."""
         if row.kind == "host":
             part = self.view.timeline.hosts[row.section]
             return Label("section", part.host, row.section not in self.view.rows.folding.hosts, is_current=is_current)

@@ -19,7 +19,7 @@ from tpuprof.tui.pages.timeline.draw.cells import (
     PAGE,
     SELECTED,
     SIGNS,
-    Cells,
+    CellLooks,
     Codes,
     LaneCells,
     crowd_letter,
@@ -177,7 +177,7 @@ def _namer(track: Track, glyphs: Glyphs) -> Callable[[int, int], str]:
     return name_of
 
 
-def _painted(track: Track, cells: Cells, lost: Bools | None, glyphs: Glyphs) -> Line:
+def _painted(track: Track, cells: CellLooks, lost: Bools | None, glyphs: Glyphs) -> Line:
     """Areas of colour with names in them."""
     name_of = _namer(track, glyphs)
     code = (cells.event + 1) * 4096 + cells.sign * np.int64(256) + cells.ink * np.int64(16) + cells.ground

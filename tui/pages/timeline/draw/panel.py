@@ -80,7 +80,7 @@ def panel_lines(
     tail = [_mark_line(marks, base, pen)] if marks else []
     room = max(0, height - len(tail))
     if facts is None:
-        words = pen.wrap(_seen(pen.glyphs.keyed(hint), pen), "dim", [(" ", "text")], indent=1)
+        words = pen.wrap(_seen(hint, pen), "dim", [(" ", "text")], indent=1)
         lines = pen.cut_after(words, max(1, room))
     else:
         origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), pen)
@@ -93,7 +93,6 @@ def panel_lines(
 
 
 def _legend(pen: Pen) -> Line:
-    """The colours of the classes, as many as fit."""
     spans: list[Span] = []
     for op_class in OP_CLASSES:
         sign = CLASS_LETTER[op_class] if pen.glyphs.letters else pen.glyphs.full
@@ -111,7 +110,6 @@ Entry = list[Span]
 
 
 def _title(facts: EventFacts, pen: Pen) -> Line:
-    """Class, name and track."""
     head: Entry = [(" ", "text")]
     if facts.op_class is not None:
         head += [(CLASS_LETTER[facts.op_class], CLASS_STYLE[facts.op_class]), (" ", "text")]
@@ -217,7 +215,7 @@ def _mark_line(marks: Sequence[int], base: str, pen: Pen) -> Line:
     of: Span = (f" of {_seen(base, pen, 40)}", "dim")
     begin, end = min(marks), max(marks)
     if len(marks) == 1:
-        again = pen.glyphs.keyed("   press `space` again for the other end")
+        again = "   press space again for the other end"
         return pen.fit([(" m ", "mark"), (duration(begin, ascii_only, _DIGITS), "text"), of, (again, "dim")])
     first, last = (instant(ps, end - begin, ascii_only) for ps in (begin, end))
     lasting: Entry = [(f" m{pen.glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]
@@ -292,7 +290,7 @@ def hint_of(view: TimelineView) -> str:
     if row.kind == "host":
         return _host_words(view.timeline.hosts[row.section])
     if row.kind == "section":
-        return "Enter or `z` opens and closes the section, `j` goes to its tracks"
+        return "Enter or z opens and closes the section, j goes to its tracks"
     section = view.timeline.sections[row.section]
     if row.kind == "rate":
         return _rate_words(view, section.rates[row.item])
@@ -305,18 +303,17 @@ def hint_of(view: TimelineView) -> str:
         return f"{section.title}, {counter.name}: {known} at the cursor, at most in its cell; {average} over the window"
     track = section.tracks[row.item]
     words = (row.kind == "lane" and _gap_words(track, row.lane, view.cursor_ps)) or (
-        "no event here; `.` goes to the next one, `,` to the previous one, `}` to the next long gap"
+        "no event here; . goes to the next one, , to the previous one, } to the next long gap"
     )
     return f"{section.title}, {track.name}: {words}"
 
 
 def _host_words(part: HostPart) -> str:
-    """What there is to say of a host."""
     if part.problem:
         return part.problem
     known = "not read yet" if part.clock is None else f"clock {clock_words(part.clock)}"
     known = "times are by its clock" if part.clock is not None and part.clock.source == "axis" else known
-    return f"{part.host}: {known}. Enter or `z` opens and closes it, `J` goes to the next host"
+    return f"{part.host}: {known}. Enter or z opens and closes it, J goes to the next host"
 
 
 def _gap_words(track: Track, lane: int, instant_ps: int) -> str:

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.timeline.model import CLASSES
-from tpuprof.parsers.timeline.part import Content, summaries, track_rows
+from tpuprof.parsers.timeline.part import TimelineContent, summaries, track_rows
+from tpuprof.parsers.timeline.read.device_clock import durations_of
 from tpuprof.tui.pages.timeline.report import fields
+from tpuprof.tui.pages.timeline.report.read import Traces
 from tpuprof.tui.report.declared import Section
 from tpuprof.tui.report.fields import Field, Table, column
 from tpuprof.tui.report.page import Listed, ReportRequest
@@ -19,7 +21,7 @@ from tpuprof.tui.report.units import COUNT, TEXT, TIME_PS, VERBATIM
 
 Texts = NDArray[np.object_]
 
-_UNITS = {"start_ps": TIME_PS, "duration_ps": TIME_PS, "depth": COUNT, "core": TEXT}
+_UNITS = {"start_ps": TIME_PS, "duration_ps": TIME_PS, "device_duration_ps": TIME_PS, "depth": COUNT, "core": TEXT}
 _KEYS = tuple(key for key in fields.EVENTS.json if key != "args")
 
 
@@ -30,6 +32,7 @@ class EventColumns:
     Attributes:
         name, section, core, plane, track, op_class: texts; the core of a section without one is empty.
         start_ps, duration_ps: int64[n], on the trace's clock.
+        device_duration_ps: by the device's clock; None where that is not known.
         depth: int64[n], in how many events each nests.
     """
 
@@ -40,6 +43,7 @@ class EventColumns:
     track: Texts
     start_ps: Int64s
     duration_ps: Int64s
+    device_duration_ps: list[int | None]
     depth: Int64s
     op_class: Texts
 
@@ -56,7 +60,7 @@ EVENTS: Table[EventColumns] = Table("events", tuple(map(_of_columns, _KEYS)), le
 """The same quantities as of `fields.EVENTS`, without the arguments."""
 
 
-def sections(content: Content, request: ReportRequest) -> list[Listed]:
+def sections(content: TimelineContent, request: ReportRequest) -> list[Listed]:
     """The tables of the page: its tracks, or the events of an interval and what ran on each track in it."""
     part = content.part
     rows: Section[Any] = Section(fields.TRACKS, track_rows(part.timeline, request.most_rows))
@@ -66,7 +70,7 @@ def sections(content: Content, request: ReportRequest) -> list[Listed]:
     return [rows, *others]
 
 
-def event_columns(content: Content) -> EventColumns:
+def event_columns(content: TimelineContent) -> EventColumns:
     """The events that the report shows."""
     part, selection = content.part, content.selection
     assert selection is not None, "the report is of events"
@@ -86,4 +90,6 @@ def event_columns(content: Content) -> EventColumns:
         name[mine] = np.array([track.names.name(key) for key in keys.tolist()], object)[which]
         op_class[mine] = np.array([CLASSES[place] for place in track.names.classes[keys].tolist()], object)[which]
     depth = selection.lane[: content.shown].astype(np.int64)
-    return EventColumns(name, section, core, plane, track_name, begin, end - begin, depth, op_class)
+    with Traces() as traces:
+        device = durations_of(part.timeline, part.places, of_track, index, traces.at)
+    return EventColumns(name, section, core, plane, track_name, begin, end - begin, device, depth, op_class)

@@ -9,7 +9,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.part import MOST_TOP_OPS, Content, CounterRange, EventRow, MeanRate, TrackRow
+from tpuprof.parsers.timeline.part import MOST_TOP_OPS, CounterRange, EventRow, MeanRate, TimelineContent, TrackRow
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, with_unit
 from tpuprof.tui.draw.layout import cut, cut_middle
@@ -36,6 +36,7 @@ NO_CORE = "the section does not belong to a core"
 NO_UNIT = "the profile does not name the unit"
 NO_VALUE = "the counter has no value in the interval"
 NO_NUMBER = "the counter has no value in the interval that is a number"
+NO_DEVICE_CLOCK = "the event is no run, step or op of a core whose ops have the device's time"
 NO_ARGUMENT = "the stat has no value, or its value is not a finite number"
 
 # --- units and their words
@@ -236,7 +237,6 @@ TRACKS: Table[Sequence[TrackRow]] = Table(
     markdown=("section", "line", "busy_fraction", "busy_ps", "events", "depth", "first_ps", "last_ps"),
     screen=("line", "busy_fraction", "busy_bar", "busy_ps", "events", "depth", "first_ps", "last_ps", "kind"),
 )
-"""All tracks, over the whole trace."""
 
 SUMMARY: Table[Sequence[TrackRow]] = Table(
     "summary",
@@ -246,7 +246,6 @@ SUMMARY: Table[Sequence[TrackRow]] = Table(
     markdown=("section", "track", "busy_fraction", "busy_ps", "events", "top_ops"),
     screen=("track", "busy_fraction", "busy_bar", "busy_ps", "events", "top_ops"),
 )
-"""What ran on each track in an interval."""
 
 TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
     "top_ops",
@@ -306,7 +305,6 @@ COUNTERS: Table[Sequence[CounterRange]] = Table(
     json=("section", "core", "plane", "name", "unit", "samples", "first_ps", "last_ps", "minimum", "maximum", "mean"),
     markdown=("section", "name", "mean", "minimum", "maximum", "unit", "samples"),
 )
-"""What each counter said."""
 
 # --- events
 
@@ -315,6 +313,8 @@ _CALLED = "the event's name; for an HLO op its name, not its text"
 _CLASS = "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown"
 _LABEL = _column("event", 30, cells=_texts(_indented_name, "strong"), grows=True)
 _BEGAN = "when it began, on the trace's clock"
+_LASTED = "how long it took on the trace's clock, which the profiler realigns with the host's now and then"
+_DEVICE = "how long it took by the device's clock, as pages of steps and ops measure"
 _START: ColumnSpec[Any] = _column("start, ms", 9, "dim", fixed=True)
 _TAKES: ColumnSpec[Any] = _column("duration", 8, fixed=True)
 _SIGN: ColumnSpec[Any] = ColumnSpec(
@@ -330,13 +330,17 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         _PLANE,
         _field("track", _NAME, lambda row: row.track.name, "the track that it is on", _column("track", 18)),
         _field("start_ps", INSTANT, lambda row: (row.start_ps, row.decimals), _BEGAN, _START),
-        _field("duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, "how long it took", _TAKES),
+        _field("duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, _LASTED, _TAKES),
+        _field("device_duration_ps", TIME_PS, lambda row: row.device_ps, _DEVICE, null=NO_DEVICE_CLOCK),
         _field("depth", NUMBER, lambda row: row.lane, "its lane: in how many events it nests", _DEPTH),
         _field("class", TEXT, lambda row: row.track.event_class(row.number), _CLASS, _SIGN, "class"),
         _field("args", _ARGUMENTS, lambda row: row.args, _STATS, null=NO_ARGUMENT),
     ),
     len,
-    json=("name", "section", "core", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"),
+    json=(
+        *("name", "section", "core", "plane", "track", "start_ps", "duration_ps", "device_duration_ps"),
+        *("depth", "class", "args"),
+    ),
     markdown=("start_ps", "duration_ps", "class", "name", "section", "track", "depth"),
     screen=("start_ps", "duration_ps", "class", "name", "track", "depth", "section"),
 )
@@ -351,17 +355,15 @@ TRACE: tuple[Metric[Timeline], ...] = (
     Metric("event_count", COUNT, lambda trace: trace.event_count, _COUNTED),
     Metric("track_count", COUNT, lambda trace: sum(len(section.tracks) for section in trace.sections), "all tracks"),
 )
-"""What the whole trace has."""
 
 _LACKS = "what is missing from the capture or the file, in sentences"
 LOST: Metric[Timeline] = Metric("lost[]", TEXT, lambda trace: trace.lost, _LACKS)
 
 
-INTERVAL: tuple[Metric[Content], ...] = (
+INTERVAL: tuple[Metric[TimelineContent], ...] = (
     Metric("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
     Metric("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "the end of the interval, exclusive"),
     Metric("interval.duration_ps", TIME_PS, lambda of: of.part.end_ps - of.part.start_ps, "how long it lasts"),
     Metric("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
     Metric("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
 )
-"""What an interval has."""

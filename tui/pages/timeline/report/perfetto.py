@@ -185,8 +185,8 @@ def _processes(host: _HostTrace, name: str) -> list[tuple[str, _Process]]:
         number = plane.id if plane is not None else 0
         if section.plane in hosts:
             wanted = _HOST + hosts.index(section.plane)
-        elif section.plane.startswith(_DEVICES):
-            wanted = _FIRST_DEVICE + (number if 0 <= number <= _LAST_DEVICE - _FIRST_DEVICE else 0)
+        elif section.plane.startswith(_DEVICES) and 0 <= number <= _LAST_DEVICE - _FIRST_DEVICE:
+            wanted = _FIRST_DEVICE + number
         elif section.plane.startswith(_CUSTOM) and plane is not None and 0 <= number < _HOST - _FIRST_CUSTOM:
             wanted = _FIRST_CUSTOM + number
         out.append(_Process(pids.take(base + wanted), section, plane, tuple(_rows(section, plane))))
@@ -201,7 +201,6 @@ class _Ids:
         self._taken: set[int] = set()
 
     def take(self, wanted: int) -> int:
-        """The wanted id, or the next free one."""
         while wanted in self._taken:
             wanted = self._next
             self._next += 1
@@ -241,7 +240,6 @@ def _parts(track: Track) -> list[tuple[int, int]]:
 
 
 def _metadata(process: _Process, name: str) -> Iterator[str]:
-    """Names and places of a process and its threads."""
     pid = process.pid
 
     def event(what: str, args: str, tid: int | None = None) -> str:
@@ -273,7 +271,6 @@ class _Arrows(NamedTuple):
 
     @classmethod
     def of(cls, ops: Track, pairs: OpPairs, first_number: int, first: int, last: int) -> _Arrows:
-        """Those of which both ends reach into a time."""
         ends = np.stack(pairs)
         ends = ends[:, ((ops.end_ps[ends] >= first) & (ops.start_ps[ends] <= last)).all(axis=0)]
         number = first_number + np.arange(ends.shape[1], dtype=np.int64)
@@ -316,7 +313,6 @@ class _Heads:
         return self._known[key]
 
     def link(self, flow: PerfettoFlow) -> int:
-        """The id of a flow, which no other host has."""
         return mixed_id(-3 - self._host, flow.id) if self._host else flow.id
 
     def _render(self, key: int) -> tuple[str, str, bool] | None:

@@ -126,7 +126,6 @@ class PlaneArgs:
         return "".join(texts), step_name, is_async
 
     def of_events(self, chunk: StatChunk) -> ChunkArgs:
-        """Arguments of a chunk's events."""
         count = len(chunk.events)
         out = ChunkArgs([""] * count)
         links: dict[str, dict[int, int]] = {}
@@ -147,7 +146,6 @@ class PlaneArgs:
         return out
 
     def _shown(self, chunk: StatChunk, index: int) -> Iterator[tuple[int, str]]:
-        """Place and JSON of each value of one stat."""
         kind = chunk.stats.kind[index]
         for code in np.unique(kind).tolist():
             rows = np.flatnonzero(kind == code)

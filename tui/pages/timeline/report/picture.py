@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track
-from tpuprof.parsers.timeline.part import Content
+from tpuprof.parsers.timeline.part import TimelineContent
 from tpuprof.parsers.timeline.windows import cell_edges, track_window
 from tpuprof.tui.draw.axis import ticks
 from tpuprof.tui.draw.format import duration
@@ -34,7 +34,7 @@ _KINDS = ("steps", "modules", "ops", "async", "stream")
 """Tracks of a device that are drawn: those that are derived show the same time again."""
 
 
-def pictures(content: Content) -> list[Picture]:
+def pictures(content: TimelineContent) -> list[Picture]:
     """What is asked for: an interval, or all that the devices did and one step of it."""
     timeline, part = content.part.timeline, content.part
     if content.selection is not None:

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import counted, examples
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.hosts.cut import cut
 from tpuprof.parsers.timeline.hosts.joined import HostRead, clocks_sentence, joined
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.part import Content, Interval, TimelinePart, is_wanted, part_of, select, time_decimals
+from tpuprof.parsers.timeline.part import (
+    Interval,
+    TimelineContent,
+    TimelinePart,
+    is_wanted,
+    part_of,
+    select,
+    time_decimals,
+)
 from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.report.page import ReportRequest, ShownPage
 
 MOST_EVENTS = 10_000  # events that a report shows where no limit is given
 
 
-def read(request: ReportRequest) -> Content:
+class Traces(ExitStack):
+    """Opens the profiles that events are read from, each when it is asked for first, and closes them all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._open: dict[str, Trace] = {}
+
+    def at(self, path: str) -> Trace:
+        if path not in self._open:
+            self._open[path] = self.enter_context(closing(Trace.open(path)))
+        return self._open[path]
+
+
+def read(request: ReportRequest) -> TimelineContent:
     """Reads the timeline, and picks what is asked for.
 
     Raises:
@@ -30,16 +53,16 @@ def read(request: ReportRequest) -> Content:
     part = part_of(timeline, interval)
     warnings = (*timeline.lost, *timeline.warnings, *notes, *(problem.sentence for problem in request.run.problems))
     if request.form == "perfetto":
-        return Content(part, None, 0, warnings)
+        return TimelineContent(part, None, 0, warnings)
     warnings = (*warnings, *_beyond(part))
     if interval.is_everything:
-        return Content(part, None, 0, warnings)
+        return TimelineContent(part, None, 0, warnings)
     selection = select(part)
     shown = min(len(selection), MOST_EVENTS if request.limit is None else request.limit or len(selection))
     if shown < len(selection):
         found = counted(len(selection), "event")
         warnings = (*warnings, f"{shown:,} of {found} are shown, the first ones; --limit 0 shows all")
-    return Content(part, selection, shown, warnings)
+    return TimelineContent(part, selection, shown, warnings)
 
 
 def interval_of(options: Mapping[str, Any]) -> Interval:
@@ -94,17 +117,16 @@ def shown_page(timeline: Timeline, interval: tuple[int, int], wanted: str) -> Sh
     return ShownPage("timeline", partial(_shown_events, part))
 
 
-def _shown_events(part: TimelinePart) -> tuple[Content, str]:
+def _shown_events(part: TimelinePart) -> tuple[TimelineContent, str]:
     """The events of a part, and how many these are."""
     selection = select(part)
     shown, found = min(len(selection), MOST_EVENTS), counted(len(selection), "event")
     left_out = (f"{shown:,} of {found} are shown, the first ones",) if shown < len(selection) else ()
-    content = Content(part, selection, shown, (*part.timeline.lost, *part.timeline.warnings, *left_out))
+    content = TimelineContent(part, selection, shown, (*part.timeline.lost, *part.timeline.warnings, *left_out))
     return content, f"{shown:,} of {found}" if left_out else found
 
 
 def _beyond(part: TimelinePart) -> Sequence[str]:
-    """That the interval lies outside of the trace."""
     timeline = part.timeline
     if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
         return ()

@@ -6,7 +6,7 @@ Reports come as pieces of text, for the events of a trace may be more than memor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from json import JSONEncoder, dumps
 from typing import Any
 
@@ -16,9 +16,9 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.hosts.joined import clocks_sentence
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import (
-    Content,
     CounterRange,
     MeanRate,
+    TimelineContent,
     TimelinePart,
     counter_ranges,
     event_rows,
@@ -34,12 +34,12 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
 from tpuprof.tui.pages.timeline.report import fields
-from tpuprof.tui.pages.timeline.report.read import instants, interval_of, read
+from tpuprof.tui.pages.timeline.report.read import Traces, instants, interval_of, read
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Metrics, Section, drawn_by
+from tpuprof.tui.report.declared import Metrics, Section, drawn_by, values_of
 from tpuprof.tui.report.fields import Source, Table, columns, markdown_rows, screen_columns, table_records
-from tpuprof.tui.report.json import document, head, laid_out, safe
+from tpuprof.tui.report.json import document, head, json_value, laid_out
 from tpuprof.tui.report.markdown import fields_table, joined, not_shown, page_head
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Format, Report, ReportRequest, Writer
@@ -48,83 +48,70 @@ from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 # --- formats
 
 
-def _tracks_json(content: Content, request: ReportRequest) -> str:
-    """What the trace covers, its tracks, rates and counters."""
+def _tracks_json(content: TimelineContent, request: ReportRequest) -> str:
     timeline = content.part.timeline
     tracks = Section(fields.TRACKS, track_rows(timeline, request.most_rows))
     return document(_head(content, request), *_body(content, Metrics(fields.TRACE, timeline), tracks))
 
 
-def _events_json(content: Content, request: ReportRequest) -> Iterator[str]:
-    """The interval, a summary by track, rates, counters, and the events, piece by piece."""
+def _events_json(content: TimelineContent, request: ReportRequest) -> Iterator[str]:
     summary = Section(fields.SUMMARY, summaries(content.part))
     body, why = _body(content, Metrics(fields.INTERVAL, content), summary)
     unknown: dict[str, str] = {}
-    first = {key: safe(value, key, why, unknown) for key, value in {**_head(content, request), **body}.items()}
+    first = {key: json_value(value, key, why, unknown) for key, value in {**_head(content, request), **body}.items()}
     dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-    with _Traces() as traces:
+    with Traces() as traces:
         yield laid_out(first).removesuffix("\n}\n") + ',\n  "events": ['
         lead = "\n    "
         for events in event_rows(content, traces.at):
             for event, record in zip(events, table_records(fields.EVENTS, events, range(len(events))), strict=True):
                 yield lead + dump(record)
                 lead = ",\n    "
-                unknown |= {} if record["core"] is not None else {"events[].core": fields.NO_CORE}
+                unknown |= {f"events[].{key}": why for key, why in _WHY_NULL.items() if record[key] is None}
                 names = (name for name, value in event.args.items() if value is None)
                 unknown |= {f"events[].args.{name}": fields.NO_ARGUMENT for name in names}
     end = laid_out({"unknown": unknown}).removeprefix("{\n")
     yield ("\n  " if content.shown else "") + f"],\n{end}"
 
 
-class _Traces(ExitStack):
-    """Opens the profiles that events are read from, each when it is asked for first, and closes them all."""
-
-    def at(self, path: str) -> Trace:
-        """The profile at a path."""
-        return self.enter_context(closing(Trace.open(path)))
+_WHY_NULL = {"core": fields.NO_CORE, "device_duration_ps": fields.NO_DEVICE_CLOCK}
 
 
-def _hosts(content: Content) -> list[str]:
-    """Names of the hosts that the report is of."""
+def _hosts(content: TimelineContent) -> list[str]:
     timeline = content.part.timeline
     return [part.host for part in timeline.hosts if not part.problem] or [timeline.host]
 
 
-def _whose(content: Content) -> str:
-    """The host that the report is of, or how many hosts."""
+def _whose(content: TimelineContent) -> str:
     names = _hosts(content)
     return names[0] if len(names) == 1 else counted(len(names), "host")
 
 
-def _head(content: Content, request: ReportRequest) -> dict[str, object]:
+def _head(content: TimelineContent, request: ReportRequest) -> dict[str, object]:
     return head("timeline", request.run, _hosts(content), content.warnings)
 
 
-def _body(content: Content, *first: Metrics[Any] | Section[Any]) -> tuple[dict[str, object], dict[str, str]]:
+def _body(content: TimelineContent, *first: Metrics[Any] | Section[Any]) -> tuple[dict[str, object], dict[str, str]]:
     """Some parts of JSON, the rates and counters, and what the file lacks; and why values in them are null."""
-    parts = [part.json() for part in (*first, *_figures(content.part))]
-    values = {key: value for part in parts for key, value in part.values.items()}
-    why = {key: reason for part in parts for key, reason in part.reasons.items()}
-    return {**values, "lost": list(content.part.timeline.lost)}, why
+    made = values_of((*first, *_figures(content.part)))
+    return {**made.values, "lost": list(content.part.timeline.lost)}, dict(made.reasons)
 
 
 def _figures(part: TimelinePart) -> tuple[Section[Any], Section[Any]]:
-    """Tables of rates and counters."""
     counters = Section(fields.COUNTERS, counter_ranges(part), "Counters")
     return Section(fields.RATES, mean_rates(part), "Rates"), counters
 
 
-def _tracks_csv(content: Content, request: ReportRequest) -> str:
-    """A row a track."""
+def _tracks_csv(content: TimelineContent, request: ReportRequest) -> str:
     rows = track_rows(content.part.timeline, request.most_rows)
     shown = columns(fields.TRACKS, rows, range(len(rows)))
     shown["is_derived"] = [str(value).lower() for value in shown["is_derived"]]
     return csv_table(tuple(shown), zip(*shown.values(), strict=True))
 
 
-def _events_csv(content: Content, _: ReportRequest) -> Iterator[str]:
+def _events_csv(content: TimelineContent, _: ReportRequest) -> Iterator[str]:
     """The events line by line, their arguments as JSON in one cell."""
-    with _Traces() as traces:
+    with Traces() as traces:
         yield from row_texts([fields.EVENTS.json])
         for events in event_rows(content, traces.at):
             shown = columns(fields.EVENTS, events, range(len(events)))
@@ -132,8 +119,7 @@ def _events_csv(content: Content, _: ReportRequest) -> Iterator[str]:
             yield from row_texts(zip(*shown.values(), strict=True))
 
 
-def _tracks_markdown(content: Content, request: ReportRequest) -> str:
-    """What the trace covers, its tracks, rates and counters."""
+def _tracks_markdown(content: TimelineContent, request: ReportRequest) -> str:
     timeline = content.part.timeline
     rows = track_rows(timeline, request.most_rows)
     tracks = fields_table(fields.TRACKS, markdown_rows(fields.TRACKS, rows, range(len(rows))))
@@ -141,8 +127,7 @@ def _tracks_markdown(content: Content, request: ReportRequest) -> str:
     return _markdown(content, request, ["", "## Tracks", "", *tracks, *not_shown(left_out)])
 
 
-def _events_markdown(content: Content, request: ReportRequest) -> Iterator[str]:
-    """The interval, what ran in it, rates and counters, then the events line by line."""
+def _events_markdown(content: TimelineContent, request: ReportRequest) -> Iterator[str]:
     busy = [row for row in summaries(content.part) if row.events]
     yield _markdown(content, request, Section(fields.SUMMARY, busy, "What ran").markdown())
     if not content.shown:
@@ -154,7 +139,7 @@ def _events_markdown(content: Content, request: ReportRequest) -> Iterator[str]:
     yield from (f"{line}\n" for line in not_shown(len(content.selection or ()) - content.shown))
 
 
-def _markdown(content: Content, request: ReportRequest, main: Sequence[str]) -> str:
+def _markdown(content: TimelineContent, request: ReportRequest, main: Sequence[str]) -> str:
     """Title, host, what the report covers and the warnings; the main table; rates and counters, where there are any."""
     names = _hosts(content)
     whose = f"host: {names[0]}" if len(names) == 1 else f"hosts: {examples(names)}"
@@ -166,8 +151,7 @@ def _markdown(content: Content, request: ReportRequest, main: Sequence[str]) -> 
 # --- plain text
 
 
-def _tracks_text(content: Content, request: ReportRequest) -> str:
-    """The tracks by section, with rates and counters below each, under a line that names run and host."""
+def _tracks_text(content: TimelineContent, request: ReportRequest) -> str:
     pen, timeline = _pen(request), content.part.timeline
     rows = track_rows(timeline, request.most_rows)
     metrics = _figure_spans(content.part, pen.glyphs)
@@ -187,8 +171,7 @@ def _tracks_text(content: Content, request: ReportRequest) -> str:
     return render(lines, request.look.color)
 
 
-def _events_text(content: Content, request: ReportRequest) -> Iterator[str]:
-    """What ran by track, then the events in order of time, line by line."""
+def _events_text(content: TimelineContent, request: ReportRequest) -> Iterator[str]:
     part, color, pen = content.part, request.look.color, _pen(request)
     lines = _head_lines(content, request, pen)
     tracks = summaries(part)
@@ -214,15 +197,13 @@ def _pen(request: ReportRequest) -> Pen:
 
 
 def _columns(table: Table[Source], source: Source, start_ps: int, end_ps: int, pen: Pen) -> list[Column]:
-    """The columns that fit, those of instants as wide as a time takes."""
     looks: dict[str, dict[str, Any]] = {key: {} for key in table.screen}
     instant = 3 + len(fields.at_ms(end_ps, time_decimals(start_ps, end_ps)))
     looks |= {key: {"width": instant} for key in table.screen if table.by_key[key].unit is fields.INSTANT}
     return chosen_columns(screen_columns(table, source, pen.glyphs, looks), pen.width)
 
 
-def _head_lines(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
-    """What a report begins with: run and host, what it covers, the warnings."""
+def _head_lines(content: TimelineContent, request: ReportRequest, pen: Pen) -> list[Line]:
     lines = [heading(f"Timeline of {request.run.name}", _whose(content), pen)]
     return [*lines, *pen.wrap(covered(content), "strong", [(" ", "text")]), *pen.notes(content.warnings, ())]
 
@@ -248,7 +229,7 @@ def _figure_spans(part: TimelinePart, glyphs: Glyphs) -> list[tuple[MeanRate | C
     return said
 
 
-def covered(content: Content) -> str:
+def covered(content: TimelineContent) -> str:
     """What the report covers: the whole trace, or an interval of it."""
     part, timeline = content.part, content.part.timeline
     if content.selection is not None:
@@ -261,7 +242,7 @@ def covered(content: Content) -> str:
     return f"{duration(end - begin)}{what}, {times} ms: {counted(events, 'event')} on {counted(tracks, 'track')}"
 
 
-def perfetto(content: Content, request: ReportRequest) -> Produce:
+def perfetto(content: TimelineContent, request: ReportRequest) -> Produce:
     """What writes the timeline, or an interval of it, as Chrome trace JSON."""
     timeline, interval = content.part.timeline, interval_of(request.options)
 
@@ -278,7 +259,7 @@ def perfetto(content: Content, request: ReportRequest) -> Produce:
     return produce
 
 
-def _hosts_one_by_one(content: Content, request: ReportRequest) -> Iterator[tuple[Timeline, Trace]]:
+def _hosts_one_by_one(content: TimelineContent, request: ReportRequest) -> Iterator[tuple[Timeline, Trace]]:
     """The hosts that can be read, each with its file open as long as it is looked at."""
     session = request.session(request.run)
     readable = [part for part in content.part.timeline.hosts if not part.problem]
@@ -300,8 +281,9 @@ def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
 
 
 def _either(
-    tracks: Callable[[Content, ReportRequest], str], events: Callable[[Content, ReportRequest], Iterator[str]]
-) -> Writer[Content]:
+    tracks: Callable[[TimelineContent, ReportRequest], str],
+    events: Callable[[TimelineContent, ReportRequest], Iterator[str]],
+) -> Writer[TimelineContent]:
     """Writes the tracks as a whole, or the events piece by piece."""
     return lambda content, request: (
         (tracks(content, request),) if content.selection is None else events(content, request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from tpuprof.parsers.base.words import sentence_name, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type
-from tpuprof.parsers.pages.findings.budget import Budget
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, donated
-from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed, CloneGroup, code_name, named, op_finding
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, donated, large_arrays
+from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
+from tpuprof.parsers.pages.findings.ops.groups import code_name, worthwhile
 from tpuprof.parsers.pages.findings.ops.needless.repeated import MOVING, is_cast
 
 if TYPE_CHECKING:
@@ -31,16 +31,14 @@ _Kind = tuple[str, tuple[int, ...]]
 """Element type and dimensions of an array."""
 
 
-def cast_arguments(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
+@detects(MEMORY_BOUND)
+def cast_arguments(budget: Budget) -> Claimed:
     """Arguments that a program casts to a narrower type by an op that does nothing else, and does not change.
 
     Weights in training are cast anew after each update, and that is as it should be: then the program, or another one
     of the profile, gives back an array like them, or takes their memory for its results.
-
-    Args:
-        programs: what the large ops read and write.
     """
-    table = budget.evidence.table
+    table, programs = budget.evidence.table, budget.once(large_arrays)
     rows, times = budget.ops(*MOVING)
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
     given_back = {kind for program in programs for kind in _results(program.module)}
@@ -54,26 +52,23 @@ def cast_arguments(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
     if float(saved.sum()) < LEAST_CASTS * budget.whole_ps:
         return NOTHING
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0].first
-        read = cast[first][1].reads[0]
-        return budget.finding(
-            "memory-bound",
-            f"Each {'step' if budget.steps is not None else 'run'} casts arguments that it does not change: "
-            f"{code_name(table, groups[0].rows)}",
-            worth,
-            "Time of these casts: arguments in the narrow type need none.",
-            [
-                f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-                f"{budget.described(first)} casts {size(read.bytes)} of {sentence_name(_name(*cast[first]))}, "
-                "which is neither donated nor returned with new values.",
-            ],
-            JumpTarget("op-profile", table.name[first]),
-            is_estimate=True,
-            advice=_ADVICE,
-        )
-
-    return op_finding(budget, rows, saved, make, goes_away=True)
+    losing = worthwhile(budget, rows, saved, goes_away=True)
+    if losing is None:
+        return NOTHING
+    first = losing.first
+    read = cast[first][1].reads[0]
+    return losing.finding(
+        MEMORY_BOUND,
+        f"Each {'step' if budget.steps is not None else 'run'} casts arguments that it does not change: "
+        f"{code_name(table, losing.groups[0].rows)}",
+        "Time of these casts: arguments in the narrow type need none.",
+        [
+            losing.words(),
+            f"{budget.described(first)} casts {size(read.bytes)} of {sentence_name(_name(*cast[first]))}, "
+            "which is neither donated nor returned with new values.",
+        ],
+        advice=_ADVICE,
+    )
 
 
 def _of_arguments(program: ModuleArrays, given_back: set[_Kind]) -> Iterator[OpArrays]:

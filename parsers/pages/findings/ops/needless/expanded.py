@@ -5,8 +5,7 @@ The reader can unpack or repeat them on the chip: then neither the large array i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -15,12 +14,19 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import size
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, shape_of_proto
-from tpuprof.parsers.pages.findings.budget import Budget
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays
-from tpuprof.parsers.pages.findings.ops.groups import Claimed, CloneGroup, named, op_finding, place_name
-from tpuprof.parsers.pages.findings.ops.needless.uses import Given, Uses, all_fused, given_to, is_kernel, root_of
+from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, elements, shape_of_proto
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
+from tpuprof.parsers.pages.findings.ops.groups import place_name, worthwhile
+from tpuprof.parsers.pages.findings.ops.intermediates import UNFUSED
+from tpuprof.parsers.pages.findings.ops.needless.uses import (
+    FusionInput,
+    Uses,
+    all_fused,
+    fusion_inputs,
+    is_kernel,
+    root_of,
+)
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -63,29 +69,15 @@ class _Expanded:
     readers: tuple[hlo_pb2.HloInstructionProto, ...]
 
 
-def expanded(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
-    """Arrays that are unpacked from fewer bits, and arrays that are repeated, in HBM: a finding for each of the two.
-
-    Args:
-        programs: what the large ops read and write.
-    """
+@detects(UNFUSED)
+def expanded(budget: Budget) -> list[Claimed]:
+    """Arrays that are unpacked from fewer bits, and arrays that are repeated, in HBM: a finding for each of the two."""
     found: dict[_How, dict[int, _Expanded]] = {"unpacked": {}, "repeated": {}}
     free = set(budget.ops("vector", "copy")[0].tolist())
-    for program in programs:
+    for program in budget.once(large_arrays):
         for how, row, of in program.of(free).once("expanded", _of_program):
             found[how][row] = of
-    return [_claimed(budget, found["unpacked"], _unpacked), _claimed(budget, found["repeated"], _repeated)]
-
-
-_Members = Mapping[int, _Expanded]
-_Maker = Callable[[Budget, _Members, list[CloneGroup], float], Finding | None]
-
-
-def _claimed(budget: Budget, members: _Members, make: _Maker) -> Claimed:
-    rows = np.array(sorted(members), np.intp)
-    return op_finding(
-        budget, rows, budget.op_ps(rows), lambda groups, worth: make(budget, members, groups, worth), True
-    )
+    return [_finding(budget, how, members) for how, members in found.items()]
 
 
 _BASIS = (
@@ -94,28 +86,10 @@ _BASIS = (
 )
 
 
-def _unpacked(budget: Budget, members: _Members, groups: list[CloneGroup], worth: float) -> Finding | None:
-    table, first = budget.evidence.table, groups[0].first
-    of = members[first]
-    kind, packed = element_type(of.made), element_type(of.source)
-    name, ending = place_name(table, groups)
-    return budget.finding(
-        "unfused",
-        f"{name} unpack{ending} {packed} to {kind} in HBM",
-        worth,
-        _BASIS,
-        [
-            f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-            f"{budget.described(first)} reads {size(of.read)} and writes {size(of.written)} of {kind} that only "
-            f"{_reader_words(of)} read.",
-        ],
-        JumpTarget("op-profile", table.name[first]),
-        is_estimate=True,
-        advice=f"Keep the conversion in the product's own fusion: multiply by the {packed} array as it is, and apply "
-        "its scales to the result; or use a kernel that reads the packed array and converts blocks of it on the chip.",
-    )
-
-
+_UNPACKED = (
+    "Keep the conversion in the product's own fusion: multiply by the {packed} array as it is, and apply its scales to "
+    "the result; or use a kernel that reads the packed array and converts blocks of it on the chip."
+)
 _FOR_KERNELS = (
     "Let the kernel repeat: kernels for grouped-query attention (splash_attention, ragged paged attention) take "
     "fewer heads of keys and values than of queries, and a block's index map can give one block to several heads."
@@ -127,29 +101,24 @@ _FOR_PRODUCTS = (
 )
 
 
-def _repeated(budget: Budget, members: _Members, groups: list[CloneGroup], worth: float) -> Finding | None:
-    table, first = budget.evidence.table, groups[0].first
-    of = members[first]
-    name, ending = place_name(table, groups)
-    return budget.finding(
-        "unfused",
-        f"{name} repeat{ending} arrays in HBM for {_reader_words(of)}",
-        worth,
-        _BASIS,
-        [
-            f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-            f"{budget.described(first)} reads {size(of.read)} and writes each element "
-            f"{counted(round(_count(of.made) / max(_count(of.source), 1)), 'time')}, {size(of.written)} that only "
-            f"{_reader_words(of)} read.",
-        ],
-        JumpTarget("op-profile", table.name[first]),
-        is_estimate=True,
-        advice=_FOR_KERNELS if all(map(is_kernel, of.readers)) else _FOR_PRODUCTS,
-    )
-
-
-def _reader_words(of: _Expanded) -> str:
-    return "kernels" if all(is_kernel(each) for each in of.readers) else "matrix products"
+def _finding(budget: Budget, how: _How, members: Mapping[int, _Expanded]) -> Claimed:
+    rows = np.array(sorted(members), np.intp)
+    losing = worthwhile(budget, rows, budget.op_ps(rows), goes_away=True)
+    if losing is None:
+        return NOTHING
+    of = members[losing.first]
+    name, ending = place_name(budget.evidence.table, losing.groups)
+    kind, packed, for_kernels = element_type(of.made), element_type(of.source), all(map(is_kernel, of.readers))
+    readers = "kernels" if for_kernels else "matrix products"
+    if how == "unpacked":
+        title, written = f"unpack{ending} {packed} to {kind} in HBM", f"{size(of.written)} of {kind}"
+        advice = _UNPACKED.format(packed=packed)
+    else:
+        times = counted(round(elements(of.made) / max(elements(of.source), 1)), "time")
+        title, written = f"repeat{ending} arrays in HBM for {readers}", f"each element {times}, {size(of.written)}"
+        advice = _FOR_KERNELS if for_kernels else _FOR_PRODUCTS
+    reads = f"{budget.described(losing.first)} reads {size(of.read)} and writes {written} that only {readers} read."
+    return losing.finding(UNFUSED, f"{name} {title}", _BASIS, [losing.words(), reads], advice=advice)
 
 
 def _of_program(program: ModuleArrays) -> Iterator[tuple[_How, int, _Expanded]]:
@@ -168,14 +137,14 @@ def _of_program(program: ModuleArrays) -> Iterator[tuple[_How, int, _Expanded]]:
             yield how, of.row, _Expanded(source.inner.shape, root.shape, read, written, tuple(readers))
 
 
-def _source(module: HloModule, of: OpArrays) -> tuple[_How | None, Given | None]:
+def _source(module: HloModule, of: OpArrays) -> tuple[_How | None, FusionInput | None]:
     """How an op expands an array, and which; None for both where it does not, or does anything else as well."""
     inside = all_fused(module, of.proto)
     opcodes, made = {each.opcode for each in inside}, of.proto.shape
     if len(of.writes) != 1 or made.tuple_shapes:
         return None, None
-    given = [each for each in given_to(module, of.proto) if _count(each.inner.shape) > 1]
-    largest = max(given, key=lambda each: _count(each.inner.shape), default=None)
+    given = [each for each in fusion_inputs(module, of.proto) if elements(each.inner.shape) > 1]
+    largest = max(given, key=lambda each: elements(each.inner.shape), default=None)
     if largest is None:
         return None, None
     if opcodes <= _UNPACKS and _is_packed(largest.inner.shape, made, bool(opcodes & _SHIFTS)):
@@ -190,7 +159,7 @@ def _is_packed(source: hlo_pb2.ShapeProto, made: hlo_pb2.ShapeProto, shifts: boo
     before, after, kind = element_bits(source), element_bits(made), element_type(source)
     if kind == "pred" or not before or not after:
         return False
-    in_each, rest = divmod(_count(made), _count(source))
+    in_each, rest = divmod(elements(made), elements(source))
     if rest or not in_each:
         return False
     if in_each == 1:
@@ -207,10 +176,6 @@ def _fills_lanes(module: HloModule, of: OpArrays) -> bool:
             if minor not in each.dimensions and each.shape.dimensions[minor] <= _LANES:
                 return True
     return False
-
-
-def _count(shape: hlo_pb2.ShapeProto) -> int:
-    return prod(shape.dimensions)
 
 
 def _bytes(proto: hlo_pb2.ShapeProto) -> int:

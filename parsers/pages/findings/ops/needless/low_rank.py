@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.pages.findings.budget import Budget
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import Key, ModuleArrays, OpArrays
-from tpuprof.parsers.pages.findings.ops.groups import (
-    NOTHING,
-    Claimed,
-    CloneGroup,
-    named,
-    op_finding,
-    place_name,
-    reached,
-)
-from tpuprof.parsers.pages.findings.ops.needless.uses import Uses, fused, given_to, hands_on, is_product
-from tpuprof.parsers.pages.findings.ops.products import Products
+from tpuprof.parsers.formats.hlo.shapes import elements
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.ops.arrays import Key, ModuleArrays, OpArrays, large_arrays
+from tpuprof.parsers.pages.findings.ops.groups import place_name, reached, worthwhile
+from tpuprof.parsers.pages.findings.ops.intermediates import UNFUSED
+from tpuprof.parsers.pages.findings.ops.needless.uses import Uses, fusion_inputs, hands_on, is_product
+from tpuprof.parsers.pages.findings.ops.products import products_of
 
 _LOW = 8
 """A rank is low where the sides of the product that it stands for are so many times as long, at least."""
@@ -57,60 +49,44 @@ class _Pair:
     rank: int
 
 
-def low_rank(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
+@detects(UNFUSED)
+def low_rank(budget: Budget) -> Claimed:
     """Products x A and (x A) B of a low rank, added to x W through HBM, as adapters leave them.
 
     Memory limits both: the first reads all activations for a few columns, the second reads and writes the layer's
     result to add to it.
-
-    Args:
-        products: the large matrix products.
-        programs: what the large ops read and write.
     """
+    products = budget.once(products_of)
     own = dict(zip(products.rows.tolist(), products.times.tolist(), strict=True))
-    sizes = {row: found for row in own if (found := _sizes(products, row)) is not None}
+    sizes = {row: _Sizes(min(m, n), max(m, n), k) for row in own for m, k, n in filter(None, [products.sizes(row)])}
     used, bandwidth = np.nan_to_num(products.used), np.nan_to_num(products.bandwidth)
     in_memory = {row for row in sizes if bandwidth[products.at(row)] > used[products.at(row)]}
-    pairs = [pair for program in programs for pair in _pairs(program, sizes)]
+    pairs = [pair for program in budget.once(large_arrays) for pair in _pairs(program, sizes)]
     ranks = {of.row: pair.rank for pair in pairs for of in pair.ops if of.row in in_memory}
     if not ranks:
         return NOTHING
-    best = reached(budget, products.rows, products.used, products.times)
+    best = reached(budget, products.used, products.times)
     saved = products.times * np.maximum(0.0, 1 - used / best)
     saved = np.where([row in ranks for row in products.rows.tolist()], saved, 0.0)
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        table, first = budget.evidence.table, groups[0].first
-        name, ending = place_name(table, groups)
-        together = sum(group.ps for group in groups)
-        at_peak = sum(own[row] * used[products.at(row)] for group in groups for row in group.rows.tolist()) / together
-        lowest, highest = min(ranks.values()), max(ranks.values())
-        return budget.finding(
-            "unfused",
-            f"{name} add{ending} products of rank {highest:,} through HBM",
-            worth,
-            f"Time of these products above what their multiplications take at {share(best)} of the peak FLOP/s.",
-            [
-                f"They take {budget.amount(together)}, at {share(at_peak)} of the peak FLOP/s: {named(groups)}.",
-                budget.largest(first, own[first]),
-                f"Their ranks are {lowest:,} to {highest:,}. " * (lowest < highest)
-                + "Each pair is added to a larger product of the same size, which is read or written once more.",
-            ],
-            JumpTarget("op-profile", table.name[first]),
-            is_estimate=True,
-            advice=_ADVICE,
-        )
-
-    return op_finding(budget, products.rows, saved, make, goes_away=True)
-
-
-def _sizes(products: Products, row: int) -> _Sizes | None:
-    """Those of an op's only product; None where it has several, batched ones, or unknown ones."""
-    works = products.products[products.at(row)].works
-    if len(works) != 1 or works[0].batch != 1:
-        return None
-    m, k, n = works[0].m, works[0].k, works[0].n
-    return _Sizes(min(m, n), max(m, n), k) if m and k and n else None
+    losing = worthwhile(budget, products.rows, saved, goes_away=True)
+    if losing is None:
+        return NOTHING
+    name, ending = place_name(budget.evidence.table, losing.groups)
+    at_peak = sum(own[row] * used[products.at(row)] for group in losing.groups for row in group.rows.tolist())
+    lowest, highest = min(ranks.values()), max(ranks.values())
+    return losing.finding(
+        UNFUSED,
+        f"{name} add{ending} products of rank {highest:,} through HBM",
+        f"Time of these products above what their multiplications take at {share(best)} of the peak FLOP/s.",
+        [
+            losing.words(more=f", at {share(at_peak / losing.ps)} of the peak FLOP/s"),
+            budget.largest(losing.first, own[losing.first]),
+            f"Their ranks are {lowest:,} to {highest:,}. " * (lowest < highest)
+            + "Each pair is added to a larger product of the same size, which is read or written once more.",
+        ],
+        advice=_ADVICE,
+    )
 
 
 def _pairs(program: ModuleArrays, sizes: Mapping[int, _Sizes]) -> Iterator[_Pair]:
@@ -136,7 +112,7 @@ def _pairs(program: ModuleArrays, sizes: Mapping[int, _Sizes]) -> Iterator[_Pair
 
 def _given(module: HloModule, of: OpArrays, count: int = 0) -> set[Key]:
     """The arrays that an op is given; of so many elements alone, unless that is 0."""
-    given = (each for each in given_to(module, of.proto) if count in (0, prod(each.inner.shape.dimensions)))
+    given = (each for each in fusion_inputs(module, of.proto) if count in (0, elements(each.inner.shape)))
     return {each.outer for each in given if each.outer is not None}
 
 
@@ -165,8 +141,8 @@ def _readers(program: ModuleArrays, uses: Uses, of: OpArrays) -> list[OpArrays]:
 
 def _adds(module: HloModule, of: OpArrays, key: Key) -> bool:
     """Whether an op adds an array to something, scaled perhaps, and does not multiply by it."""
-    same = {each.inner.id for each in given_to(module, of.proto) if each.outer == key}
-    for proto in fused(module, of.proto):
+    same = {each.inner.id for each in fusion_inputs(module, of.proto) if each.outer == key}
+    for proto in module.inside(of.proto):
         operands = set(proto.operand_ids)
         if not operands & same:
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +10,19 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import size
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.hlo.shapes import element_type
-from tpuprof.parsers.pages.findings.budget import Budget
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays
-from tpuprof.parsers.pages.findings.ops.groups import Claimed, CloneGroup, named, op_finding, place_name
-from tpuprof.parsers.pages.findings.ops.needless.uses import Given, Uses, all_fused, given_to, hands_on, root_of
+from tpuprof.parsers.formats.hlo.shapes import element_type, elements
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
+from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
+from tpuprof.parsers.pages.findings.ops.groups import place_name, worthwhile
+from tpuprof.parsers.pages.findings.ops.needless.uses import (
+    FusionInput,
+    Uses,
+    all_fused,
+    fusion_inputs,
+    hands_on,
+    root_of,
+)
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -46,38 +52,32 @@ class _Rewrite:
     times: int
 
 
-def rewritten(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
-    """Arrays of the program's state, such as caches, that a select by a mask writes anew to change a place of a row.
-
-    Args:
-        programs: what the large ops read and write.
-    """
+@detects(MEMORY_BOUND)
+def rewritten(budget: Budget) -> Claimed:
+    """Arrays of the program's state, such as caches, that a select by a mask writes anew to change a place of a row."""
     table = budget.evidence.table
     rows, times = budget.ops("vector", "copy")
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
-    found = {row: each for program in programs for row, each in _of_program(program.of(own.keys()))}
+    found = {row: each for program in budget.once(large_arrays) for row, each in _of_program(program.of(own.keys()))}
     saved = np.array([own[row] * (1 - 1 / found[row].times) if row in found else 0.0 for row in rows.tolist()])
 
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        first = groups[0].first
-        of = found[first]
-        name, ending = place_name(table, groups)
-        return budget.finding(
-            "memory-bound",
-            f"{name} rewrite{ending} {of.times:,} elements to change 1",
-            worth,
-            "Time of these ops without the part for the elements that change: the others need not move.",
-            [
-                f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-                f"{budget.described(first)} reads {size(of.bytes)} passed to the program, puts a new value in 1 of "
-                f"{of.times:,} places through a mask, and writes the whole array.",
-            ],
-            JumpTarget("op-profile", table.name[first]),
-            is_estimate=True,
-            advice=_ADVICE,
-        )
-
-    return op_finding(budget, rows, saved, make, goes_away=True)
+    losing = worthwhile(budget, rows, saved, goes_away=True)
+    if losing is None:
+        return NOTHING
+    first = losing.first
+    of = found[first]
+    name, ending = place_name(table, losing.groups)
+    return losing.finding(
+        MEMORY_BOUND,
+        f"{name} rewrite{ending} {of.times:,} elements to change 1",
+        "Time of these ops without the part for the elements that change: the others need not move.",
+        [
+            losing.words(),
+            f"{budget.described(first)} reads {size(of.bytes)} passed to the program, puts a new value in 1 of "
+            f"{of.times:,} places through a mask, and writes the whole array.",
+        ],
+        advice=_ADVICE,
+    )
 
 
 def _of_program(program: ModuleArrays) -> Iterator[tuple[int, _Rewrite]]:
@@ -93,7 +93,7 @@ def _rewrite(module: HloModule, uses: Uses, of: OpArrays) -> _Rewrite | None:
     inside = all_fused(module, of.proto)
     if not of.writes or not {each.opcode for each in inside} <= _ELEMENTWISE:
         return None
-    given = list(given_to(module, of.proto))
+    given = list(fusion_inputs(module, of.proto))
     root = root_of(module, of.proto)
     results = [] if root is None else _operands(module, root) if root.opcode == b"tuple" else [root]
     changes = [each for result in results if (each := _change(module, result, given)) is not None]
@@ -111,11 +111,11 @@ class _Change:
         times: elements for each that changes.
     """
 
-    state: Given
+    state: FusionInput
     times: int
 
 
-def _change(module: HloModule, root: hlo_pb2.HloInstructionProto, given: Sequence[Given]) -> _Change | None:
+def _change(module: HloModule, root: hlo_pb2.HloInstructionProto, given: Sequence[FusionInput]) -> _Change | None:
     """Reads a change from its root: a select between old and new values, or a sum with new values times a mask.
 
     The new values are repeated along one dimension, in which the mask chooses a place; None where that is not so.
@@ -133,13 +133,17 @@ def _change(module: HloModule, root: hlo_pb2.HloInstructionProto, given: Sequenc
             old = frozenset((_plain(module, kept, _SLICED).id,))
         same = [each for each in given if each.inner.shape.dimensions == root.shape.dimensions]
         state = next((each for each in same if each.inner.id in old - added), None)
-        large = [each for each in given if each.inner.id in added and _FEW * _count(each.inner) > _count(placed)]
+        large = [
+            each
+            for each in given
+            if each.inner.id in added and _FEW * elements(each.inner.shape) > elements(placed.shape)
+        ]
         if state is None or large:
             continue
         repeated = [each for number in added if (each := _repeated_once(module, number)) is not None]
         by_position = [each for each in repeated if _is_place(module, given, _behind(module, each))]
         values = [each for each in repeated if each not in by_position]
-        times = min((_count(each) // _count(_operands(module, each)[0]) for each in values), default=0)
+        times = min((elements(each.shape) // elements(_operands(module, each)[0].shape) for each in values), default=0)
         mask = operands[0] if placed.opcode == b"select" else new
         rows_differ = placed.opcode == b"select" and all(
             sum(size > 1 for size in each.shape.dimensions) > 2 for each in values
@@ -156,10 +160,12 @@ def _repeated_once(module: HloModule, number: int) -> hlo_pb2.HloInstructionProt
         return None
     long = {at for at, size in enumerate(each.shape.dimensions) if size > 1}
     sources = _operands(module, each)
-    return each if sources and _count(sources[0]) > 1 and len(long - set(each.dimensions)) == 1 else None
+    return each if sources and elements(sources[0].shape) > 1 and len(long - set(each.dimensions)) == 1 else None
 
 
-def _is_place(module: HloModule, given: Sequence[Given], behind: frozenset[int], rows_differ: bool = False) -> bool:
+def _is_place(
+    module: HloModule, given: Sequence[FusionInput], behind: frozenset[int], rows_differ: bool = False
+) -> bool:
     """Whether a mask is computed from an index that is compared with positions, here or where it was made.
 
     Args:
@@ -218,7 +224,3 @@ def _behind(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> frozenset[
 
 def _operands(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
     return [operand for operand in module.operand_protos(proto) if operand is not None]
-
-
-def _count(proto: hlo_pb2.HloInstructionProto) -> int:
-    return prod(proto.shape.dimensions)

@@ -74,7 +74,7 @@ def _prefetches(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
     if proto.opcode == b"custom-call":
         return bool(proto.custom_call_target == _JOINED)
     return proto.opcode in _BRING or (
-        proto.opcode in _ASYNC and {each.opcode for each in fused(module, proto)} <= _SLICED
+        proto.opcode in _ASYNC and {each.opcode for each in module.inside(proto)} <= _SLICED
     )
 
 
@@ -88,20 +88,14 @@ def is_product(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
     return bool(matrix_types(module, text(proto.name))[0])
 
 
-def fused(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
-    """What an instruction fuses; itself where it fuses nothing."""
-    computation = module.wrapped(proto)
-    return [proto] if computation is None else list(computation.instructions)
-
-
 def all_fused(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
-    """The same, with what fusions inside it hold in their place."""
+    """What an instruction fuses, with what fusions inside it hold in their place; itself where it fuses nothing."""
     found: list[hlo_pb2.HloInstructionProto] = []
-    waiting, entered = fused(module, proto), {proto.id}
+    waiting, entered = module.inside(proto), {proto.id}
     while waiting:
         each = waiting.pop()
         if each.opcode == b"fusion" and each.id not in entered:
-            waiting.extend(fused(module, each))
+            waiting.extend(module.inside(each))
         else:
             found.append(each)
         entered.add(each.id)
@@ -122,7 +116,7 @@ def root_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> hlo_pb2.Hl
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class FusionInput:
     """An array that a fusion is given.
 
     Attributes:
@@ -134,18 +128,18 @@ class Given:
     outer: Key | None
 
 
-def given_to(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> Iterator[Given]:
+def fusion_inputs(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> Iterator[FusionInput]:
     """The arrays that an instruction is given."""
     computation = module.wrapped(proto)
     if computation is None:
         for number in proto.operand_ids:
             operand = module.instruction_by_id(number)
             if operand is not None:
-                yield Given(operand, _before_prefetch(module, number))
+                yield FusionInput(operand, _before_prefetch(module, number))
         return
     for each in computation.instructions:
         if each.opcode == b"parameter" and 0 <= each.parameter_number < len(proto.operand_ids):
-            yield Given(each, _before_prefetch(module, proto.operand_ids[each.parameter_number]))
+            yield FusionInput(each, _before_prefetch(module, proto.operand_ids[each.parameter_number]))
 
 
 def _before_prefetch(module: HloModule, number: int) -> Key | None:

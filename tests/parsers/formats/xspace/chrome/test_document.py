@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import tracemalloc
 from collections.abc import Iterator
 
@@ -107,17 +106,3 @@ def test_a_value_without_an_end_is_not_collected_for_ever() -> None:
     assert events == [{"ph": "X"}]
     assert text.note == "its list of events is damaged after 1 events"
     assert asked < 40 and peak < 16 * document.MOST_VALUE
-
-
-def test_damage_anywhere_is_a_note_and_no_error() -> None:
-    data = WAYS["compact"].encode()
-    chance = random.Random(19)
-    for _ in range(4000):
-        damaged = bytearray(data)
-        for _ in range(chance.randrange(1, 4)):
-            damaged[chance.randrange(len(data))] = chance.choice(b'"{}[],:\\\x00\xff9e-. ')
-        try:
-            events, _ = read(bytes(damaged), chance.choice([5, 1 << 20]))
-        except Broken:
-            continue
-        assert len(events) <= 20

@@ -16,7 +16,8 @@ from tests.support.build import PlaneBuilder, host_bytes, session_at
 from tests.support.files.chrome import Event, xprof_trace
 from tests.support.gpus import gpu_profile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.pages import OPS, OVERVIEW
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 US = 1_000_000

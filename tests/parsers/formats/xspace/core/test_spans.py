@@ -1,16 +1,17 @@
-"""Intervals without others; events in lanes, their runs and sums, on both cores."""
+"""Intervals without others; events in lanes, their runs and sums, with and without the compiled loops."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tpuprof.parsers.formats.xspace.core.types import Core, KeyedSpans, LanedEvents, StepCells
+from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, StepCells
 
 Spans = list[tuple[int, int]]
 
@@ -32,8 +33,8 @@ def disjoint(draw: st.DrawFn) -> Spans:
 
 
 @given(disjoint(), disjoint())
-@settings(max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_what_is_left_is_what_no_other_covers(core: Core, spans: Spans, others: Spans) -> None:
+@settings(max_examples=2 * EXAMPLES)
+def test_what_is_left_is_what_no_other_covers(core: ModuleType, spans: Spans, others: Spans) -> None:
     start, end = core.subtract(*columns(spans), *columns(others))
     assert (start < end).all() and (start[1:] >= end[:-1]).all()
     left = {time for a, b in zip(start.tolist(), end.tolist(), strict=True) for time in range(a, b)}
@@ -42,7 +43,7 @@ def test_what_is_left_is_what_no_other_covers(core: Core, spans: Spans, others: 
 
 
 @pytest.mark.parametrize("spans", [[(5, 5)], [(5, 4)], [(0, 3), (2, 5)], [(4, 5), (0, 1)]])
-def test_other_intervals_are_refused(core: Core, spans: Spans) -> None:
+def test_other_intervals_are_refused(core: ModuleType, spans: Spans) -> None:
     none: Spans = []
     for first, second in ((spans, none), (none, spans)):
         with pytest.raises(ValueError, match="disjoint"):
@@ -53,9 +54,9 @@ def test_other_intervals_are_refused(core: Core, spans: Spans) -> None:
     st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.sampled_from((1, -1))), max_size=9),
     st.lists(st.integers(-2, 55), max_size=9),
 )
-@settings(max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=2 * EXAMPLES)
 def test_the_time_of_weighted_intervals_up_to_any_instant(
-    core: Core, spans: list[tuple[int, int, int]], times: list[int]
+    core: ModuleType, spans: list[tuple[int, int, int]], times: list[int]
 ) -> None:
     """They may overlap and touch, and the instants come in any order."""
     rows = np.array([(begin, begin + length, weight) for begin, length, weight in sorted(spans)], np.int64)
@@ -64,7 +65,7 @@ def test_the_time_of_weighted_intervals_up_to_any_instant(
     assert found.tolist() == expected
 
 
-def test_the_time_of_intervals_wraps_around_where_int64_ends(core: Core) -> None:
+def test_the_time_of_intervals_wraps_around_where_int64_ends(core: ModuleType) -> None:
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     found = core.until(np.array([0, high], np.int64), np.array([[low, high, 1]], np.int64))
     assert found.tolist() == [low, -1]
@@ -86,7 +87,7 @@ def events(draw: st.DrawFn, most: int = 40) -> list[Event]:
     return sorted(((start, start + length, key) for start, length, key in spans), key=lambda one: (one[0], -one[1]))
 
 
-def laid(core: Core, ordered: list[Event]) -> LanedEvents:
+def laid(core: ModuleType, ordered: list[Event]) -> LanedEvents:
     """The events in lanes."""
     start, end, key = (np.array([one[at] for one in ordered], np.int64) for at in range(3))
     lane = core.lanes(start, end)
@@ -97,8 +98,7 @@ def laid(core: Core, ordered: list[Event]) -> LanedEvents:
 
 
 @given(events())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_rows_are_put_lane_by_lane(core: Core, ordered: list[Event]) -> None:
+def test_rows_are_put_lane_by_lane(core: ModuleType, ordered: list[Event]) -> None:
     found = laid(core, ordered)
     lanes = [[one for one, of in zip(ordered, found.lane.tolist(), strict=True) if of == at] for at in range(40)]
     rows = zip(found.start.tolist(), found.end.tolist(), found.key.tolist(), strict=True)
@@ -106,24 +106,14 @@ def test_rows_are_put_lane_by_lane(core: Core, ordered: list[Event]) -> None:
     assert np.diff(found.bounds).tolist() == [len(lane) for lane in lanes if lane]
 
 
-@given(events())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_the_order_of_time_comes_back_from_the_lanes(core: Core, ordered: list[Event]) -> None:
-    found = core.in_order(laid(core, ordered))
-    if not len(found.lane):
-        rows = zip(found.start.tolist(), found.end.tolist(), found.key.tolist(), strict=True)
-        assert list(rows) == ordered and int(found.bounds[-1]) == len(ordered)
-
-
 @given(events(most=80))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_busy_is_the_time_that_some_event_covers(core: Core, ordered: list[Event]) -> None:
+def test_busy_is_the_time_that_some_event_covers(core: ModuleType, ordered: list[Event]) -> None:
     found = laid(core, ordered)
     times = {time for start, end, _ in ordered for time in range(start, end)}
     assert core.busy(found.start, found.end, found.bounds) == len(times)
 
 
-def test_busy_of_more_lanes_than_are_merged(core: Core) -> None:
+def test_busy_of_more_lanes_than_are_merged(core: ModuleType) -> None:
     found = laid(core, [(at, 100 - at, 0) for at in range(MOST_MERGED + 1)])
     assert core.busy(found.start, found.end, found.bounds) == 100
 
@@ -158,9 +148,9 @@ GROUPS = st.lists(st.integers(0, 50), max_size=6).map(lambda borders: list(pairw
 
 
 @given(events(), LABELS, GROUPS, st.booleans(), st.booleans())
-@settings(max_examples=3 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=3 * EXAMPLES)
 def test_runs_are_those_of_a_plain_loop(
-    core: Core, ordered: list[Event], label: list[int], groups: list[tuple[int, int]], nests: bool, in_lanes: bool
+    core: ModuleType, ordered: list[Event], label: list[int], groups: list[tuple[int, int]], nests: bool, in_lanes: bool
 ) -> None:
     found = laid(core, ordered)
     if not in_lanes:
@@ -180,21 +170,20 @@ def columns_of(groups: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(events())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_self_times_by_key_are_those_of_the_nesting(core: Core, ordered: list[Event]) -> None:
+def test_self_times_by_key_are_those_of_the_nesting(core: ModuleType, ordered: list[Event]) -> None:
     start, end = columns([one[:2] for one in ordered])
     own = np.maximum(core.nest(start, end).self_ps, 0).tolist()
     wanted = [sum(ps for ps, one in zip(own, ordered, strict=True) if one[2] == key) for key in range(KEYS)]
     assert core.self_sums(laid(core, ordered), KEYS).tolist() == wanted
 
 
-def test_self_times_of_a_deep_tower(core: Core) -> None:
+def test_self_times_of_a_deep_tower(core: ModuleType) -> None:
     tower = laid(core, [(at, 2000 - at, at % KEYS) for at in range(1000)])
     assert core.self_sums(tower, KEYS).tolist() == [500, 500, 500, 500]
 
 
 @pytest.mark.parametrize("block", [1, 3, 64])
-def test_sums_by_block_and_class(core: Core, block: int) -> None:
+def test_sums_by_block_and_class(core: ModuleType, block: int) -> None:
     key = np.array([0, 1, 2, 3, 3, 1, 0], np.int32)
     start = np.arange(7, dtype=np.int64)
     spans = KeyedSpans(start, start + 2**key, key)
@@ -215,8 +204,9 @@ CELLS = st.lists(
 
 
 @given(CELLS, st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_sums_of_cells_are_those_of_each_cell(core: Core, of: list[tuple[int, int, int, int]], by_op: bool) -> None:
+def test_sums_of_cells_are_those_of_each_cell(
+    core: ModuleType, of: list[tuple[int, int, int, int]], by_op: bool
+) -> None:
     kind, weight = np.array([1, 0, 2, 1, 0]), np.array([0.5, 0.0, 1.0, 0.25, 0.1])
     columns = np.array(of, np.int64).reshape(-1, 4).T
     steps, rows, counts = (columns[at].astype(np.int32) for at in (0, 1, 3))
@@ -234,7 +224,7 @@ def test_sums_of_cells_are_those_of_each_cell(core: Core, of: list[tuple[int, in
     assert (found.by_op is None) == (not by_op) and (found.by_op is None or found.by_op.tolist() == each)
 
 
-def test_cells_that_do_not_fit_are_refused(core: Core) -> None:
+def test_cells_that_do_not_fit_are_refused(core: ModuleType) -> None:
     one, time = np.zeros(1, np.int32), np.zeros(1, np.int64)
     kind, weight = np.array([0, 1]), np.zeros(2)
     for step, row, kinds in ((4, 0, 2), (-1, 0, 2), (0, 2, 2), (0, -1, 2), (0, 1, 1)):
@@ -250,7 +240,7 @@ def test_cells_that_do_not_fit_are_refused(core: Core) -> None:
     )
 
 
-def test_what_does_not_fit_is_refused(core: Core) -> None:
+def test_what_does_not_fit_is_refused(core: ModuleType) -> None:
     found = laid(core, [(0, 9, 0), (1, 5, 1), (2, 3, 3)])
     labels, nothing = np.zeros(KEYS - 1, np.int32), columns_of([])
     with pytest.raises(ValueError, match="key"):

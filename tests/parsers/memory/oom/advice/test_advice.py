@@ -37,11 +37,6 @@ def test_savings_are_in_the_listed_buffers_and_ranked(need: Need) -> None:
         assert sizes == sorted(sizes, reverse=True)
 
 
-def test_nothing_known_nothing_said() -> None:
-    assert advise(need_of(kind=None)) == ()
-    assert advise(need_of(buffer("f32[1024,1024]{1,0:T(8,128)}"), kind=None)) == ()
-
-
 def test_transformer_ranking() -> None:
     found = advise(transformer())
     assert [(advice.kind, round((advice.saving_bytes or 0) / GIB, 2)) for advice in found] == [
@@ -171,12 +166,6 @@ def test_optimizer_state() -> None:
 def test_names_of_optimizer_state(name: str) -> None:
     made = buffer("f32[4096,16384]{1,0:T(8,128)}", name, category="parameter")
     assert [advice.kind for advice in advise(need_of(made, kind=None))] == ["optimizer"]
-
-
-@pytest.mark.parametrize("name", ["params['municipal']", "batch_stats['mean']", "params['w']", "numbers"])
-def test_other_names(name: str) -> None:
-    made = buffer("f32[4096,16384]{1,0:T(8,128)}", name, category="parameter")
-    assert advise(need_of(made, kind=None)) == ()
 
 
 def test_donation() -> None:

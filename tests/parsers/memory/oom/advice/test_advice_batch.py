@@ -111,13 +111,6 @@ def test_copies_of_weights_do_not() -> None:
     assert {item.index for item in batch_items(read(need_of(*arrays, weights, copy)))} == {0, 1}
 
 
-def test_copies_of_what_a_scan_keeps() -> None:
-    loop = "jit(step)/jvp(layers)/while/body/dynamic_update_slice"
-    kept = [buffer(f"bf16[24,8,1024,{n}]{{3,2,1,0:T(8,128)(2,1)}}", loop) for n in (1024, 4096)]
-    copy = buffer("bf16[24,8,1024,4096]{3,2,1,0:T(8,128)(2,1)}", name="copy-start{0}", opcode="copy-start")
-    assert [item.stack for item in batch_items(read(need_of(*kept, copy)))] == [24, 24, 24]
-
-
 def test_inputs_of_integers_grow_with_the_batch() -> None:
     tokens = buffer("s32[64,65536]{1,0:T(8,128)}", "tokens", category="parameter")
     scales = buffer("f32[64,65536]{1,0:T(8,128)}", "params['scale']", category="parameter")

@@ -27,13 +27,6 @@ def test_short_axes_last() -> None:
     )
 
 
-def test_thirty_two_times() -> None:
-    (advice,) = padding(need_of(buffer("s32[4194304,8,4]{2,1,0:T(8,128)}", source="loader.py:88")))
-    assert advice.sentence == "32.0x padding of s32[4194304,8,4], tile (8,128)"
-    assert advice.saving_bytes == 16 * GIB - GIB // 2
-    assert advice.source == "loader.py:88"
-
-
 @pytest.mark.parametrize(
     ("shape", "how", "saving"),
     [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
 from tpuprof.parsers.memory.account.roles import BufferFacts, read
-from tpuprof.parsers.memory.oom.advice.rule import bare, half, resized, rounding
+from tpuprof.parsers.memory.oom.advice.rule import bare, half, rounding
 from tpuprof.parsers.memory.oom.advice.words import capacity
 
 
@@ -51,20 +51,6 @@ def test_float32_in_bfloat16(f32: str, bf16: str) -> None:
 def test_half_of_what_is_unknown() -> None:
     assert half(item("f32[64,300]", 1001)) == 501
     assert bare(item("f32[64,300]", 1001)) == 1001
-
-
-@pytest.mark.parametrize(
-    ("before", "axis", "length", "after"),
-    [
-        ("f32[64,1000,300]{2,1,0:T(8,128)}", 0, 32, "f32[32,1000,300]{2,1,0:T(8,128)}"),
-        ("f32[64,1000,300]{0,2,1:T(8,128)}", 0, 32, "f32[32,1000,300]{0,2,1:T(8,128)}"),
-        ("f32[64,1000,300]{2,0,1:T(8,128)}", 0, 20, "f32[20,1000,300]{2,0,1:T(8,128)}"),
-        ("f32[64,1000,300]{2,0,1:T(8,128)}", 0, 3, "f32[3,1000,300]{2,0,1:T(4,128)}"),
-        ("bf16[64,1000,300]{2,0,1:T(8,128)(2,1)}", 0, 1, "bf16[1,1000,300]{2,0,1:T(2,128)(2,1)}"),
-    ],
-)
-def test_an_axis_of_another_length(before: str, axis: int, length: int, after: str) -> None:
-    assert resized(item(before), axis, length) == item(after).size
 
 
 @given(st.integers(1, 2000), st.sampled_from(["1,0:T(8,128)", "0,1:T(8,128)", "1,0:T(6,128)", "1,0", ""]))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-import numpy as np
-
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.account.need import MOST_BUFFERS, need_of_memory
-from tpuprof.parsers.memory.model import CATEGORIES, Capacity, LiveRanges, ModuleLabel, SpaceMemory
+from tpuprof.parsers.memory.account.need import need_of_memory
+from tpuprof.parsers.memory.model import Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 from tpuprof.parsers.memory.oom.advice.advice import advise
 from tpuprof.parsers.memory.oom.model import OomReport
@@ -26,41 +24,6 @@ def module(name: str, capacity: int | None = None) -> SpaceMemory:
     hlo = HloModule(hlo_pb2.HloProto.FromString(gzip.decompress(packed)))
     limit = None if capacity is None else Capacity(capacity, "a test")
     return space_memory(hlo, ModuleLabel(name, None, "a file"), 0, limit)
-
-
-def page_of(sizes: list[int], born: list[int], dies: list[int], points: int) -> SpaceMemory:
-    """A page of temporaries with these stays."""
-    rows = len(sizes)
-    column = np.arange(rows, dtype=np.int64)
-    size, first, last = (np.array(values, dtype=np.int64) for values in (sizes, born, dies))
-    heap = np.array([size[(first <= p) & (p < last)].sum() for p in range(points)], dtype=np.int64)
-    kind = np.full(rows, CATEGORIES.index("temporary"), dtype=np.int64)
-    peak = int(heap.argmax())
-    return SpaceMemory(
-        module=ModuleLabel("jit_f", 3, "a host"),
-        space=0,
-        capacity=Capacity(1000, "a test"),
-        peak_bytes=int(heap.max()),
-        peak_unpadded_bytes=None,
-        peak_position=peak,
-        peak_instruction=None,
-        total_allocation_bytes=int(heap.max()) + 7,
-        arguments_bytes=1,
-        outputs_bytes=2,
-        aliased_bytes=0,
-        temporaries_bytes=int(heap.max()),
-        constants_bytes=0,
-        thread_local_bytes=0,
-        padding_bytes=None,
-        fragmentation=None,
-        scoped_bytes=None,
-        scoped_instruction=None,
-        heap_bytes=heap,
-        heap_unpadded_bytes=heap,
-        instructions=[],
-        live_ranges=LiveRanges(column, kind, size, size, column, column, first, last),
-        buffers=[buffer(None, name=f"b{n}", size=each) for n, each in enumerate(sizes)],
-    )
 
 
 def test_of_a_report() -> None:
@@ -87,36 +50,6 @@ def test_of_a_report() -> None:
     assert need.buffers == report.buffers
     assert not need.is_whole
     assert not need.is_scoped_limit
-
-
-def test_of_a_report_about_scoped_memory() -> None:
-    sentence = "Scoped allocation with size 33.84M and limit 32.00M exceeded scoped vmem limit by 1.84M."
-    report = OomReport("compile", "VMEM", sentence, 1, used_bytes=34 * MIB, capacity_bytes=32 * MIB)
-    need = need_of_report(report)
-    assert (need.memory_space, need.is_scoped_limit) == ("vmem", True)
-
-
-def test_of_a_request() -> None:
-    report = OomReport("runtime", None, "Attempting to allocate 1.28G.", 1, requested_bytes=5, free_bytes=3)
-    need = need_of_report(report)
-    assert (need.used_bytes, need.requested_bytes, need.free_bytes) == (None, 5, 3)
-
-
-def test_of_a_module_at_its_peak() -> None:
-    page = page_of([100, 300, 200], [0, 1, 2], [3, 4, 3], 5)
-    need = need_of_memory(page)
-    assert [each.name for each in need.buffers] == ["b1", "b2", "b0"]
-    assert (need.used_bytes, need.temporaries_bytes, need.capacity_bytes) == (600, 600, 1000)
-    assert (need.fragmentation_bytes, need.is_whole, need.kind) == (7, True, None)
-
-
-def test_of_many_buffers_the_largest() -> None:
-    sizes = list(range(1, MOST_BUFFERS + 11))
-    need = need_of_memory(page_of(sizes, [0] * len(sizes), [2] * len(sizes), 2))
-    assert len(need.buffers) == MOST_BUFFERS
-    assert not need.is_whole
-    assert need.buffers[0].size_bytes == sizes[-1]
-    assert need.buffers[-1].size_bytes == 11
 
 
 def test_advice_on_a_training_step() -> None:

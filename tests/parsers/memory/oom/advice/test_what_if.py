@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
+from random import Random
 
 import hypothesis.strategies as st
 import pytest
@@ -78,6 +80,19 @@ def test_the_toggle_of_a_number_is_the_advice_of_that_number(need: Need) -> None
     assert len(found) >= len(savings)
     for saving, toggle in zip(savings, found, strict=False):
         assert what_if(need, (toggle.key,)).saved_bytes == saving
+
+
+def saved_by_each(need: Need) -> dict[str, int]:
+    return {toggle.key: what_if(need, (toggle.key,)).saved_bytes for toggle in toggles(need)}
+
+
+@given(needs() | st.sampled_from([transformer(), vmem_blocks()]), st.randoms(use_true_random=False))
+def test_the_order_of_the_buffers_and_which_narrow_type_they_have_do_not_matter(need: Need, chance: Random) -> None:
+    order = list(need.buffers)
+    chance.shuffle(order)
+    narrow = [replace(each, shape=each.shape and each.shape.replace("bf16[", "f16[")) for each in order]
+    assert saved_by_each(replace(need, buffers=tuple(order))) == saved_by_each(need)
+    assert saved_by_each(replace(need, buffers=tuple(narrow))) == saved_by_each(need)
 
 
 @pytest.mark.parametrize("name", ["jit_train_step", "jit_train_step_v6e", "jit_eval_step", "jit_conv_step_v5e"])

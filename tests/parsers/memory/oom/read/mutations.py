@@ -79,30 +79,33 @@ def _named(*names: str) -> Mutation:
     return mutation
 
 
+def newest_first(indent: int | None) -> Mutation:
+    """Records of a line each, and of a few lines before them, as a viewer exports them: in an array, or one a line."""
+
+    def mutation(text: str) -> bytes:
+        records = [
+            {"insertId": f"a{n}", "textPayload": line, "labels": {"zone": "b"}, "timestamp": f"2026-06-01T{_clock(n)}Z"}
+            for n, line in enumerate([*(f"step {n}" for n in range(5)), *_lines(text)])
+        ][::-1]
+        if indent is not None:
+            return json.dumps(records, indent=indent).encode()
+        return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+    return mutation
+
+
 def _crlf(mutation: Mutation) -> Mutation:
     return lambda text: mutation(text).replace(b"\n", b"\r\n")
 
 
-def docker_records(text: str, split_at: int = 16384, stream: str = "stderr", keys: Sequence[str] = ()) -> bytes:
-    """Every line as Docker's json-file driver writes it, in parts where it is long; `keys` gives another order."""
+def docker_records(text: str, keys: Sequence[str] = ()) -> bytes:
+    """Every line as Docker's json-file driver writes it; `keys` gives another order."""
     records = [
-        {"log": line[at : at + split_at], "stream": stream, "time": f"2026-11-21T15:{_clock(n)[3:]}.{n:09}Z"}
-        for n, line in enumerate(line + "\n" for line in _lines(text))
-        for at in range(0, len(line), split_at)
+        {"log": f"{line}\n", "stream": "stderr", "time": f"2026-11-21T15:{_clock(n)[3:]}.{n:09}Z"}
+        for n, line in enumerate(_lines(text))
     ]
     ordered = [{key: record[key] for key in keys or record} for record in records]
     return "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in ordered).encode()
-
-
-def containerd_parts(text: str, split_at: int) -> bytes:
-    """Every line as containerd writes it, in parts where it is long."""
-    lines = [
-        f"2026-11-21T15:{_clock(n)[3:]}.{n:09}Z stderr {'F' if at + split_at >= len(line) else 'P'} "
-        f"{line[at : at + split_at]}\n"
-        for n, line in enumerate(_lines(text))
-        for at in range(0, max(1, len(line)), split_at)
-    ]
-    return "".join(lines).encode()
 
 
 STYLES: dict[str, Mutation] = {
@@ -123,10 +126,7 @@ STYLES: dict[str, Mutation] = {
     "json a line": _record_per_line,
     "docker": docker_records,
     "docker, other order": lambda text: docker_records(text, keys=("time", "stream", "log")),
-    "docker, short parts": lambda text: docker_records(text, split_at=60),
-    "docker, one line in parts": lambda text: docker_records(repr(text) + "\n", split_at=500),
     "docker in a prefixed line": lambda text: prefixed(lambda n: f"pod-1 {n} ")(docker_records(text).decode()),
-    "containerd, short parts": lambda text: containerd_parts(text, split_at=60),
     "json in docker": lambda text: docker_records(_named("message")(text).decode()),
     "record with message": _named("message"),
     "record with msg": _named("msg"),
@@ -138,6 +138,8 @@ STYLES: dict[str, Mutation] = {
     "gzip of utf-16": lambda text: gzip.compress(text.encode("utf-16")),
     "colored": _colored,
     "color codes without escapes": lambda text: "".join(f"[31m{line}[0m\n" for line in _lines(text)).encode(),
+    "newest first": newest_first(1),
+    "newest first, a record a line": newest_first(None),
     "tabs": lambda text: text.replace("    ", "\t").encode(),
     "undecodable": lambda text: b"\xff\xfe\x80 noise\n" + text.encode() + b"\xc3\x28\n",
     "carriage returns": lambda text: b" 10%|#   |\r 20%|##  |\r" + text.encode(),

@@ -465,6 +465,38 @@ ONE_LINERS: dict[str, tuple[str, OomReport]] = {
         requested_bytes=5 * GIB // 4,
         free_bytes=GIB,
     ),
+    "runtime in bytes": _one_liner(
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: ",
+        "Could not allocate 50331648 bytes in memory 0x1x0_HBM0; 16777216 bytes allocatable, 67108864 bytes available.",
+        kind="runtime",
+        device="0x1x0_HBM0",
+        requested_bytes=48 * MIB,
+        free_bytes=64 * MIB,
+        fragmentation=0.75,
+        fragmentation_bytes=48 * MIB,
+    ),
+    "cache": _one_liner(
+        "(EngineCore pid=77) ERROR 07-11 10:00:01 [core.py:12] ValueError: ",
+        "To serve at least one request with the models's max seq len (65536), (8.00 GiB KV cache is needed, which is"
+        " larger than the available KV cache memory (6.50 GiB).",
+        " Based on the available memory, the estimated maximum model length is 53248. Try increasing"
+        " `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.",
+        kind="cache",
+        used_bytes=8 * GIB,
+        capacity_bytes=13 * GIB // 2,
+        exceeded_bytes=3 * GIB // 2,
+        wanted_tokens=65536,
+        fitting_tokens=53248,
+    ),
+    "cache, tokens alone": _one_liner(
+        "ValueError: ",
+        "The model's max seq len (65536) is larger than the maximum number of tokens that can be stored in KV cache"
+        " (5328).",
+        " Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.",
+        kind="cache",
+        wanted_tokens=65536,
+        fitting_tokens=5328,
+    ),
 }
 
 COMPILE_ERRORS = {"hbm": HBM, "old hbm": OLD_HBM, "vmem": VMEM, "coded": CODED, "brief": BRIEF}

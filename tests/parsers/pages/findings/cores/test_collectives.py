@@ -7,11 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
+from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, the, with_
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
-from tpuprof.parsers.pages.findings.why_slow import findings
 
 COLLECTIVES = [
     Op("all-gather-done.3", "async-done", 300),
@@ -35,11 +33,6 @@ def test_exposed_collectives_are_found() -> None:
     )
 
 
-def test_collectives_that_compute_hides_are_none() -> None:
-    """The asynchronous transfer itself is no op of the core; its done takes next to nothing."""
-    assert found("collective", evidence(grid({"vector": 97.2, "collective": 2.8}), COLLECTIVES)) is None
-
-
 def test_less_of_an_asynchronous_collective_counts_which_was_meant_to_be_hidden() -> None:
     steps = grid({"vector": 96, "collective": 4})
     assert the("collective", evidence(steps, COLLECTIVES)).worth_ps == 4 * US
@@ -61,11 +54,6 @@ def test_less_of_what_is_there_before_it_is_needed_counts(name: str, is_told: bo
     ops = [Op(name, name.partition(".")[0], 80), Op("all-reduce.1", "all-reduce", 20), COLLECTIVES[2]]
     assert (found("collective", evidence(grid({"vector": 96, "collective": 4}), ops)) is not None) == is_told
     assert found("collective", evidence(grid({"vector": 97.2, "collective": 2.8}), ops)) is None
-
-
-def test_one_collective_is_named_in_full() -> None:
-    finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES[1:]))
-    assert finding.title == "all-reduce.1 is not hidden by compute"
 
 
 @pytest.mark.parametrize(
@@ -173,53 +161,6 @@ def test_stages_of_a_pipeline_that_wait_for_each_other_are_found() -> None:
     assert finding.worth_ps == pytest.approx((30 - 400 * 0.1 / 40) * US)
 
 
-def test_sends_once_a_step_that_no_core_is_early_for_are_transfers() -> None:
-    """A block that is sent too late around a ring: all cores wait alike, whatever the shortest of all waits is."""
-    waits = np.full((4, 10), 10.0)
-    waits[:, 3] = 1.0
-    send = Op("collective-permute-done.1", "collective-permute-done", 364, occurrences=40)
-    proof = evidence(grid({"compute": 90, "collective": waits}, cores=4, collectives={send.name: waits}), [send])
-    sent = with_(proof, table=replace(proof.table, minimum_ps=np.array([US])))
-    assert found("pipeline", sent) is None
-    assert the("collective", sent).worth_ps == pytest.approx(9.1 * US)
-
-
-def ring(busy: list[float]) -> Evidence:
-    """Cores that send blocks along a ring, and wait in all collectives for the one that computes longest."""
-    work = np.repeat(np.array(busy)[:, None], 10, axis=1)
-    waits = work.max() - work
-    times = {"collective-permute.1": waits * 0.7, "all-reduce.1": waits * 0.3}
-    ops = [
-        Op("collective-permute.1", "collective-permute", 0.7 * float(waits.sum()) / len(busy) * 4, occurrences=40),
-        Op("all-reduce.1", "all-reduce", 0.3 * float(waits.sum()) / len(busy) * 4),
-        Op("causal.1", "custom-call", 400),
-        Op("fusion.1", "loop fusion", 400),
-    ]
-    proof = evidence(grid({"vector": work, "collective": waits}, cores=4, collectives=times), ops, cores=4)
-    of_cores = np.array([[round((each - 50) * 10 * US), 50 * 10 * US] for each in busy])
-    names = tuple(f"host0:{core}" for core in range(4))
-    known = CoreOpTimes(names, ((7, "causal.1"), (7, "fusion.1")), of_cores, np.full((4, 2), 10))
-    shortest = np.minimum(proof.table.minimum_ps, US // 100)
-    return with_(proof, core_ops=known, table=replace(proof.table, minimum_ps=shortest))
-
-
-def test_cores_of_a_ring_that_wait_for_the_busiest_have_uneven_work() -> None:
-    finding = the("imbalance", ring([60, 80, 90, 110]))
-    assert finding.title == "Cores wait for the busiest in collective-permute.1: work is uneven"
-    assert finding.worth_ps == pytest.approx(25 * US)  # the mean, in all collectives
-    assert "They differ most in causal.1: 60.0 µs on the busiest core, 10.0 µs on the core with the least of it." in (
-        finding.evidence
-    )
-    assert found("pipeline", ring([60, 80, 90, 110])) is None and found("collective", ring([60, 80, 90, 110])) is None
-
-
-def test_collectives_beside_kernels_of_unknown_work_are_judged_by_the_rest() -> None:
-    kernel = Op("quant.1", "custom-call", 1000, text='%quant.1 = f32[8] custom-call(), custom_call_target="k"')
-    steps = grid({"unknown": 50, "vector": 46, "collective": 4})
-    assert the("collective", evidence(steps, [*COLLECTIVES[1:], kernel])).worth_ps == 4 * US
-    assert found("collective", evidence(grid({"vector": 96, "collective": 4}), COLLECTIVES[1:])) is None
-
-
 def test_collectives_that_take_longer_at_a_rhythm_are_told_with_it() -> None:
     times = np.where(np.arange(12) % 4 == 3, 60.0, 2.0)
     finding = the("collective", evidence(grid({"vector": 80, "collective": times}, steps=12), [ONLY]))
@@ -255,18 +196,6 @@ def test_collectives_between_slices_are_told_from_callbacks(text: str, scope: st
     assert [finding.kind for finding in findings(evidence(steps, [op]))] == [kind]
 
 
-def test_an_exchange_with_other_slices_is_told_with_its_rhythm_where_that_is_its_own() -> None:
-    op = Op("recv-done.1", "host recv-done", 600, text=SEND.replace("{}", "xla_megascale_runtime"))
-    now_and_then = np.where(np.arange(12) % 4 == 3, 60.0, 0.0)
-    finding = the("dcn", evidence(grid({"compute": 90, "host": now_and_then}, steps=12), [op]))
-    assert finding.title == "Every 4th step the cores wait for other slices in recv-done.1"
-    assert finding.evidence[1] == (
-        "Every 4th step they exceed those of the fastest step by 60.0 µs, in the other steps 0."
-    )
-    within = grid({"compute": 90, "host": 40, "collective": now_and_then}, steps=12)
-    assert the("dcn", evidence(within, [op, ONLY])).title == "The cores wait for other slices in recv-done.1"
-
-
 def test_what_other_slices_wait_for_a_late_core_is_the_late_cores() -> None:
     ops = [Op("fusion.1", "loop fusion", 8120), Op("recv-done.1", "host recv-done", 3240, text=MEGASCALE)]
     busy = np.full((8, 10), 100.0)
@@ -279,21 +208,3 @@ def test_what_other_slices_wait_for_a_late_core_is_the_late_cores() -> None:
     assert exchange.worth_ps == pytest.approx(30 * US)
     assert exchange.basis.endswith("; 10.5 µs of waiting counted by other findings is left out.")
     assert "(DCN) take 40.5 µs a step (28.5%), 10.5 µs of it waiting for late cores: " in exchange.evidence[0]
-
-
-def test_late_cores_leave_an_exchange_what_only_waits_within_the_slice_explain() -> None:
-    reduce = Op("all-reduce.1", "all-reduce fusion", 840)
-    ops = [Op("fusion.1", "loop fusion", 8120), reduce, Op("recv-done.1", "host recv-done", 2400, text=MEGASCALE)]
-    busy = np.full((8, 10), 100.0)
-    busy[3] += 12
-    steps = grid(
-        {"vector": busy, "collective": 112 - busy, "host": 30}, cores=8, collectives={"all-reduce.1": 112 - busy}
-    )
-    steps = replace(
-        steps,
-        collective_names=("all-reduce.1", "recv-done.1"),
-        collective_ps=np.stack([steps.collective_ps[:, :, 0], steps.class_ps[:, :, _HOST]], axis=2),
-    )
-    exchange = the("dcn", evidence(steps, ops, cores=8))
-    assert exchange.worth_ps == pytest.approx(30 * US)
-    assert exchange.basis == "Mean time in sends to and receives from other slices on the cores' XLA Ops lines."

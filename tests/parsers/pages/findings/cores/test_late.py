@@ -8,20 +8,30 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, grid, the, with_
 from tpuprof.parsers.base.intervals import medians
 from tpuprof.parsers.ops.core.times import CoreOpTimes
-from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
+from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime
 from tpuprof.parsers.pages.findings.cores.late import RankedTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
-from tpuprof.parsers.steps.accounts.owners import OWNERS
+
+EACH = slice(None)
 
 
 def cores(busy: Times, whole: float = 120, count: int = 8, hosts: int = 1, waits: str = "collective") -> Evidence:
     """Cores that compute so long and wait for the rest of the step."""
     times = np.broadcast_to(np.asarray(busy, np.float64).T, (10, count)).T
     return evidence(grid({"compute": times, waits: whole - times}, cores=count, hosts=hosts))  # type: ignore[dict-item]
+
+
+def some(*late: tuple[int | NDArray[np.intp], slice | list[int] | NDArray[np.intp], float]) -> NDArray[np.float64]:
+    """100 microseconds for eight cores in ten steps, and more for some cores in some steps."""
+    times = np.full((8, 10), 100.0)
+    for core, steps, extra in late:
+        times[core, steps] += extra
+    return times
 
 
 def one(extra: float, count: int = 8, at: int = 3) -> Times:
@@ -47,22 +57,43 @@ def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
     assert "10.5 µs of waiting counted by other findings is left out" in rest.basis
 
 
-def test_a_core_that_is_hardly_later_is_none() -> None:
-    assert found("straggler", cores(one(1.9))) is None
+@pytest.mark.parametrize(
+    "proof",
+    [
+        pytest.param(cores(one(1.9)), id="hardly later"),
+        pytest.param(cores(some((3, EACH, 4), (5, EACH, 2))), id="a little later, and the others are unlike"),
+        pytest.param(cores(some((np.arange(10) % 8, np.arange(10), 12))), id="each now and then"),
+        pytest.param(cores(some((3, slice(0, 10, 2), 12), (5, slice(1, 10, 2), 12))), id="two in turns"),
+        pytest.param(
+            evidence(grid({"compute": one(12), "collective": 10, "host": 12 - some((3, EACH, 12)) + 100}, cores=8)),
+            id="nobody waits: it has another task",
+        ),
+        pytest.param(cores(np.repeat([[100.0], [118.0], [80.0], [110.0]], 10, axis=1), count=4), id="four stages"),
+        pytest.param(cores(np.repeat([[100.0], [130.0]] * 20, 10, axis=1), 140, 40), id="every other of forty stages"),
+        pytest.param(
+            evidence(grid({"compute": some((3, EACH, 12))[:, :2], "idle": 120 - some((3, EACH, 12))[:, :2]}, 8, 2)),
+            id="two steps say nothing",
+        ),
+    ],
+)
+def test_cores_that_are_no_stragglers(proof: Evidence) -> None:
+    assert found("straggler", proof) is None
 
 
-def test_a_core_that_is_a_little_later_is_found_where_the_others_are_alike() -> None:
-    assert the("straggler", cores(one(4))).worth_ps == 4 * US
-    unlike = np.asarray(one(4))
-    unlike[5] += 2
-    assert found("straggler", cores(unlike)) is None
-
-
-def test_a_core_that_is_late_now_and_then_as_others_are_is_none() -> None:
-    times = np.full((8, 10), 100.0)
-    for step in range(10):
-        times[step % 8, step] += 12
-    assert found("straggler", cores(times)) is None
+@pytest.mark.parametrize(
+    ("proof", "core", "longer", "worth"),
+    [
+        (cores(one(4)), 3, "4.0%", 4),
+        (cores(one(12, 2, 0), count=2), 0, "12.0%", 12),
+        (cores(one(12), hosts=2), 3, "12.0%", 12),
+        (cores(some((3, [2, 5, 7, 8], 12))), 3, "12.0%", 4.8),
+    ],
+    ids=["a little, the others are alike", "one of two", "one of a host", "without a rhythm, nobody else"],
+)
+def test_a_core_is_late_by_what_it_takes_longer(proof: Evidence, core: int, longer: str, worth: float) -> None:
+    finding = the("straggler", proof)
+    assert finding.title == f"Core host0:{core} computes {longer} longer than the others"
+    assert finding.worth_ps == pytest.approx(worth * US)
 
 
 def test_a_core_that_is_late_every_other_step_is_found_with_its_rhythm() -> None:
@@ -72,35 +103,6 @@ def test_a_core_that_is_late_every_other_step_is_found_with_its_rhythm() -> None
     assert finding.title == "Core host0:3 computes 12.0% longer than the others every other step"
     assert finding.worth_ps == 6 * US
     assert finding.evidence[0] == "Every other step it is behind the others by 12.0 µs, in the other steps 0."
-
-
-def test_all_that_any_core_is_late_may_be_the_same_core_without_a_rhythm() -> None:
-    times = np.asarray(one(12))
-    times[3, [0, 1, 3, 4, 6, 9]] = 100
-    assert the("straggler", cores(times)).title == "Core host0:3 computes 12.0% longer than the others"
-
-
-def test_two_cores_that_are_late_in_turns_are_none() -> None:
-    times = np.full((8, 10), 100.0)
-    times[3, ::2] += 12
-    times[5, 1::2] += 12
-    assert found("straggler", cores(times)) is None
-
-
-def test_a_core_for_which_nobody_waits_is_none() -> None:
-    """The others have something else to do meanwhile: it has another task."""
-    times = np.asarray(one(12))
-    proof = evidence(grid({"compute": times, "collective": 10, "host": 112 - times}, cores=8))
-    assert found("straggler", proof) is None
-
-
-def test_cores_that_differ_by_design_are_none() -> None:
-    """A pipeline of four stages of unlike size."""
-    assert found("straggler", cores(np.repeat([[100.0], [118.0], [80.0], [110.0]], 10, axis=1), count=4)) is None
-
-
-def test_two_cores_can_have_a_straggler() -> None:
-    assert the("straggler", cores(one(12, 2, 0), count=2)).title == "Core host0:0 computes 12.0% longer than the others"
 
 
 def test_a_host_whose_cores_are_all_late_is_found() -> None:
@@ -113,15 +115,6 @@ def test_a_host_whose_cores_are_all_late_is_found() -> None:
     assert the("idle", proof).worth_ps == pytest.approx((15 - 10 / 2) * US)  # half of the cores wait 10 for the others
 
 
-def test_a_host_with_one_late_core_is_not_late_itself() -> None:
-    assert the("straggler", cores(one(12), hosts=2)).title == "Core host0:3 computes 12.0% longer than the others"
-
-
-def test_two_steps_tell_nothing() -> None:
-    times = np.asarray(one(12))[:, :2]
-    assert found("straggler", evidence(grid({"compute": times, "idle": 120 - times}, cores=8, steps=2))) is None
-
-
 @given(st.data())
 def test_the_median_of_the_others_is_theirs_alone(data: st.DataObject) -> None:
     """Ranks give what leaving out the rows and sorting again would; ties and several rows included."""
@@ -130,11 +123,6 @@ def test_the_median_of_the_others_is_theirs_alone(data: st.DataObject) -> None:
     values = values.reshape(count, steps)
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=count - 1))))
     assert RankedTimes(values).others(rows).tolist() == medians(np.delete(values, rows, axis=0)).tolist()
-
-
-def test_half_of_the_cores_busier_by_design_are_no_stragglers() -> None:
-    """Two stages of a pipeline: each busy core is later than the median of the others."""
-    assert found("straggler", cores(np.repeat([[100.0], [130.0]] * 20, 10, axis=1), whole=140, count=40)) is None
 
 
 # --- the chip, or the host -----------------------------------------------------------------------------------------
@@ -159,16 +147,6 @@ def test_a_core_that_is_slower_at_every_op_is_a_slow_chip() -> None:
     assert finding.title == "Core host0:3 is 3.0% slower than the others at the same ops"
     assert finding.worth_ps == pytest.approx(3 * US)
     assert "It is slower at 6 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
-
-
-def test_a_chip_that_slows_down_is_told_with_its_beginning() -> None:
-    busy = np.full((8, 10), 100.0)
-    busy[3, 6:] += 30
-    proof = evidence(grid({"vector": busy, "collective": 140 - busy}, cores=8), OPS)
-    finding = the("slow-core", with_(proof, core_ops=slower([1.12] * 6).core_ops))
-    assert finding.title == "Core host0:3 is 30.0% slower than the others at the same ops from step 6 on"
-    assert finding.worth_ps == pytest.approx(12 * US)
-    assert finding.evidence[0] == "From step 6 on it is behind the others by 30.0 µs, in the other steps 0."
 
 
 def test_chips_that_are_slow_beside_the_slowest_are_named_with_what_it_costs_alone() -> None:
@@ -196,22 +174,6 @@ def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
     assert "It is slower at 5 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
 
 
-def test_a_chip_that_is_slow_at_matrix_products_alone_is_slow() -> None:
-    products = [Op(f"fusion.{number}", "convolution fusion", 300) for number in range(6)]
-    passes = [Op(f"add.{number}", "loop fusion", 300) for number in range(6)]
-    proof = slower([1.12] * 6)
-    ops = tuple((7, op.name) for op in (*products, *passes))
-    times = np.full((8, 12), 1000)
-    times[3, :6] = 1240
-    known = CoreOpTimes(tuple(f"host0:{core}" for core in range(8)), ops, times, np.full((8, 12), 10))
-    finding = the("slow-core", with_(evidence(proof.grid, [*products, *passes]), core_ops=known))
-    assert finding.title == "Core host0:3 is 24.0% slower than the others at the same matrix products"
-    assert (
-        "It is slower at 6 of the 6 largest matrix products: the chip is slow, its work is the same."
-        in finding.evidence
-    )
-
-
 def test_work_that_the_other_cores_have_unlike_shares_of_is_uneven_and_not_one_cores_own() -> None:
     """Experts of four cores: what the busiest has beyond the mean can be given to the others."""
     loads = [30.0, 60.0, 25.0, 20.0]
@@ -228,22 +190,6 @@ def test_work_that_the_other_cores_have_unlike_shares_of_is_uneven_and_not_one_c
     assert found("straggler", proof) is None
     alike = with_(proof, core_ops=replace(known, self_ps=np.array([[20, 70], [60, 70], [20, 70], [20, 70]]) * US))
     assert found("imbalance", alike) is None
-
-
-def test_waits_for_a_slow_chip_are_neither_bubbles_nor_uneven_work() -> None:
-    """All that the other stages of a pipeline wait is for the chip."""
-    send = Op("collective-permute-done.1", "collective-permute-done", 170, occurrences=400)
-    proof = slower([1.2] * 6)
-    ops = evidence(proof.grid, [*OPS, send])
-    shortest = np.minimum(ops.table.minimum_ps, US // 100)
-    chip = with_(ops, core_ops=proof.core_ops, table=replace(ops.table, minimum_ps=shortest))
-    assert the("slow-core", chip).worth_ps == pytest.approx(20 * US)
-    assert found("pipeline", chip) is None and found("imbalance", chip) is None
-
-
-def test_a_core_with_more_work_in_some_ops_is_no_slow_chip() -> None:
-    assert the("straggler", slower([1.6, 1, 1, 1, 1, 1])).kind == "straggler"
-    assert found("slow-core", slower([1.6, 1, 1, 1, 1, 1])) is None
 
 
 def test_a_host_that_starts_late_explains_its_idle_time_and_the_collectives_of_the_others() -> None:
@@ -330,10 +276,6 @@ def test_a_late_host_is_as_late_where_all_hosts_pause_as_it_is_elsewhere() -> No
     )
 
 
-def test_what_another_host_does_says_nothing_of_the_late_one() -> None:
-    assert the("host", pausing([2, 6, 10])).title == "Host host1 starts its cores later than the others every 4th step"
-
-
 def test_hosts_that_pause_in_turns_are_none() -> None:
     idle = np.zeros((8, 12))
     idle[4:, 1::4] = 100.0
@@ -346,17 +288,3 @@ def test_a_host_that_pauses_once_is_what_the_others_wait_for() -> None:
     proof = pausing([6])
     assert the("host", proof).title == "Host host1 starts its cores later than the others in 1 of 12 steps"
     assert [found(kind, proof) for kind in ("collective", "imbalance", "slow-step")] == [None] * 3
-
-
-def test_a_host_that_compiles_is_not_late_besides() -> None:
-    proof = pausing([2, 6, 10])
-    assert proof.grid is not None
-    owners = proof.grid.owner_ps.copy()
-    owners[:, :, OWNERS.index("compile")] += owners[:, :, OWNERS.index("between_ops")]
-    owners[:, :, OWNERS.index("between_ops")] = 0
-    starts = proof.grid.start_ps[[2, 6, 10]] + 50 * US
-    compiled = tuple(Compilation("XlaCompile", int(start), 100 * US, 100 * US) for start in starts)
-    proof = with_(proof, grid=replace(proof.grid, owner_ps=owners), compilations=compiled)
-    assert the("compilation", proof).title == "The host compiles every 4th step (3 times)"
-    assert found("host", proof) is None
-    assert found("collective", proof) is None  # the other host waits for this one

@@ -102,14 +102,6 @@ def test_prefill_between_runs_of_decode_is_what_a_server_is_for() -> None:
     assert found("slow-step", evaluating(serves=(("jit_decode(7)", 10, 100.0), ("jit_prefill(9)", 3, 40.0)))) is None
 
 
-def test_steps_that_are_idle_at_another_rhythm_do_not_hide_slow_ones() -> None:
-    """Five of twelve steps are slow: two for more ops, three for a host that saves."""
-    idle = np.array(slower(90, 1, 5, 9, count=12))
-    proof = evidence(grid({"compute": 100 + np.array(slower(60, 3, 7, count=12)), "idle": idle}, steps=12))
-    assert the("idle", proof).title.startswith("Every 4th step the device is idle")
-    assert the("slow-step", proof).worth_ps == pytest.approx(10 * US)
-
-
 def test_what_little_a_pause_leaves_of_its_steps_is_no_other_reason() -> None:
     pause, after = (np.array(slower(extra, 1, 5, 9, count=12)) for extra in (400, 60))
     few = evidence(grid({"compute": 100 + after, "idle": pause}, steps=12))

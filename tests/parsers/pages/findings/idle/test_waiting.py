@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
-from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
+from tpuprof.parsers.ops.host_events.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.pages.findings.finding import JumpTarget
 
 
@@ -142,6 +142,22 @@ def test_a_function_in_which_the_launching_thread_waits_is_what_the_host_does(
     assert titles[0].endswith(f"Device idle while the host runs {function}") == is_told
 
 
+def test_an_annotation_of_the_step_is_no_cause_but_what_runs_inside_it() -> None:
+    train, read = Activity("main", "train", 60 * US, 10, marks_step=True), Activity("main", "read", 25 * US, 10)
+    nothing = IdleTime(activities=(train, read), gap_ps=100 * US)
+    proof = evidence(grid({"compute": 90, "idle": 10}))
+    finding = the("idle", with_(proof, gaps=nothing))
+    assert finding.title == "Device idle between its ops"
+    assert finding.evidence[-2:] == (
+        "Meanwhile main is in read for 25.0% of the idle time (10 times).",
+        "For 60.0% of the idle time, nothing was traced inside train, which spans the step.",
+    )
+    held = replace(
+        nothing, inside=(Activity("main", "PjitFunction(f)", 90 * US, 9), Activity("main", "load", 80 * US, 9))
+    )
+    assert the("idle", with_(proof, gaps=held)).title == "Device idle while the host runs load"
+
+
 def test_a_host_that_only_waits_explains_nothing() -> None:
     waiting = IdleTime(activities=GAPS.activities[:1], gap_ps=100 * US)
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=waiting))
@@ -237,13 +253,6 @@ def test_compilation_before_the_first_step_is_no_recompilation() -> None:
     assert found("compilation", with_(evidence(steps), compilations=(compiled(100, 4000, 4000),))) is None
 
 
-def test_compilation_that_began_before_the_steps_costs_the_first_one_what_reaches_into_it() -> None:
-    steps = grid({"compute": 100, "idle": [60.0, *(0,) * 9]}, compiling=[60.0, *(0,) * 9])
-    later = replace(steps, start_ps=steps.start_ps + 1000 * US)
-    finding = the("compilation", with_(evidence(later), compilations=(compiled(800, 260, 250),)))
-    assert finding.worth_ps == pytest.approx(6 * US) and finding.place == JumpTarget("timeline", "0")
-
-
 def launching(*activities: tuple[str, str, int, int]) -> IdleTime:
     """Gaps of 100 us, in ten places, in which threads did something: thread, name, us, times."""
     named = tuple(Activity(thread, name, us * US, times) for thread, name, us, times in activities)
@@ -261,15 +270,6 @@ def test_a_host_that_reads_each_result_before_it_launches_is_told_so_and_not_wha
     assert finding.title == "Device idle after the host reads results: $api.py:3 block_until_ready"
     assert finding.evidence[1] == "The host launches a step only after $api.py:3 block_until_ready, 10 times."
     assert "earlier step" in finding.advice and "make_batch" not in "".join(finding.evidence)
-
-
-def test_input_that_such_a_host_sends_late_is_part_of_it() -> None:
-    steps = grid({"compute": 90, "idle": 12}, waits=2, input_source="host")
-    gaps = launching(LAUNCH, ("main", "np.asarray(jax.Array)", 40, 10))
-    proof = with_(evidence(steps), gaps=gaps)
-    assert the("host", proof).worth_ps == 12 * US and "For another 2.00 µs" in the("host", proof).evidence[1]
-    alone = with_(evidence(steps), gaps=launching(("main", "$log.py:3 write", 60, 10), LAUNCH))
-    assert the("host", alone).worth_ps == 10 * US
 
 
 def test_input_is_sent_late_too_by_a_host_that_reads_a_result_and_does_more_work_before_it_launches() -> None:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, found, grid, modules, product, the, with_
+from tests.parsers.pages.findings.build import (
+    PEAKS,
+    US,
+    Op,
+    evidence,
+    findings,
+    found,
+    grid,
+    modules,
+    product,
+    the,
+    with_,
+)
 from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.roofline import table_rates, uncounted
 from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import groups_of
-from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.performance import counted_words
 
 PALLAS = "jit(_attn)/shard_map/jit({0})/{0}-bq_32/pallas_call"
@@ -75,15 +86,11 @@ def test_counted_kernels_far_below_the_roof_are_found_as_one() -> None:
     assert found("slow-kernel", evidence(grid({"compute": 100}), fast)) is None
 
 
-def test_a_kernel_is_named_by_the_function_that_calls_it() -> None:
-    table = evidence(None, [*kernels("quant", 10, 1), Op("tpu_custom_call.12", "custom-call", 10, scope="x")]).table
-    assert [kernel_name(table, row) for row in range(2)] == ["quant", "tpu_custom_call"]
-
-
 @pytest.mark.parametrize(
     ("op", "scope", "name"),
     [
         ("gmm.1", "jit(f)/jit(gmm)/pallas_call", "gmm"),
+        ("tpu_custom_call.12", "x", "tpu_custom_call"),
         ("transpose_jvp_jit_tgmm___.2", "jit(f)/transpose(jvp(jit(tgmm)))/pallas_call", "tgmm"),
         (
             "splash_mha_dq_no_residuals.1",
@@ -188,17 +195,6 @@ def test_gathers_at_a_few_percent_of_the_bandwidth_are_found() -> None:
 def test_fast_or_tiny_gathers_are_none() -> None:
     assert found("latency-bound", gathers(0.5)) is None
     assert found("latency-bound", gathers(0.03, micros=2.0)) is None
-
-
-def test_the_optimizer_keeps_its_32_bits() -> None:
-    text = "%fusion.1 = f32[1024,1024]{1,0:T(8,128)} fusion(f32[1024,1024]{1,0:T(8,128)} %p.0), kind=kLoop"
-    hbm = round(30e-6 * 0.9 * 1000e9)
-    activations, state = (
-        evidence(grid({"vector": 100}), [Op("fusion.1", "loop fusion", 600, hbm=hbm, text=text, scope=scope)])
-        for scope in ("mlp/mul", "adam/sub")
-    )
-    assert the("memory-bound", activations).worth_ps == pytest.approx(15 * US, rel=1e-3)
-    assert found("memory-bound", state) is None
 
 
 @pytest.mark.parametrize(("used", "is_full"), [(62, True), (56, False)])

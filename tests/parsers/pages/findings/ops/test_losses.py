@@ -12,15 +12,14 @@ from tests.support.build import present
 from tpuprof.parsers.pages.findings.budget import budget
 from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.ops.losses import CAUSES, LossCause, losses
-from tpuprof.parsers.pages.findings.ops.products import products_of
-from tpuprof.parsers.steps.ledger import ledger
+from tpuprof.parsers.steps.step_account import tpu_account
 
 LOST = 1e9
 
 
 def by_cause(of: Evidence) -> dict[LossCause, float]:
-    whole = present(budget(of, ledger(of.grid)))
-    return {loss.cause: loss.time_ps / LOST for loss in losses(whole, products_of(whole), LOST)}
+    whole = present(budget(of, tpu_account(of.grid)))
+    return {loss.cause: loss.time_ps / LOST for loss in losses(whole, LOST, [])}
 
 
 def half_at_the_peak(name: str, category: str, scope: str = "") -> Op:
@@ -78,11 +77,11 @@ OPS = st.builds(
 @settings(max_examples=EXAMPLES)
 def test_causes_add_up_to_the_loss_and_none_is_negative(ops: list[Op], lost: float) -> None:
     of = evidence(grid({"compute": 50.0}, cores=1), ops, cores=1)
-    whole = present(budget(of, ledger(of.grid)))
-    found = losses(whole, None, lost)
+    whole = present(budget(of, tpu_account(of.grid)))
+    found = losses(whole, lost, [])
     assert [loss.cause for loss in found] == sorted(
         (loss.cause for loss in found), key=lambda cause: -next(one.time_ps for one in found if one.cause == cause)
     )
     assert all(loss.time_ps >= 0 and loss.ops > 0 and loss.cause in CAUSES for loss in found)
     assert not found or sum(loss.time_ps for loss in found) == pytest.approx(lost)
-    assert losses(whole, None, 0.0) == ()
+    assert losses(whole, 0.0, []) == ()

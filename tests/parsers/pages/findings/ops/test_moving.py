@@ -84,20 +84,18 @@ def test_an_argument_that_is_copied_was_not_donated(donated: bool) -> None:
     )
 
 
-def test_few_copies_are_none() -> None:
-    assert found("copy", copies(TRANSPOSED, 2.1)) is None  # 1.9 % without the slices
-
-
-def test_slices_and_prefetches_are_no_layout_copies() -> None:
-    ops = [Op("dus.1", "dynamic-update-slice", 200), Op("copy-done.4", "copy-done", 200, text=PREFETCHED)]
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [Op("copy.8", "copy", 38, text=TRANSPOSED), Op("slice.1", "dynamic-slice", 362)],
+        [Op("dus.1", "dynamic-update-slice", 200), Op("copy-done.4", "copy-done", 200, text=PREFETCHED)],
+        [Op("copy.8", "copy", 500, occurrences=1), Op("slice.1", "dynamic-slice", 200)],
+    ],
+    ids=["few", "slices and prefetches", "once before the steps"],
+)
+def test_what_is_no_layout_copy(ops: list[Op]) -> None:
     proof = evidence(grid({"compute": 80, "copy": 20}), ops)
-    assert found("copy", proof) is None
-    assert found("host-offload", proof) is None
-
-
-def test_copies_that_ran_once_before_the_steps_are_none() -> None:
-    ops = [Op("copy.8", "copy", 500, occurrences=1), Op("slice.1", "dynamic-slice", 200)]
-    assert found("copy", evidence(grid({"compute": 90, "copy": 10}), ops)) is None
+    assert found("copy", proof) is None and found("host-offload", proof) is None
 
 
 def test_copies_without_steps() -> None:
@@ -137,8 +135,4 @@ def test_host_sends_and_receives_stall_the_device_too() -> None:
     assert finding.worth_ps == 6 * US
     assert finding.evidence[0] == "Host sends and receives (callbacks, outside compilation) take 6.00 µs a step (6.0%)."
     assert finding.place.target == "recv-done.2"
-
-
-def test_infeed_is_no_offload() -> None:
-    ops = [Op("infeed.1", "infeed", 200)]
-    assert found("host-offload", evidence(grid({"compute": 90, "host": 10}), ops)) is None
+    assert found("host-offload", evidence(grid({"compute": 90, "host": 10}), ops[1:])) is None  # infeed alone

@@ -33,32 +33,27 @@ def test_a_product_that_pads_the_matrix_unit_is_found() -> None:
     assert finding.place == JumpTarget("op-profile", "dot.1")
 
 
-def test_what_is_filled_counts_from_its_true_ratio() -> None:
-    assert the("padding", matmul(80)).worth_ps == pytest.approx(15 * US)  # 62.5 % filled, 40 µs
-
-
 def test_padding_counts_from_one_percent_of_the_step_on() -> None:
     assert the("padding", matmul(32, share=4.9)).worth_ps == pytest.approx(0.75 * 4.9 * US)
-    assert found("padding", matmul(32, share=1.3)) is None
-
-
-def test_a_product_faster_than_its_shape_allows_is_not_padded() -> None:
-    """The compiler laid it out otherwise."""
-    assert found("padding", matmul(32, speed=0.4)) is None
 
 
 def test_a_slow_product_loses_only_what_the_unit_spends_on_padding() -> None:
     assert the("padding", matmul(32, speed=0.05)).worth_ps == pytest.approx(0.2 / 0.75 * 30 * US)
 
 
-def test_a_product_that_waits_for_memory_gains_nothing() -> None:
-    """At HBM's peak: 40 microseconds a time, a terabyte a second."""
-    assert found("padding", matmul(32, hbm=40_000_000)) is None
-
-
-def test_padding_is_unknown_without_the_program_or_the_device() -> None:
-    assert found("padding", with_(matmul(32), modules=[])) is None
-    assert found("padding", matmul(32, device="GPU")) is None
+@pytest.mark.parametrize(
+    "proof",
+    [
+        matmul(32, share=1.3),
+        matmul(32, speed=0.4),  # faster than its shape allows: the compiler laid it out otherwise
+        matmul(32, hbm=40_000_000),  # it waits for HBM, at its peak: 40 microseconds a time, a terabyte a second
+        with_(matmul(32), modules=[]),
+        matmul(32, device="GPU"),
+    ],
+    ids=["short", "fast", "waits for memory", "no program", "no device"],
+)
+def test_products_that_lose_nothing_known_by_padding(proof: Evidence) -> None:
+    assert found("padding", proof) is None
 
 
 # --- memory bound --------------------------------------------------------------------------------------------------
@@ -100,90 +95,19 @@ def test_floats_at_the_peak_could_be_halves() -> None:
     ) in finding.evidence
 
 
-def test_halves_at_the_peak_can_hardly_be_faster() -> None:
-    assert found("memory-bound", fusion(30, 0.97)) is None
-
-
-def test_few_memory_bound_fusions_are_none() -> None:
-    assert found("memory-bound", fusion(9.9, 0.6)) is None
-
-
-def test_fusions_slow_for_other_reasons_are_none() -> None:
-    assert found("memory-bound", fusion(30, 0.3)) is None
-
-
-def test_matrix_products_are_not_meant() -> None:
-    op = Op("dot.1", "convolution fusion", 600, flops=1000, hbm=18_000_000)
-    assert found("memory-bound", evidence(grid({"compute": 30, "vector": 70}), [op])) is None
-
-
-def test_nothing_is_memory_bound_without_a_peak() -> None:
-    assert found("memory-bound", with_(fusion(30, 0.6), peaks=Peaks())) is None
-
-
-ARRAY = "f32[4096,4096]{1,0}"
-LOOP = f"(s32[], {ARRAY}, {ARRAY})"
-
-
-def adding(
-    inside: str = "add", scope: str = "while/body/tree_map/add", wide: str = ARRAY, second: str = "backward"
-) -> Evidence:
-    """Trips with two passes and a fusion that adds to an f32 array, for a third of the time, at HBM's peak."""
-    passes = {"forward": "jvp(model)/mul", "backward": "transpose(jvp(model))/mul", "model": "model/mul"}
-    text = f"""HloModule jit_step
-%add_of (p: {ARRAY}, q: {wide}) -> {ARRAY} {{
-  %p = {ARRAY} parameter(0)
-  %q = {wide} parameter(1)
-  ROOT %o = {ARRAY} {inside}(%p, %q)
-}}
-%body (s: {LOOP}) -> {LOOP} {{
-  %s = {LOOP} parameter(0)
-  %i = s32[] get-tuple-element(%s), index=0
-  %sum = {ARRAY} get-tuple-element(%s), index=1
-  %x = {wide} get-tuple-element(%s), index=2
-  %one = {ARRAY} negate(%sum)
-  %two = {ARRAY} negate(%one)
-  %adds = {ARRAY} fusion(%sum, %x), kind=kLoop, calls=%add_of
-  ROOT %t = {LOOP} tuple(%i, %adds, %two)
-}}
-%condition (s: {LOOP}) -> pred[] {{
-  %s2 = {LOOP} parameter(0)
-  ROOT %less = pred[] constant(true)
-}}
-ENTRY %main (a: {LOOP}) -> {LOOP} {{
-  %a = {LOOP} parameter(0)
-  ROOT %loop = {LOOP} while(%a), condition=%condition, body=%body
-}}
-"""
-    hlo = f"%adds = {ARRAY} fusion({ARRAY} %sum, {wide} %x), kind=kLoop, calls=%add_of"
-    moved = 3 * 4096 * 4096 * 4
-    ops = [
-        Op("loop", "while", 1000, 20),
-        Op("one", "convolution fusion", 3000, 160, flops=10**9, scope=f"while/body/{passes['forward']}"),
-        Op("two", "convolution fusion", 3000, 160, flops=10**9, scope=f"while/body/{passes[second]}"),
-        Op("adds", "loop fusion", 160 * moved / 0.9e6, 160, hbm=moved, text=hlo, scope=scope),
-    ]
-    time = ops[-1].time / 20
-    proof = evidence(grid({"vector": time, "compute": 2 * time}, cores=2), ops)
-    return with_(proof, modules=(modules(read_module_text("jit_step", text.splitlines()).SerializeToString()),))
-
-
-def test_sums_of_gradients_over_micro_batches_need_their_32_bits() -> None:
-    assert found("memory-bound", adding()) is None
-
-
 @pytest.mark.parametrize(
     "proof",
     [
-        adding(inside="multiply"),
-        adding(scope="while/body/jvp(model)/add"),  # a residual
-        adding(second="model"),  # the trips have no backward pass: a loop over layers or tokens
+        fusion(30, 0.97),
+        fusion(9.9, 0.6),
+        fusion(30, 0.3),
+        fusion(30, 0.6, category="convolution fusion"),
+        with_(fusion(30, 0.6), peaks=Peaks()),
     ],
-    ids=["multiplies", "forward", "no backward"],
+    ids=["halves at the peak", "short", "slow for another reason", "matrix product", "no peak"],
 )
-def test_other_f32_arrays_in_loops_could_be_halves(proof: Evidence) -> None:
-    finding = the("memory-bound", proof)
-    assert any("bf16 would halve those bytes" in sentence for sentence in finding.evidence)
+def test_fusions_that_memory_does_not_hold_up(proof: Evidence) -> None:
+    assert found("memory-bound", proof) is None
 
 
 # --- random bits ---------------------------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.parsers.pages.findings.build import Op, evidence, found, grid, modules, the, with_
+from tests.parsers.pages.findings.build import Op, evidence, findings, found, grid, modules, the, with_
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.findings.finding import Evidence
-from tpuprof.parsers.pages.findings.why_slow import findings
 
 X, ROW = "f32[8192,4096]{1,0}", "f32[8192]{0}"
 BYTES = 8192 * 4096 * 4

@@ -12,7 +12,9 @@ from tests.support.build import PlaneBuilder, StatInput, session_at, write_run
 from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.pages import OPS, OVERVIEW, TPU_KERNELS
+from tpuprof.parsers.pages.ops.kernels.page import TPU_KERNELS
+from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 
 M, N, K = 2048, 2048, 1024
 FLOPS = 2 * M * N * K

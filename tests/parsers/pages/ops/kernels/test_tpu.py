@@ -15,7 +15,8 @@ from tests.support.build import session_at, write_run
 from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.formats.mosaic.work import Amount
-from tpuprof.parsers.pages.counters import CountersPage
+from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage
+from tpuprof.parsers.pages.ops.kernels.call_units import call_units_in
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.parameters import parameters
 from tpuprof.parsers.pages.ops.kernels.tpu import (
@@ -27,8 +28,7 @@ from tpuprof.parsers.pages.ops.kernels.tpu import (
 )
 from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, use, work
-from tpuprof.parsers.session.makers.counters import kernels_of
-from tpuprof.parsers.session.pages import COUNTERS, OPS, TPU_KERNELS
+from tpuprof.parsers.pages.ops.key import OPS
 
 RUN = KernelRun(steps=16, wait_y_ps=3 * US, body_ps=900_000, flops=FLOPS // 8)
 
@@ -45,15 +45,6 @@ def one(folder: Path, run: KernelRun, spec: KernelSpec | None = None) -> TpuKern
     """The only kernel of such a profile."""
     (kernel,) = page(folder, [run], spec).kernels
     return kernel
-
-
-def test_runs_and_waits(tmp_path: Path) -> None:
-    kernel = one(tmp_path, RUN)
-    assert (kernel.kernel, kernel.op, kernel.source) == ("matmul", "matmul.1", "model.py:12")
-    assert kernel.runs.runs == 2 * RUN.runs and kernel.mean_ps == RUN.time_ps
-    assert kernel.wait_in == pytest.approx(16 * (RUN.wait_x_ps + RUN.wait_y_ps) / RUN.time_ps)
-    assert kernel.waits == pytest.approx((kernel.wait_in or 0) + 500_000 / RUN.time_ps)
-    assert kernel.bound == "waiting for copies" and kernel.grid_steps == 16
 
 
 def test_work_by_the_module_and_a_count_that_is_refused(tmp_path: Path) -> None:
@@ -100,7 +91,7 @@ def test_the_card_of_an_op_refuses_the_uses_that_the_page_of_counters_refuses(tm
     session = session_at(write_run(tmp_path, host0=with_kernels([needy])))
     counters: CountersPage = session.page(COUNTERS)
     assert [row.refused != "" for row in counters.kernels if row.use.scope == "" and row.use.unit == "MXU"] == [True]
-    assert kernels_of(session.run.files(None), session.page(OPS)) == counters.kernels
+    assert call_units_in(session.run.files(None), session.page(OPS)) == counters.kernels
 
 
 def test_calls_of_one_kernel_are_one_row(tmp_path: Path) -> None:
@@ -210,10 +201,3 @@ def test_without_spans_the_flags_are_named(tmp_path: Path) -> None:
     found = page(tmp_path, [RUN], is_traced=False)
     assert found.kernels[0].waits is None and found.kernels[0].body is None
     assert "--xla_xprof_enable_custom_call_tracing=true" in found.unknown["waits"]
-
-
-def test_the_page_of_a_session_has_them_too(tmp_path: Path) -> None:
-    session = session_at(write_run(tmp_path, host0=with_kernels([RUN])))
-    (kernel,) = session.page(TPU_KERNELS).kernels
-    assert kernel.waits and kernel.spec is None
-    assert kernel.units

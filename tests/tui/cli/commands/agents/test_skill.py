@@ -12,7 +12,7 @@ import pytest
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call, content
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE
-from tpuprof.parsers.pages.findings.finding import KINDS
+from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.tui.cli.commands.agents.questions import FIRST, OF_PAGES
 from tpuprof.tui.cli.commands.agents.references import references

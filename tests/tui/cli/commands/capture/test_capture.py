@@ -13,13 +13,15 @@ import pytest
 
 from tests.support.servers.listening import LONGEST_SECONDS
 from tests.support.servers.profiler_server import FakeProfiler, fails, free_port, hangs, profile
+from tests.tui.cli.calls import Call
 from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
+from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, HostCapture
 from tpuprof.parsers.capture.written import WrittenFile
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli.arguments.capture import capture_parser
-from tpuprof.tui.cli.commands.capture.command import CountDown, countdown, outcome, run_capture
+from tpuprof.tui.cli.commands.capture.command import CountDown, countdown, outcome, run_capture, tried_again
 
 START = """
 import sys
@@ -145,6 +147,32 @@ def test_the_run_opens_on_a_terminal(
         assert run(*arguments, *(["--no-open"] if no_open else [])) == EXIT_OK
     (path,) = [str(found) for found in tmp_path.glob("plugins/profile/*")]
     assert opened == ([(path, AppOptions(ascii=True, color="16"))] if opens else [])
+
+
+def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    codes = ["no_server", "another_session"]
+
+    def once() -> CaptureResult:
+        if codes:
+            raise failure(codes.pop(0), "Not now.")
+        return CaptureResult("x", (), 1, 1.0)
+
+    assert tried_again(once, 2).run_path == "x" and pauses == [2.0, 2.0]
+    for codes[:], retries in ((["no_server", "no_server"], 1), (["disk_full"], 9)):
+        with pytest.raises(ProfileError):
+            tried_again(once, retries)
+
+
+def test_the_last_seconds_that_a_server_keeps(tmp_path: Path, call: Call) -> None:
+    with FakeProfiler() as server:
+        assert "keeps its last seconds from now on" in call("capture", "--continuous", "on", server.address).err
+        out = call("capture", "--snapshot", server.address, "--logdir", tmp_path, "--no-open").out
+        assert list(Path(out.strip()).glob("*.xplane.pb"))
+        call("capture", "--continuous", "off", server.address)
+        assert not server.kept
+    call("capture", "--continuous", "on", f"127.0.0.1:{free_port()}", code=EXIT_CAPTURE_FAILED)
 
 
 # --- ctrl+C

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -13,11 +14,12 @@ import pytest
 
 from tests.support.servers.profiler_server import FakeProfiler, fails, free_port
 from tests.tui.cli.calls import Call
-from tests.tui.cli.commands.capture.test_recorder import SLOW, STEADY
+from tests.tui.cli.commands.capture.test_slow_steps import SLOW, STEADY
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK, EXIT_REGRESSION, EXIT_USAGE, ProfileError
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop
+from tpuprof.tui.cli.arguments.watch import seconds_of
 from tpuprof.tui.cli.commands.capture.watch.command import own_folder
-from tpuprof.tui.cli.commands.capture.watch.recorder import Servers
+from tpuprof.tui.cli.commands.capture.watch.slow_steps import Servers
 
 SHORT = CaptureOptions(duration_ms=10, grace_seconds=20)
 
@@ -95,6 +97,17 @@ def test_what_is_wrong_is_said(call: Call, tmp_path: Path) -> None:
 def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert own_folder(["host-0:9012", "[::1]:1"]) == "/state/tpuprof-tui/watch/host-0_9012__1_1"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("10m", 600), ("2h", 7200)])
+def test_times(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0s", "10", "1d", "-1s"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        seconds_of(text)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")

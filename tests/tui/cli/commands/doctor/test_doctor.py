@@ -18,8 +18,7 @@ import pytest
 
 from tests.parsers.session.test_run_facts import MS, old_folder, old_gpu, training, written
 from tests.support.golden import check_golden
-from tests.support.servers.profiler_server import FakeProfiler, free_port, listener
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import run_facts as facts_module
 from tpuprof.parsers.session.run_facts import RunFacts
@@ -28,7 +27,7 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import command, machine
 from tpuprof.tui.cli.commands.doctor.command import doctor_report, run_doctor
 from tpuprof.tui.cli.commands.doctor.content import MOST_RUNS, lacking
-from tpuprof.tui.cli.commands.doctor.parts import WIDTH, DoctorLine, DoctorSection, Mask, fenced
+from tpuprof.tui.cli.commands.doctor.parts import WIDTH, DoctorLine, Mask, fenced
 from tpuprof.tui.demo import demo_path
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
@@ -46,9 +45,9 @@ def doctor_text(env: Mapping[str, str], path: str | None = None, form: str = "te
     return doctor_report(env, path, form=form)[0]
 
 
-def told(env: Mapping[str, str] = ENVIRONMENT, path: str | None = None, *servers: str) -> dict[str, Any]:
+def told(env: Mapping[str, str] = ENVIRONMENT, path: str | None = None) -> dict[str, Any]:
     """What JSON has."""
-    found: dict[str, Any] = json.loads(doctor_report(env, path, servers, "json")[0])
+    found: dict[str, Any] = json.loads(doctor_report(env, path, "json")[0])
     return found
 
 
@@ -65,72 +64,24 @@ def words_of(text: str) -> str:
 # --- installation
 
 
-def test_parts_without_a_path() -> None:
-    text = doctor_text(ENVIRONMENT)
-    titles = [line for line in text.splitlines() if line and line[0] not in " !"]
-    assert titles[0].startswith(f"{PROGRAM} ")
-    assert titles[1:] == ["Program", "Extras", "Terminal", "Cache", "Config file"]
-    assert all(len(line) <= WIDTH for line in text.splitlines())
-    assert list(told()) == ["schema", "version", "problems", "program", "extras", "terminal", "cache", "config"]
-    for name in ("python ", "textual==", "rich==", "numpy==", "protobuf==", "grpcio==", "processors "):
-        assert f" {name}" in text
-    program = told()["program"]
-    assert program["cpu_count"] >= program["usable_cpu_count"] >= 1
-    assert program["decoding_core"] in ("c", "numpy") and program["packages"]["numpy"]
-
-
 @pytest.mark.parametrize("form", ["text", "md", "json"])
 def test_nothing_wrong_is_said_first(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(machine, "_core", lambda: DoctorSection("core", "", [DoctorLine("decoding core", "compiled")]))
+    monkeypatch.setattr(machine, "core", lambda: (DoctorLine("decoding core", "compiled"), "c"))
     text = doctor_text(ENVIRONMENT, form=form)
     assert '"problems": []' in text if form == "json" else ": nothing is wrong\n" in text
     assert "\n!" not in text
 
 
 def test_a_core_that_is_slow_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = "tpuprof.parsers.formats.xspace.core._core"
-    monkeypatch.setitem(sys.modules, compiled, None)
-    monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", lambda: "numpy")
+    monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", lambda: "python")
+    monkeypatch.setitem(sys.modules, "tpuprof.parsers.formats.xspace.core._core", None)
     text = doctor_text(ENVIRONMENT)
-    assert "! decoding core numpy, which takes several times as long: " in text and "1 problem, marked with !" in text
-    assert told()["program"] | {"decoding_core": "numpy", "compiled_core": None} == told()["program"]
-
-    def missing() -> str:
-        raise ProfileError("usage", "TPUPROF_CORE=x names no core.")
-
-    monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", missing)
-    assert "! decoding core none: TPUPROF_CORE=x names no core." in doctor_text(ENVIRONMENT)
-    assert told()["program"]["unknown"] == {"decoding_core": "TPUPROF_CORE=x names no core."}
-
-
-def test_the_core_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("tpuprof.parsers.formats.xspace.core._core")
-    monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", lambda: "numpy")
-    text = doctor_text({**ENVIRONMENT, "TPUPROF_CORE": "numpy"})
-    assert "decoding core numpy, set by TPUPROF_CORE; the compiled one is available" in text
-    assert "  variables     TPUPROF_CORE='numpy'" in text
-
-
-def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "version_of", lambda name: "not installed" if name == "brotli" else "1.0")
-    assert "! not installed brotli\n" in (text := doctor_text(ENVIRONMENT)) and "numpy==1.0" in text
-    assert told()["program"]["packages"]["brotli"] is None
-
-
-def test_extras_say_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "version_of", lambda name: "not installed" if name in ("gcsfs", "adlfs") else "1.0")
-    text = words_of(doctor_text(ENVIRONMENT))
-    assert "remote fsspec 1.0, aiohttp 1.0: profiles on web servers" in text
-    assert "gcs not installed: buckets of Google Cloud (gs://); pip install 'tpuprof-tui[gcs]'" in text
-    assert "s3fs s3fs 1.0: buckets of Amazon (s3://)" in text and "adlfs" not in text
-    extras = told()["extras"]
-    assert extras["gcs"] == {
-        "for": "buckets of Google Cloud (gs://)",
-        "is_installed": False,
-        "packages": {"gcsfs": None},
-    }
-    assert extras["s3fs"]["is_installed"] and extras["adlfs"]["packages"] == {"adlfs": None}
+    assert "! decoding core Python, some 50 times slower than the compiled one: " in text
+    assert "1 problem, marked with !" in text
+    assert machine.core()[1] == "python"
+    monkeypatch.setitem(sys.modules, "tpuprof.parsers.formats.xspace.core.api", None)
+    assert "! decoding core none: " in doctor_text(ENVIRONMENT)
 
 
 def test_extras_are_those_of_the_package() -> None:
@@ -183,9 +134,8 @@ def test_a_screen(columns: int, lines: int, term: str, row: str, monkeypatch: py
     monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((columns, lines)))
     env = {**ENVIRONMENT, "TERM": term}
     assert row in doctor_text(env)
-    found = told(env)["terminal"]
-    assert (found["columns"], found["rows"]) == (columns or None, lines or None)
-    assert bool(found["unknown"]) == (not columns) and found["can_draw"] == (term != "dumb")
+    name, text = told(env)["terminal"]["rows"][0]
+    assert name == "screen" and text.startswith(row[16:])
 
 
 def test_a_closed_standard_input_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +158,7 @@ def test_the_cache_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "folder ~/cache/tpuprof-tui, can be written, " in text and " free summaries nothing; at most 1.00 GB" in text
     assert "remote copies 2.00 KB in 2 files; at most 20.0 GB" in text
     assert "archives nothing; at most 20.0 GB state ~/.local/state/tpuprof-tui, nothing" in text
-    cache = told(env)["cache"]
-    assert (cache["remote_bytes"], cache["remote_files"], cache["is_writable"]) == (2000, 2, True)
-    assert cache["free_bytes"] > 0 and list(copies.iterdir()) != [] and cache["unknown"] == {}
+    assert len(list(copies.iterdir())) == 2
     monkeypatch.setattr(machine, "_MOST_FILES", 1)
     assert "remote copies more than 2.00 KB in 1 files" in words_of(doctor_text(env))
 
@@ -225,8 +173,6 @@ def test_a_cache_that_can_not_be_used(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "can't be written: no space left on device" in words_of(text) and "\n! folder " in text
     assert "! remote copies TPUPROF_CACHE_BYTES is much, which is not a number of bytes." in text
     assert exit_code == EXIT_USAGE
-    cache = told()["cache"]
-    assert cache["remote_bound_bytes"] is None and "much" in cache["unknown"]["remote_bound_bytes"]
     monkeypatch.setenv("HOME", "relative")
     assert "can't be written: there is no home folder" in words_of(doctor_text(ENVIRONMENT))
 
@@ -237,38 +183,14 @@ def test_the_config_file(tmp_path: Path) -> None:
     file.write_text('theme = "light"\n[cache]\nsize = "off"\nremote = "2 MB"\n')
     text = words_of(doctor_text(env))
     assert ", valid theme light" in text and "summaries nothing; off, by the config file" in text
-    assert told(env)["cache"]["remote_bound_bytes"] == 2_000_000
-    assert told(env)["config"]["sets"] == {"theme": "light", "cache.size": "off", "cache.remote": "2 MB"}
+    sets = [["theme", "light"], ["cache.size", "off"], ["cache.remote", "2 MB"]]
+    assert "at most 2.00 MB" in text and told(env)["config"]["rows"][1:] == sets
     file.write_text("")
     assert "sets nothing" in words_of(doctor_text(env))
     file.write_text('theme = "pink"')
     text, exit_code = doctor_report(env)
     assert exit_code == EXIT_USAGE and "\n! problem       The config file" in text and "  try " in text
-    assert told(env)["config"] | {"is_valid": False, "is_there": True} == told(env)["config"]
     assert "does not exist; tpuprof-tui config prints one to start from" in words_of(doctor_text(ENVIRONMENT))
-
-
-# --- servers
-
-
-def test_a_profiler_server_that_answers() -> None:
-    with FakeProfiler() as server:
-        text, exit_code = doctor_report(ENVIRONMENT, servers=[server.address])
-        assert f"  server        {server.address}, a profiler server, answered in " in text and exit_code == EXIT_OK
-        (found,) = told(ENVIRONMENT, None, server.address)["server"]["servers"]
-        assert found["is_reachable"] and found["answer_ms"] > 0
-        assert not server.requests, "it is asked for no trace"
-
-
-def test_servers_that_are_none() -> None:
-    with listener(b"220 mail\r\n") as (mail, _):
-        addresses = f"localhost:{free_port()},{mail}"
-        text, exit_code = doctor_report(ENVIRONMENT, servers=[addresses])
-    assert exit_code == EXIT_CAPTURE_FAILED and "2 problems" in text
-    assert "! server 1      No profiler server listens at localhost:" in text
-    assert "! server 2      The server at " in text and "start one in the program" in words_of(text)
-    text, exit_code = doctor_report(ENVIRONMENT, servers=["http://tpu.corp"])
-    assert exit_code == EXIT_CAPTURE_FAILED and "! address " in text and "tpu.corp" not in text
 
 
 # --- what is not for others
@@ -311,20 +233,14 @@ def test_only_the_home_folder_is(text: str, short: str) -> None:
         ("jane", "jane"),
         ("on node-7 and node-77", "on <this machine> and node-77"),
         ("node-7.xplane.pb", "<this machine>.xplane.pb"),
-        ("tpu.corp:99 or tpu.corp", "<host 1>:99 or <host 1>"),
         ("s3://key:word@bucket/x and ?token=word", "s3://bucket/x and ?token=…"),
     ],
 )
 def test_people_machines_and_secrets_are_taken_out(text: str, short: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "node", lambda: "node-7")
-    mask = Mask({"USER": "jane", "LOGNAME": "root"}, {"tpu.corp": "<host 1>"})
+    mask = Mask({"USER": "jane", "LOGNAME": "root"})
     assert mask.text(text) == short
     assert mask.value([{text: (text, 1, None)}]) == [{short: [short, 1, None]}]
-
-
-def test_a_machine_that_was_asked_for_is_not_told() -> None:
-    text = doctor_text(ENVIRONMENT) + doctor_report(ENVIRONMENT, servers=["no-such-machine.invalid:9012"])[0]
-    assert "no-such-machine" not in text and "<host 1>" in text
 
 
 def test_no_secret_of_an_address_is_told() -> None:
@@ -348,22 +264,6 @@ def test_hostile_names_do_no_harm(tmp_path: Path) -> None:
 
 
 # --- the logdir
-
-
-def test_a_training_run(tmp_path: Path) -> None:
-    written(tmp_path, host0=training(), host1=training())
-    words = logdir_lines(tmp_path)
-    for part in (
-        "holds 1 run, 2 profiles",
-        "device TPU test, 2 cores on the first of the hosts",
-        "steps 9.00 ms, median of 5 steps on one core, marked",
-        "modules jit_step",
-        "profiled 2.00 s",
-        "HLO compiled modules are in the profile",
-        "host tracer on (annotations",
-    ):
-        assert part in words
-    assert "lacks" not in words and "problem" not in words
 
 
 def test_what_is_lacking() -> None:
@@ -463,7 +363,7 @@ def test_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(machine, "available_cores", lambda: 8)
     monkeypatch.setattr(machine, "version_of", lambda name: "not installed" if name in MISSING else "2.1.0")
     monkeypatch.setattr(command, "version_of", lambda _: "0.1.0")
-    monkeypatch.setattr(machine, "_core", lambda: DoctorSection("core", "", [DoctorLine("decoding core", "compiled")]))
+    monkeypatch.setattr(machine, "core", lambda: (DoctorLine("decoding core", "compiled"), "c"))
     monkeypatch.setattr(machine, "on_terminal", lambda: True)
     monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((120, 40)))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=41_000_000_000))
@@ -473,9 +373,9 @@ def test_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     run = written(tmp_path / "logs", host0=training(), host1=training(), host2=b"")
     for host in run.hosts:
         os.utime(host.path, (1_700_000_000, 1_700_000_000))
-    text, exit_code = doctor_report(env, str(tmp_path / "logs"), ["10.0.0.7"])
-    assert exit_code == EXIT_CAPTURE_FAILED
+    text, exit_code = doctor_report(env, str(tmp_path / "logs"))
+    assert exit_code == EXIT_USAGE
     check_golden(Path(__file__).parent / "golden" / "doctor.txt", text)
 
 
-MISSING = ("gcsfs", "s3fs", "adlfs", "cramjam")
+MISSING = ("gcsfs", "s3fs", "adlfs")

@@ -64,28 +64,15 @@ def test_golden_of_the_views(diff: Diff, name: ViewName) -> None:
     check_golden(GOLDEN / f"diff-{name}-80x22.txt", text([head_line(diff, Pen(80, BLOCK)), *composed.lines]))
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_golden_of_clones(clones: Diff, width: int) -> None:
-    together = frame(clones, DiffView(hides_same=False), width, 12).lines
-    apart = frame(clones, DiffView(hides_same=False, apart=True), width, 12).lines
-    of_group = change_card(clones, entries(clones, "ops")[0], Pen(width, BLOCK))
-    check_golden(GOLDEN / f"diff-clones-{width}.txt", text([*together, *apart, *of_group]))
+def test_golden_of_clones(clones: Diff) -> None:
+    together = frame(clones, DiffView(hides_same=False), 80, 12).lines
+    apart = frame(clones, DiffView(hides_same=False, apart=True), 80, 12).lines
+    of_group = change_card(clones, entries(clones, "ops")[0], Pen(80, BLOCK))
+    check_golden(GOLDEN / "diff-clones-80.txt", text([*together, *apart, *of_group]))
 
 
 def test_clones_are_one_entry_of_the_summary(clones: Diff) -> None:
     assert summary(clones).endswith(" | more +600 us +1.0% fusion.10 (60 ops)")
-
-
-def test_golden_in_ascii(diff: Diff) -> None:
-    composed = frame(diff, DiffView(cursor=1), 60, 13, ASCII)
-    check_golden(GOLDEN / "diff-ascii-60x13.txt", text([head_line(diff, Pen(60, ASCII)), *composed.lines]))
-
-
-def test_the_cursor_stays_in_sight(diff: Diff) -> None:
-    for cursor in range(5):
-        composed = frame(diff, DiffView(cursor=cursor, hides_same=False), 80, 13)
-        row = composed.first_row_line + cursor - composed.first
-        assert plain(composed.lines[row]).startswith("▸") and composed.first <= cursor
 
 
 # --- the verdict ---------------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,19 +41,6 @@ def report(diff: Diff, form: Format, limit: int = 0, judged: Regression | None =
     return page.writers[form](page.read(diff, judged), look, limit)
 
 
-def test_golden_text(diff: Diff) -> None:
-    check_golden(GOLDEN / "diff-80.txt", report(diff, "text"))
-    check_golden(GOLDEN / "diff-120.txt", report(diff, "text", look=TextLook(120, False, False)))
-    words = report(diff, "text", look=TextLook(60, True, False))
-    assert words.isascii() and max(map(len, words.splitlines())) <= 60
-
-
-def test_text_keeps_to_its_limit(diff: Diff) -> None:
-    words = report(diff, "text", 1)
-    assert "1 of 3 changed, 2 the same within the noise" in words and "copy.812    " not in words
-    assert "\x1b[" in report(diff, "text", look=TextLook(80, False, True))
-
-
 def test_golden_markdown(diff: Diff) -> None:
     check_golden(GOLDEN / "diff.md", report(diff, "md", judged=regression(diff, 0.05)))
 
@@ -70,33 +55,6 @@ def test_clones_are_one_row_of_people_and_a_list_of_machines(tmp_path: Path) -> 
     assert (document["groups"][0]["mark"], document["ops"][0]["mark"]) == ("more", "same")
     assert len(parsed(report(found, "json", 1))["groups"]) == 1
     assert len(csv_rows(report(found, "csv"))) == 61
-
-
-def test_golden_csv(diff: Diff) -> None:
-    text = report(diff, "csv")
-    check_golden(GOLDEN / "diff.csv", text)
-    rows = csv_rows(text)
-    assert [row["mark"] for row in rows] == ["new", "gone", "more", "same", "same"]
-    assert rows[0]["before_ms"] == "" and float(rows[0]["after_ms"]) == 21.7 and rows[2]["old_name"] == "fusion.41"
-    assert len(report(diff, "csv", 2).splitlines()) == 3
-
-
-def test_json(diff: Diff) -> None:
-    document = parsed(report(diff, "json", judged=regression(diff, 0.05)))
-    assert document["schema"] == "tpuprof.diff/1" and document["basis"] == "step"
-    assert document["before"]["name"] == "run_a" and document["after"]["odd_step_count"] == 2
-    typical = document["steps"]["typical"]
-    assert typical["before_ms"] == 100 and typical["change_ms"] == pytest.approx(18.72) and typical["mark"] == "more"
-    owners = document["owners"]
-    assert sum(item["change_ms"] for item in owners) == pytest.approx(document["steps"]["mean"]["change_ms"])
-    assert sum(item["typical"]["change_ms"] for item in owners) == pytest.approx(typical["change_ms"])
-    assert document["classes"] == []
-    assert sum(item["change_ms"] for item in document["ops"]) == pytest.approx(document["total"]["change_ms"])
-    first, gone = document["ops"][:2]
-    assert (first["name"], first["mark"], first["before_ms"], first["change_ms"]) == ("all-gather.3", "new", None, 21.7)
-    assert gone["after_ms"] is None and gone["change_ms"] == -5 and gone["occurrences"] == {"before": 1, "after": None}
-    assert document["regression"]["outcome"] == "slower" and document["verdict"]["mark"] == "more"
-    assert len(parsed(report(diff, "json", 2))["ops"]) == 2 and "regression" not in parsed(report(diff, "json"))
 
 
 def test_every_null_has_a_reason(diff: Diff, tmp_path: Path) -> None:
@@ -213,19 +171,17 @@ def test_different_programs_do_not_pass_either(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_options_say_how_the_hosts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str | None, bool]] = []
+    asked: list[tuple[bool, int | None]] = []
     plain = Session.__init__
 
-    def init(
-        self: Session, *arguments: Any, scheduler: str | None = None, cache: HostCache | None = None, jobs: int | None
-    ) -> None:
-        asked.append((scheduler, cache is not None))
+    def init(self: Session, *arguments: Any, cache: HostCache | None = None, jobs: int | None) -> None:
+        asked.append((cache is not None, jobs))
         plain(self, *arguments)
 
     monkeypatch.setattr(Session, "__init__", init)
     a, b = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
-    assert run(a, b, "--json", "--scheduler", "127.0.0.1:9") == EXIT_OK and run(a, b, "--json", "--no-cache") == EXIT_OK
-    assert asked == [("127.0.0.1:9", True)] * 2 + [(None, False)] * 2
+    assert run(a, b, "--json", "--jobs", "3") == EXIT_OK and run(a, b, "--json", "--no-cache") == EXIT_OK
+    assert asked == [(True, 3)] * 2 + [(False, None)] * 2
 
 
 @pytest.mark.parametrize("text", ["5 percent", "-1", "", "nan", "%", "1e3", "٥"])
@@ -239,16 +195,3 @@ def test_a_report_goes_to_a_file(logdir: Path, tmp_path: Path, capsys: pytest.Ca
     out = tmp_path / "diff.csv"
     assert run(str(logdir), "--format", "csv", "--output", str(out)) == EXIT_OK
     assert out.read_text().startswith("rank,mark,name,") and capsys.readouterr().out == ""
-
-
-def test_nothing_imports_textual(logdir: Path) -> None:
-    program = (
-        "import sys\n"
-        "from tpuprof.tui.cli.arguments.diff import diff_parser\n"
-        "from tpuprof.tui.cli.commands.diff.command import run_diff\n"
-        f"run_diff(diff_parser().parse_args([{str(logdir)!r}, '--format', 'text']))\n"
-        "assert not any(name.partition('.')[0] in ('textual', 'rich') for name in sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "SLOWER" in done.stdout

@@ -50,9 +50,9 @@ async def test_golden_of_the_whole_screen(diff: Diff) -> None:
 def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None:
     screen = screen_of(diff)
     assert [key for key, _ in footer(screen.keys)] == ["1-8", "Enter", "x", "y", "?", "/", "s", "q"]
-    screen.view = DiffView(name="steps")
+    screen.listed.listing = DiffView(name="steps")
     assert [key for key, _ in footer(screen.keys)] == ["1-8", "y", "?", "q"]
-    screen.view = DiffView(name="time")
+    screen.listed.listing = DiffView(name="time")
     assert ("s", "sort") not in footer(screen.keys) and footer(screen.keys)[-1] == ("q", "back")
     of_clones = screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))
     assert footer(of_clones.keys)[3] == ("b", "clones apart")
@@ -63,13 +63,17 @@ def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None
 async def test_views_and_cursor(diff: Diff) -> None:
     async with on_stand(screen_of(diff)) as (screen, pilot):
         await pilot.press("tab", "tab")
-        assert screen.view.name == "time"
+        assert screen.listed.listing.name == "time"
         await pilot.press("shift+tab", "shift+tab", "shift+tab")
-        assert screen.view.name == VIEWS[-1]
+        assert screen.listed.listing.name == VIEWS[-1]
         await pilot.press("1", "j", "j", "j", "j")
-        assert screen.view.cursor == 2 and screen.row is not None and screen.row.name == "fusion.52"
+        assert (
+            screen.listed.listing.cursor == 2
+            and screen.listed.row is not None
+            and screen.listed.row.name == "fusion.52"
+        )
         await pilot.press("home", "end", "k")
-        assert screen.row is not None and screen.row.name == "copy.812"
+        assert screen.listed.row is not None and screen.listed.row.name == "copy.812"
         await pilot.press("4", "G", "g", "pagedown", "j", "enter")
         assert screen.popups.popup is None and "Step times" in frame(pilot)
 
@@ -83,84 +87,17 @@ async def test_the_steps_scroll_on_a_low_screen(diff: Diff) -> None:
         assert "typical" in await after(pilot, "g")
 
 
-async def test_the_card_shows_both_texts(diff: Diff) -> None:
-    async with on_stand(screen_of(diff)) as (screen, pilot):
-        await pilot.press("j", "j", "enter")
-        shown = frame(pilot)
-        assert "HLO A" in shown and "HLO B" in shown and "in A     fusion.41" in shown
-        await pilot.press("escape")
-        assert screen.popups.popup is None
-
-
-async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
-    async with on_stand(screen_of(diff)) as (screen, pilot):
-        assert "3 of 5, same hidden (x)" in frame(pilot)
-        await pilot.press("j", "x")
-        assert len(screen.rows) == 5 and screen.row is not None and screen.row.name == "copy.812"
-        assert "Sorted by slower first." in await after(pilot, "s")
-        before = screen.rows
-        assert "Sorted by slower first, reversed." in await after(pilot, "S") and screen.rows == before[::-1]
-        await pilot.press("s")
-        assert screen.view.sort == "faster" and not screen.view.is_reversed
-        assert "1 found" in await after(pilot, "/", *"norm")
-        await pilot.press("backspace", "enter")
-        assert screen.view.words == "nor" and len(screen.rows) == 1
-        await pilot.press("escape")
-        assert screen.view.words == "" and len(screen.rows) == 5
-        assert "This view shows all rows." in await after(pilot, "/", "q", "escape", "3", "x")
-        assert "a fixed order" in await after(pilot, "s")
-
-
 async def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
     async with on_stand(screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))) as (screen, pilot):
-        assert [row.name for row in screen.rows] == ["fusion.10 (4 ops)"]
-        assert "clones apart" in await after(pilot, "x", "b") and len(screen.rows) == 5
+        assert [row.name for row in screen.listed.rows] == ["fusion.10 (4 ops)"]
+        assert "clones apart" in await after(pilot, "x", "b") and len(screen.listed.rows) == 5
         await pilot.press("home", "j", "j", "b")
-        assert screen.row is not None and screen.row.name == "fusion.10 (4 ops)"
+        assert screen.listed.row is not None and screen.listed.row.name == "fusion.10 (4 ops)"
         await pilot.press("j", "b")
-        assert screen.row is not None and screen.row.name == "copy.900"
+        assert screen.listed.row is not None and screen.listed.row.name == "copy.900"
         assert "No row here has several ops." in await after(pilot, "2", "b")
     async with on_stand(screen_of(diff)) as (_, pilot):
         assert "No row here has several ops." in await after(pilot, "b")
-
-
-async def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    async with on_stand(screen_of(diff), 120, 24) as (_, pilot):
-        await pilot.press("y")
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "Copied to the terminal" in frame(pilot)
-        copied = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
-        assert copied.startswith("A run_a -> B run_b | +18.7 ms a step")
-
-
-async def test_the_mouse(diff: Diff) -> None:
-    async with on_stand(screen_of(diff)) as (screen, pilot):
-        await pilot.click("#body", offset=(20, 10))
-        assert screen.view.cursor == 2
-        await pilot.click("#body", offset=(20, 10))
-        assert screen.popups.popup is not None
-        await pilot.press("escape")
-        await pilot.click("#body", offset=(20, 1))
-        assert screen.view.cursor == 2
-
-
-async def test_a_small_terminal_says_so(diff: Diff) -> None:
-    async with on_stand(screen_of(diff), 50, 12) as (_, pilot):
-        assert "needs 60x15 cells" in frame(pilot).replace("\n", " ")
-        await pilot.resize_terminal(80, 24)
-        await pilot.pause()
-        assert "SLOWER" in frame(pilot)
-
-
-async def test_leaving_goes_back(diff: Diff) -> None:
-    for key in ("q", "escape", "Q"):
-        async with on_stand(screen_of(diff, note="the note")) as (screen, pilot):
-            assert "the note" in frame(pilot)
-            await pilot.press(key)
-            await pilot.pause()
-            assert pilot.app.screen is not screen
 
 
 async def test_alone_it_is_the_app(diff: Diff) -> None:
@@ -174,19 +111,18 @@ async def test_alone_it_is_the_app(diff: Diff) -> None:
     assert app.return_code == 0
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_programs_apart(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with on_stand(screen_of(served(tmp_path)), *size) as (screen, pilot):
+async def test_programs_apart(tmp_path: Path) -> None:
+    async with on_stand(screen_of(served(tmp_path))) as (screen, pilot):
         await pilot.press("7")
-        check_golden(f"diff-phases-{size[0]}x{size[1]}", frame(pilot))
+        check_golden("diff-phases-80x24", frame(pilot))
         await pilot.press("j", "enter")
-        assert screen.view.phase == "jit_decode"
-        check_golden(f"diff-phase-{size[0]}x{size[1]}", frame(pilot))
+        assert screen.listed.listing.phase == "jit_decode"
+        check_golden("diff-phase-80x24", frame(pilot))
         assert "All programs, together." in await after(pilot, "]")
         await pilot.press("[", "escape")
-        assert screen.view.phase == "" and screen.view.name == "ops"
+        assert screen.listed.listing.phase == "" and screen.listed.listing.name == "ops"
         assert "Programs are shown separately in" in await after(pilot, "6", "]")
         await pilot.press("8")
-        check_golden(f"diff-setup-{size[0]}x{size[1]}", frame(pilot))
+        check_golden("diff-setup-80x24", frame(pilot))
         await pilot.press("x", "enter")
         assert "not told" not in frame(pilot) and "0.0.25" in frame(pilot)

@@ -40,7 +40,6 @@ from tpuprof.tui.pages.commands.oom.draw.page import compose, head_line
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, OomView, rows_of, table_lines
 
 GOLDEN = Path(__file__).parent / "golden"
-GLYPHS = {"block": BLOCK, "ascii": ASCII}
 
 
 def page(triage: Triage, view: OomView, size: str, glyphs: Glyphs, chosen: frozenset[str] | None = None) -> str:
@@ -53,26 +52,16 @@ def page(triage: Triage, view: OomView, size: str, glyphs: Glyphs, chosen: froze
     return frame([head_line(triage, 0, 2, Pen(width, glyphs)), *composed.lines])
 
 
-@pytest.mark.parametrize(("glyphs", "size"), [("block", "80x24"), ("block", "120x40"), ("ascii", "80x24")])
-def test_frames(glyphs: str, size: str) -> None:
-    text = page(made_up_triage(), OomView(cursor=2), size, GLYPHS[glyphs])
-    check_golden(GOLDEN / f"oom-{glyphs}-{size}.txt", text)
-
-
-@pytest.mark.parametrize("size", ["80x24", "120x40"])
-def test_frames_while_trying(size: str) -> None:
-    view = OomView(cursor=2, is_trying=True)
-    check_golden(GOLDEN / f"oom-try-{size}.txt", page(made_up_triage(), view, size, BLOCK, frozenset({"bf16"})))
-
-
-@pytest.mark.parametrize("size", ["80x24", "120x40"])
-def test_frames_with_chosen_advice_and_groups(size: str) -> None:
-    view = OomView(cursor=0, advice=0, grouped=True)
-    check_golden(GOLDEN / f"oom-advice-{size}.txt", page(made_up_triage(), view, size, BLOCK))
-
-
-def test_frame_of_a_request() -> None:
-    check_golden(GOLDEN / "oom-load-80x24.txt", page(load_triage(), OomView(cursor=0), "80x24", BLOCK))
+@pytest.mark.parametrize(
+    ("name", "triage", "view", "chosen"),
+    [
+        ("try", made_up_triage(), OomView(cursor=2, is_trying=True), frozenset({"bf16"})),
+        ("advice", made_up_triage(), OomView(cursor=0, advice=0, grouped=True), None),
+        ("load", load_triage(), OomView(cursor=0), None),
+    ],
+)
+def test_frames(name: str, triage: Triage, view: OomView, chosen: frozenset[str] | None) -> None:
+    check_golden(GOLDEN / f"oom-{name}-80x24.txt", page(triage, view, "80x24", BLOCK, chosen))
 
 
 def test_cards_and_summary() -> None:
@@ -246,12 +235,6 @@ def test_help_is_in_words() -> None:
 # --- the table
 
 
-def test_sorting() -> None:
-    triage = made_up_triage()
-    first = {sort: rows_of(triage, None, OomView(sort=sort))[0].buffers[0] for sort in SORTS}
-    assert first == {"size": 0, "padding": 5, "category": 0, "source": 5, "shape": 4}
-
-
 def test_the_heading_says_what_it_is_sorted_by_where_a_key_changes_that() -> None:
     triage = made_up_triage()
     titles = ("size", "pad", "cat.", "source", "shape")
@@ -276,14 +259,6 @@ def test_groups_add_up() -> None:
     assert sum(row.size for row in rows) == sum(item.size_bytes for item in BUFFERS)
     assert (rows[0].title, rows[0].buffers, rows[0].size) == ("train/models.py:53", (1, 2, 3), 3 * gib(4.0))
     assert rows[-1].title == "source unknown"
-
-
-def test_the_cursor_shows_wherever_it_is() -> None:
-    triage = made_up_triage()
-    for cursor in range(len(BUFFERS)):
-        composed = compose(triage, None, OomView(cursor=cursor), Pen(60, BLOCK), 13)
-        assert composed.first <= cursor < composed.first + composed.room
-        assert plain(composed.lines[composed.first_row_line + cursor - composed.first]).startswith(BLOCK.mark)
 
 
 # --- whatever the text holds

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.documents import nulls
-from tests.support.golden import check_golden
 from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
 from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.oom import triage
@@ -44,43 +41,10 @@ def report(form: str, log: OomLog | None = None, look: TextLook = LOOK, limit: i
     return page.writers[form](errors, look, limit)
 
 
-@pytest.mark.parametrize("form", ["text", "md"])
-def test_goldens(form: str) -> None:
-    check_golden(GOLDEN / f"oom.{form if form == 'md' else 'txt'}", report(form))
-
-
-def test_the_text_in_ascii_and_narrow() -> None:
-    text = report("text", look=TextLook(60, True, False))
-    assert text.isascii() and all(len(line) <= 60 for line in text.splitlines())
-    assert "\x1b[" in report("text", look=TextLook(100, False, True))
-
-
 def test_a_limit_is_one_of_buffers() -> None:
     assert "and 8 more" in report("text", limit=3)
     assert "and 8 more" in report("md", limit=3)
     assert len(json.loads(report("json", limit=3))["reports"][0]["buffers"]) == 3
-
-
-def test_json_holds_what_the_contract_names() -> None:
-    document: dict[str, Any] = json.loads(report("json"))
-    assert document["schema"] == "tpuprof.oom/1" and document["run"]["path"] == "logs/train.log"
-    first, second = document["reports"]
-    assert first["memory_space"] == "HBM" and "output_bytes" not in first and first["notes"] == []
-    assert first["used_bytes"] == REPORT.used_bytes and first["at_line"] == 41822 and first["count"] == 3
-    assert (second["kind"], second["requested_bytes"], second["used_bytes"]) == ("load", LOAD.requested_bytes, None)
-    assert [item["size_bytes"] for item in first["buffers"]] == [item.size_bytes for item in BUFFERS]
-    assert first["buffers"][5]["expansion"] == pytest.approx(32.0)
-    assert first["buffers"][1]["xla_label"].startswith("fusion.800.remat3 = fusion(")
-    expected = {"kind", "saving_bytes", "sentence", "how", "arithmetic", "source", "buffers"}
-    assert set(first["advice"][0]) == expected and first["advice"][0]["buffers"] == [1, 2, 3]
-
-
-def test_json_has_a_reason_for_every_null() -> None:
-    document = json.loads(report("json"))
-    unknown = document["unknown"]
-    assert set(nulls({key: value for key, value in document.items() if key != "unknown"})) == set(unknown)
-    assert unknown["reports[].scoped_bytes"] == "the text does not say"
-    assert all(unknown.values())
 
 
 @pytest.mark.parametrize("form", OOM_FORMATS)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.formats.llo.test_schedule import USE
 from tests.parsers.formats.mosaic.compiled import archive
 from tests.parsers.pages.ops.kernels.test_compiled import profile
 from tests.support.build import write_run
@@ -44,12 +43,6 @@ def test_a_schedule_of_another_program_is_not_taken(call: Call, run: str, tmp_pa
     call("report", "kernels", run, "--dump", folder, code=EXIT_UNREADABLE)
     dump(tmp_path / "dump", "20-mm.1-70-llo_module.pb", SCHEDULE)
     assert "436 bundles" in call("report", "kernels", run, "--dump", folder).out
-
-
-def test_the_latest_schedule_of_a_name_counts_and_texts_have_no_program(call: Call, run: str, tmp_path: Path) -> None:
-    folder = dump(tmp_path / "dump", "20-mm.1-70-llo_module.pb", SCHEDULE)
-    dump(tmp_path / "dump", "30-mm.1-70-final_hlo-static-per-bundle-utilization.txt", USE.encode())
-    assert "2 bundles" in call("report", "kernels", run, "--dump", folder).out
 
 
 @pytest.mark.parametrize(

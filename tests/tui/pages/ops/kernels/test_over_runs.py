@@ -16,7 +16,7 @@ from tests.tui.pages.ops.kernels.test_tpu_kernels import PAGED, tuned
 from tests.tui.report.test_reports import LOOK, run_of
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.session.makers.ops import kernels_of_runs as maker
+from tpuprof.parsers.pages.ops.kernels import over_runs as maker
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages.ops.kernels.over_runs import Sweep
 from tpuprof.tui.pages.ops.kernels.report import REPORT
@@ -125,13 +125,13 @@ def test_the_second_look_reads_no_profile(tmp_path: Path, call: Call, monkeypatc
     monkeypatch.setattr("tpuprof.parsers.hosts.cache.HostCache.is_settled", lambda *_: True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     asked: list[str] = []
-    made = maker.kernels_of_run
+    made = maker.compared_kernels
 
     def noted(session: Session) -> maker.KernelsOfRun:
         asked.append(session.run.name)
         return made(session)
 
-    monkeypatch.setattr(maker, "kernels_of_run", noted)
+    monkeypatch.setattr(maker, "compared_kernels", noted)
     words = ("report", "kernels", logs, "--by", "blocks", "--format", "json")
     first = call(*words).out
     assert sorted(asked) == ["a", "b"] and call(*words).out == first and len(asked) == 2

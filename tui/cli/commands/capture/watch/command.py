@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
@@ -17,45 +16,15 @@ from tpuprof.parsers.capture import errors
 from tpuprof.parsers.capture.files import safe_name
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
 from tpuprof.tui.cli.commands.capture.signals import on_signals
+from tpuprof.tui.cli.commands.capture.watch.clock import Clock
 from tpuprof.tui.cli.commands.capture.watch.judged import Event
 from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
-from tpuprof.tui.cli.commands.capture.watch.recorder import Plan, Recorder, Servers
+from tpuprof.tui.cli.commands.capture.watch.slow_steps import Plan, Servers, SlowSteps
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.report import json
 from tpuprof.tui.report.output import write_stdout
 
 _PS_PER_MS = 1e9
-_NAP_SECONDS = 0.2
-"""The longest sleep: Python runs the handler of a signal that comes just before a sleep only after that sleep."""
-
-
-class WallClock:
-    """The machine's clock, whose pauses end when watching is to end."""
-
-    def __init__(self) -> None:
-        self._is_over = False
-
-    def now(self) -> float:
-        """Seconds since 1970."""
-        return time.time()
-
-    def passed(self) -> float:
-        """Seconds since some moment."""
-        return time.monotonic()
-
-    def pause(self, seconds: float) -> None:
-        """Waits this long, or until `end` is called."""
-        until = time.monotonic() + seconds
-        while not self._is_over and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _NAP_SECONDS))
-
-    def end(self) -> None:
-        """Ends all pauses, and watching."""
-        self._is_over = True
-
-    def is_over(self) -> bool:
-        """Whether `end` has been called."""
-        return self._is_over
 
 
 def run_watch(args: argparse.Namespace) -> int:
@@ -73,13 +42,13 @@ def run_watch(args: argparse.Namespace) -> int:
         raise errors.not_local(folder)
     place = os.path.expanduser(folder)
     options = CaptureOptions(duration_ms=args.ms, grace_seconds=args.wait)
-    clock, stop = WallClock(), CaptureStop()
+    clock, stop = Clock(args.length), CaptureStop()
     kept = KeptRuns(place, args.space)
     source = Servers(addresses, options, place, stop, args.captures or args.once)
     size = f"{args.space / 1e6:,.0f} MB"
     about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"
-    plan = Plan(args.slower, args.every, args.length, args.once, about)
-    recorder = Recorder(source, plan, kept, clock, _print, note)
+    plan = Plan(args.slower, args.every, args.once, about)
+    slow = SlowSteps(source, plan, kept, clock, _print, note)
 
     def end() -> None:
         clock.end()
@@ -87,8 +56,8 @@ def run_watch(args: argparse.Namespace) -> int:
         stop.request()
 
     with on_signals(end, signal.SIGINT, signal.SIGTERM):
-        recorder.run()
-    return EXIT_REGRESSION if args.once and recorder.events else EXIT_OK
+        slow.watch()
+    return EXIT_REGRESSION if args.once and slow.events else EXIT_OK
 
 
 def own_folder(addresses: list[str]) -> str:

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS
-from tpuprof.parsers.session import pages
+from tpuprof.parsers.pages.findings.finding import Finding
+from tpuprof.parsers.pages.findings.why_slow import KINDS
+from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import Finding
-    from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.steps.ledger import Ledger
+from tpuprof.parsers.steps.step_account import Account
 
 _REMEMBERED = 64
 """Steps that the running median is of: few enough that a lasting change becomes the new normal in minutes."""
@@ -53,7 +50,7 @@ class Look:
     """
 
     page: Overview
-    ledger: Ledger | None
+    ledger: Account | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ def read(run_path: str) -> Look:
         ProfileError: it can't be read.
     """
     session = Session(open_logdir(run_path).find_run(None))
-    return Look(session.page(pages.OVERVIEW), session.page(pages.LEDGER))
+    return Look(session.page(OVERVIEW), session.page(LEDGER))
 
 
 class Usual:
@@ -114,7 +111,6 @@ class Usual:
         self._steps.extend(steps)
 
     def forget(self) -> None:
-        """Starts again, as for another program."""
         self._steps.clear()
 
 
@@ -201,7 +197,7 @@ def _slow(look: Look, times: Sequence[float], usual_ps: float, slow: int, lasts:
 
 
 def _place(
-    of: Ledger | None, name: str, more_ps: float, lasts: bool
+    of: Account | None, name: str, more_ps: float, lasts: bool
 ) -> tuple[str | None, str | None, Owner | None, str]:
     """Host, core and owner of most of the excess of a step over the others of its look; why they are unknown."""
     if of is None or name not in of.names:
@@ -236,6 +232,6 @@ def _explained(reason: Finding | None) -> tuple[str | None, float | None, dict[s
 def _reason(findings: Sequence[Finding], step: str | None, owner: Owner | None) -> Finding | None:
     """The first reason about that step, else about the owner, else of all."""
     of_step = (each for each in findings if step is not None and each.subject.step == step)
-    of_owner = (each for each in findings if owner is not None and owner in KIND_OWNERS.get(each.kind, ()))
+    of_owner = (each for each in findings if owner is not None and owner in KINDS[each.kind].owners)
     slow = (each for each in findings if step is not None and each.kind == "slow-step")
     return next(of_step, None) or next(of_owner, None) or next(slow, None) or next(iter(findings), None)

@@ -29,7 +29,6 @@ class Kept:
 
     @property
     def size_bytes(self) -> int:
-        """The size of all its files."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -57,7 +56,6 @@ class KeptRuns:
         self._write()
 
     def drop(self) -> None:
-        """Removes the last look."""
         remove_written(self._runs.pop().files)
         self._write()
 

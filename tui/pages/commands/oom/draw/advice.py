@@ -113,7 +113,6 @@ def _brief(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
 
 
 def _wrapped(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
-    """The same with all of its words."""
     how = triage.advice[index].how
     lines = _whole_title(triage, index, pen, selected)
     return lines + (pen.wrap(how, "dim", [(" " * _LEAD, "text")]) if how else [])
@@ -129,7 +128,6 @@ def _in_full(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]
 
 
 def _whole_title(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
-    """The sentence with all of its words."""
     advice = triage.advice[index]
     source, words = _source(advice, pen), pen.text(advice.sentence)
     lines = [_title(triage, index, pen, selected)]

@@ -18,6 +18,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 
 KIND_WORDS = {"compile": "compile time", "load": "program load", "runtime": "run time", "module": "at its peak"}
+KIND_WORDS["cache"] = "a serving engine's KV cache"
 """When it was."""
 
 LABEL, _SIZE = 13, 18  # cells of a bar's name, with the blank before it, and of a part's size and share behind its bar
@@ -128,7 +129,6 @@ def most_lines(triage: Triage) -> int:
 
 
 def _over(over: int, limit: int | None) -> Span:
-    """By how much it is too large, or how much is free."""
     if over > 0:
         share = f" (+{percent(100 * over / limit, 0 if over * 10 > limit else 1)})" if limit else ""
         return (f"OVER BY {limit_size(over)}{share}", "bad")
@@ -137,7 +137,6 @@ def _over(over: int, limit: int | None) -> Span:
 
 
 def _tried(triage: Triage, trial: Trial) -> list[Span]:
-    """What the chosen toggles come to."""
     used, limit = trial.estimate.used_bytes, triage.limit_bytes
     spans: list[Span] = [(limit_size(limit) if limit is not None else "limit unknown", "text"), ("   ", "text")]
     if used is None:

@@ -102,7 +102,6 @@ def summary(triage: Triage) -> str:
 
 
 def _write_padding(card: Card, buffer: Buffer) -> None:
-    """What padding adds, and which dimensions are padded."""
     expansion, padding = buffer.expansion, buffer.padding_bytes
     if padding is None:
         card.entry("padding", "unknown: the size of its elements is unknown", "dim")
@@ -152,15 +151,14 @@ def meaning_lines(triage: Triage, pen: Pen) -> list[Line]:
     """What the numbers mean, and what is unknown."""
     card = Card(pen)
     card.title("What the numbers mean")
-    card.say(_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING)
+    card.paragraphs(_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING)
     if triage.unknown:
         card.title("What is unknown")
-        card.say(*(f"{', '.join(names)}: {why}" for why, names in _by_reason(triage.unknown).items()))
+        card.paragraphs(*(f"{', '.join(names)}: {why}" for why, names in _by_reason(triage.unknown).items()))
     return card.lines
 
 
 def _by_reason(unknown: Mapping[str, str]) -> Mapping[str, Iterable[str]]:
-    """What is unknown in words, by why."""
     by_reason: dict[str, dict[str, None]] = {}
     for name, why in sorted(unknown.items()):
         words = CALLED.get(name) or name.removesuffix("_bytes").replace("_", " ")

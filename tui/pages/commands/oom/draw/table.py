@@ -50,7 +50,6 @@ class BufferRow:
 
     @property
     def expansion(self) -> float | None:
-        """Size over unpadded size."""
         return self.size / self.unpadded if self.unpadded else None
 
     @property
@@ -155,7 +154,6 @@ class ShownRows:
     """The table's rows, and the cells of those columns that are more than a value.
 
     Attributes:
-        triage: whose buffers these are.
         pen: of the table; place_width: cells of the column of source lines.
         marked: buffers that the chosen advice is about.
     """
@@ -170,7 +168,6 @@ class ShownRows:
         return len(self.rows)
 
     def buffers(self, index: int) -> list[Buffer]:
-        """The buffers of a row, the largest first."""
         return [self.triage.need.buffers[member] for member in self.rows[index].buffers]
 
     def number(self, index: int) -> Span:
@@ -186,12 +183,10 @@ class ShownRows:
         return (binary_short(row.after) if changed else "", "good")
 
     def category(self, index: int) -> Span:
-        """What holds its buffers."""
         words = {CATEGORY_WORDS[buffer.category] for buffer in self.buffers(index)}
         return (words.pop() if len(words) == 1 else "mixed", "text")
 
     def shape(self, index: int) -> Span:
-        """The shape, of a group how many there are."""
         buffers = self.buffers(index)
         if not self.rows[index].title:
             text = buffers[0].shape or UNKNOWN
@@ -211,7 +206,6 @@ class ShownRows:
         return self.pen.text(place), self.pen.text(op)
 
     def source(self, index: int) -> Span:
-        """The line of code and the op, as far as there is room."""
         place, op = self.place(index)
         left = self.place_width - len(place) - bool(place)
         if place and left < min(len(op), _LEAST_OP):  # the line of code says more than a bit of an op

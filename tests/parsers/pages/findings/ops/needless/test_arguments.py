@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.parsers.pages.findings.build import Op, evidence, found, grid, modules, the, with_
@@ -9,11 +11,11 @@ from tests.support.build import present
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.pages.findings.budget import Budget, budget
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, budget
 from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.needless.arguments import cast_arguments
-from tpuprof.parsers.steps.ledger import ledger
+from tpuprof.parsers.steps.step_account import tpu_account
 
 WIDE, NARROW, OTHER = "f32[4096,4096]{1,0}", "bf16[4096,4096]{1,0}", "f32[4096,1024]{1,0}"
 
@@ -67,29 +69,33 @@ def test_an_element_of_an_argument_that_is_a_tuple_is_an_argument_too() -> None:
     assert found("memory-bound", casting(proto)) is None
 
 
-@pytest.mark.parametrize(("result", "root"), [(WIDE, "%new"), (f"({NARROW}, {WIDE})", "tuple(%cast, %new)")])
-def test_a_parameter_of_which_the_program_gives_back_new_values_is_cast_as_it_should_be(result: str, root: str) -> None:
-    assert found("memory-bound", casting(program(result, root))) is None
+def given_up(aliased: bool) -> hlo_pb2.HloProto:
+    """The program may use the parameter's memory."""
+    proto = program()
+    entries = proto.hlo_module.input_output_alias.entries if aliased else proto.hlo_module.buffer_donor.entries
+    entries.add(parameter_number=0)
+    return proto
 
 
-def test_a_parameter_whose_memory_the_program_may_use_is_cast_as_it_should_be() -> None:
-    aliased, given_up = program(), program()
-    aliased.hlo_module.input_output_alias.entries.add(parameter_number=0)
-    given_up.hlo_module.buffer_donor.entries.add(parameter_number=0)
-    assert found("memory-bound", casting(aliased)) is None
-    assert found("memory-bound", casting(given_up)) is None
-
-
-def test_what_the_program_made_itself_is_no_argument() -> None:
-    assert found("memory-bound", casting(program(read="%new"))) is None
-
-
-def test_a_cast_of_little_time_is_left_alone() -> None:
-    assert found("memory-bound", casting(program(), time=15)) is None
+@pytest.mark.parametrize(
+    "proof",
+    [
+        casting(program(WIDE, "%new")),
+        casting(program(f"({NARROW}, {WIDE})", "tuple(%cast, %new)")),
+        casting(given_up(aliased=True)),
+        casting(given_up(aliased=False)),
+        casting(program(read="%new")),
+        casting(program(), time=15),
+    ],
+    ids=["new values", "new values beside it", "aliased", "donated", "made by the program", "short"],
+)
+def test_casts_that_are_as_they_should_be(proof: Evidence) -> None:
+    assert found("memory-bound", proof) is None
 
 
 def test_a_parameter_that_another_program_updates_is_cast_as_it_should_be() -> None:
-    whole: Budget = present(budget(of := casting(program()), ledger(of.grid)))
+    whole: Budget = present(budget(of := casting(program()), tpu_account(of.grid)))
     update = ModuleArrays(HloModule(program(WIDE, "%new")), {})
-    assert cast_arguments(whole, large_arrays(whole))[0] is not None
-    assert cast_arguments(whole, (*large_arrays(whole), update))[0] is None
+    both = (*large_arrays(whole), update)
+    assert cast_arguments.claims(whole, []) != [NOTHING]
+    assert cast_arguments.claims(replace(whole, _known={large_arrays: both}), []) == [NOTHING]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import Op, evidence, grid, modules, with_
+from tests.parsers.pages.findings.build import Op, evidence, findings, grid, modules, with_
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
-from tpuprof.parsers.pages.findings.why_slow import findings
 
 X, W, PACKED = "bf16[1024,4096]{1,0}", "bf16[4096,4096]{1,0}", "s8[4096,4096]{1,0}"
 KEYS, REPEATED = "bf16[8192,1024]{1,0}", "bf16[8192,4,1024]{2,1,0}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import Op, evidence, grid, modules, with_
+from tests.parsers.pages.findings.build import Op, evidence, findings, grid, modules, with_
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.why_slow import findings
 
 ROWS, WIDTH, RANK = 16_384, 4096, 16
 X, W = f"bf16[{ROWS},{WIDTH}]{{1,0}}", f"bf16[{WIDTH},{WIDTH}]{{1,0}}"

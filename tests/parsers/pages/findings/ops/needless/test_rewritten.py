@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import Op, evidence, grid, modules, with_
+from tests.parsers.pages.findings.build import Op, evidence, findings, grid, modules, with_
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.why_slow import findings
 
 CACHE, NEW, MASK = "bf16[64,2048,1024]{2,1,0}", "bf16[64,1024]{1,0}", "pred[64,2048]{1,0}"
 WIDE = CACHE.replace("bf16", "pred")

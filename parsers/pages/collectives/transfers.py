@@ -1,0 +1,194 @@
+"""Transfers of one core: when each was in flight, and what the core did meanwhile.
+
+A transfer is one occurrence of a collective: a synchronous op's span, or the time from the begin of an asynchronous
+op's start to the end of its done. What the core does at an instant is what its innermost op does. So a transfer's time
+falls into three parts that add up to it:
+
+* hidden: the core computes, copies, or runs ops of unknown class;
+* exposed: the core is in one of the transfer's own ops, which is waiting, or moving data itself;
+* beside: the core does neither: it is idle, in an op of another collective, or waits for the host.
+
+So no instant counts as exposed for two collectives at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import until
+from tpuprof.parsers.ops.core.traced import Weighted
+from tpuprof.parsers.timeline.read.async_ops import latest
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """Transfers, in no particular order.
+
+    Attributes:
+        op: int64[n], which collective each is of.
+        begin_ps, end_ps: int64[n].
+        own_ps: int64[n], time in the transfer's own ops.
+        at_ps: int64[n], when its first op starts on the trace's clock, which determines its step.
+    """
+
+    op: Int64s
+    begin_ps: Int64s
+    end_ps: Int64s
+    own_ps: Int64s
+    at_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Transfers]) -> Transfers:
+        names = ("op", "begin_ps", "end_ps", "own_ps", "at_ps")
+        return cls(*(np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]) for name in names))
+
+
+class TimeUntil:
+    """The sum of weighted intervals up to an instant.
+
+    Args:
+        intervals: see `core.api.until`.
+    """
+
+    def __init__(self, intervals: Weighted) -> None:
+        self._intervals = intervals
+
+    def __call__(self, times: Int64s) -> Int64s:
+        """int64[n]: the sum up to each of some instants."""
+        return until(times, self._intervals)
+
+    def at(self, spans: Intervals) -> Intervals:
+        """The sums up to the starts and the ends of some spans."""
+        sums = self(np.stack(spans, axis=1).ravel())  # in order, or nearly
+        return sums[::2], sums[1::2]
+
+
+def paired(
+    op: Int64s, start: Int64s, end: Int64s, self_ps: Int64s, at: Int64s, is_done: Bools
+) -> tuple[Transfers, int]:
+    """Transfers of two ops each: a done belongs to the last start of its collective before it that has no done yet.
+
+    Args:
+        op: int64[n], the collective of each start and done.
+        is_done: bool[n].
+
+    Returns:
+        The transfers. A half whose other half the capture does not have is left out: how many are.
+    """
+    starts, dones = np.flatnonzero(~is_done), np.flatnonzero(is_done)
+    of_done = latest(op[starts], start[starts], op[dones], start[dones])
+    dones, of_done = dones[of_done >= 0], of_done[of_done >= 0]
+    first = np.lexsort((start[dones], of_done))
+    kept = first[np.append(True, np.diff(of_done[first]) != 0)[: len(first)]]
+    begins, ends = starts[of_done[kept]], dones[kept]
+    pairs = Transfers(op[begins], start[begins], end[ends], self_ps[begins] + self_ps[ends], at[begins])
+    return pairs, len(op) - 2 * len(begins)
+
+
+class TransferOverlap:
+    """What one core did during its transfers; see the module's text.
+
+    Args:
+        work: the time that the core worked; communication: that it was in the ops of collectives.
+
+    Attributes:
+        parts: int64[3, transfers], what of each one's time was hidden, exposed and beside; they add up to it.
+    """
+
+    def __init__(self, transfers: Transfers, work: TimeUntil, communication: TimeUntil) -> None:
+        self._until = (work, communication)
+        worked = work.at((transfers.begin_ps, transfers.end_ps))
+        span = np.maximum(transfers.end_ps - transfers.begin_ps, 0)
+        hidden = np.clip(worked[1] - worked[0], 0, span)
+        exposed = np.clip(transfers.own_ps, 0, span - hidden)
+        self.parts = np.stack([hidden, exposed, span - hidden - exposed])
+        self._spans, held = joined_spans((transfers.begin_ps, transfers.end_ps), worked)
+        self._held = held, communication.at(self._spans)
+
+    def within(self, windows: Sequence[Intervals], cells: Sequence[int]) -> list[tuple[Int64s, NDArray[np.uint8]]]:
+        """What the core did in some lists of windows, which are disjoint and in order each.
+
+        Args:
+            cells: of each list, into how many cells its windows are divided; 0 for none.
+
+        Returns:
+            For each list int64[3, windows], the parts of the time in which any transfer was in flight, each instant
+            once: of the time beside work the second part is that in the ops of any collective. And uint8[3, windows,
+            cells], the share (0-255) of each cell in which the core worked, in which a transfer was in flight, and in
+            which it was in the ops of collectives.
+        """
+        borders = [
+            start[:, None] + (end - start)[:, None] * np.arange(max(number, 1) + 1) // max(number, 1)
+            for (start, end), number in zip(windows, cells, strict=True)
+        ]
+        times = np.concatenate([no_ints(), *(each.ravel() for each in borders)])  # all at once: one pass
+        ends = np.cumsum([each.size for each in borders])[:-1]
+        held = [np.split(side(times), ends) for side in self._until]
+        return [
+            self._within(spans, number, at, *(sums.reshape(at.shape) for sums in of_sides))
+            for spans, number, at, *of_sides in zip(windows, cells, borders, *held, strict=True)
+        ]
+
+    def _within(
+        self, windows: Intervals, cells: int, borders: Int64s, work: Int64s, communication: Int64s
+    ) -> tuple[Int64s, NDArray[np.uint8]]:
+        """The same of one list; `work` and `communication` are the sums up to the borders."""
+        any_time = sum_in(windows, self._spans)
+        worked, communicated = (
+            sum_in(windows, self._spans, (sums[:, 0], sums[:, -1]), held)
+            for sums, held in zip((work, communication), self._held, strict=True)
+        )
+        hidden = np.clip(worked, 0, any_time)
+        communicating = np.clip(communicated, 0, any_time - hidden)
+        totals = np.stack([hidden, communicating, any_time - hidden - communicating])
+        if not cells:
+            return totals, np.zeros((3, len(borders), 0), np.uint8)
+        length = np.maximum(np.diff(borders, axis=1), 1)
+        under_way = covered(borders.ravel(), *self._spans).reshape(borders.shape)
+        parts = (np.diff(sums, axis=1) for sums in (work, under_way, communication))
+        return totals, np.stack([np.clip(np.rint(255 * each / length), 0, 255).astype(np.uint8) for each in parts])
+
+
+def joined_spans(spans: Intervals, values: Intervals) -> tuple[Intervals, Intervals]:
+    """The union of some spans, and values at its borders.
+
+    Args:
+        values: at the start and the end of each span, of something that never decreases with time.
+    """
+    filled = np.flatnonzero(spans[1] > spans[0])
+    order = filled[np.argsort(spans[0][filled], kind="stable")]
+    start, reach = spans[0][order], np.maximum.accumulate(spans[1][order])
+    first = np.flatnonzero(np.append(True, start[1:] > reach[:-1])[: len(start)])
+    last = np.append(first[1:], len(start))[: len(first)] - 1
+    of_start, of_reach = values[0][order[first]], np.maximum.accumulate(values[1][order])[last]
+    return (start[first], reach[last]), (of_start, of_reach)
+
+
+def sum_in(
+    windows: Intervals, spans: Intervals, of_windows: Intervals | None = None, of_spans: Intervals | None = None
+) -> Int64s:
+    """int64[windows]: the time of some spans within each window, or what a core spent of it on something.
+
+    Args:
+        windows, spans: disjoint and in order each.
+        of_windows, of_spans: the time spent on it up to their starts and ends.
+    """
+    first = np.searchsorted(spans[1], windows[0], side="right")
+    last = np.searchsorted(spans[0], windows[1], side="left")
+    outer, inner = of_windows or windows, of_spans or spans
+    before = np.append(0, np.cumsum(inner[1] - inner[0]))
+    any_time = np.flatnonzero(last > first)
+    first, last = first[any_time], last[any_time]
+    early = np.maximum(outer[0][any_time] - inner[0][first], 0)  # what the first span has before the window
+    late = np.maximum(inner[1][last - 1] - outer[1][any_time], 0)
+    out = np.zeros(len(windows[0]), np.int64)
+    out[any_time] = before[last] - before[first] - early - late
+    return out

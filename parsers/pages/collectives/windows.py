@@ -1,0 +1,63 @@
+"""The collectives of one core, or of another device, summed by what they lie in: its steps, or all of its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, Intervals, interval_index
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.pages.collectives.host_sums import CELLS, MOST_STRIPS, WAITING, Collective
+from tpuprof.parsers.pages.collectives.slices import SliceCollective
+from tpuprof.parsers.pages.collectives.transfers import TransferOverlap, Transfers
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """One core's transfers by what they are summed within: its steps, or its whole time as one.
+
+    Attributes:
+        span: start and end of each window on the trace's clock.
+        sums: int64[WAITING, n, windows], of the core's collectives; columns as of `PARTS`.
+        totals: int64[3, windows], strips: uint8[3, windows, CELLS]; see `HostCollectives`.
+    """
+
+    span: Intervals
+    sums: Int64s
+    totals: Int64s
+    strips: NDArray[np.uint8]
+
+    def take(self, rows: Int64s) -> Windows:
+        span = self.span[0][rows], self.span[1][rows]
+        return Windows(span, self.sums[..., rows], self.totals[:, rows], self.strips[:, rows])
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCollectives:
+    """The collectives of one core, and `count` transfers."""
+
+    collectives: tuple[Collective, ...]
+    count: int
+    steps: Windows
+    whole: Windows
+    slices: tuple[SliceCollective, ...]
+    unpaired: int
+
+
+def by_window(windows: Intervals, transfers: Transfers, overlap: TransferOverlap, count: int) -> Int64s:
+    """int64[WAITING, count, windows + 1]: sums of a core's transfers; the last ones are of those in no window."""
+    columns = len(windows[0]) + 1
+    window = interval_index(transfers.at_ps, *windows)
+    cell = transfers.op * columns + np.where(window < 0, columns - 1, window)
+    parts = (np.ones(len(transfers), np.int64), *overlap.parts)
+    return np.stack([sum_by_key(cell, part, count * columns) for part in parts]).reshape(WAITING, count, columns)
+
+
+def windows_of(windows: Sequence[Intervals], sums: Sequence[Int64s], overlap: TransferOverlap) -> list[Windows]:
+    """Lists of windows with what is summed in each; only so many as are drawn have strips."""
+    cells = [CELLS * (0 < len(start) <= MOST_STRIPS) for start, _ in windows]
+    within = overlap.within(windows, cells)
+    return [Windows(span, of, *parts) for span, of, parts in zip(windows, sums, within, strict=True)]

@@ -1,0 +1,165 @@
+"""Hosts without TPUs beside each other: the steps of their CPUs or of their GPUs, as hosts and as cores have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import NO_DEVICE, shortened, time
+from tpuprof.parsers.files.core_names import core_label, host_of
+from tpuprof.parsers.hosts.core_summary import CoreBusy
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.hosts.cores import WAIT, part_percent, parts_of_owners
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps
+from tpuprof.parsers.pages.shared.steps import step_time
+from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+from tpuprof.parsers.steps.step_account import Account, cpu_account, gpu_account
+
+_COMPUTE, _IDLE = PARTS.index("compute"), PARTS.index("idle")
+_MOST_NAMED = 4
+NOT_JOINED = "The steps of hosts with GPUs are not joined"
+NO_COMMON_STEPS = "the hosts do not keep step, and none waits for another"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSteps:
+    """The steps of hosts without TPUs.
+
+    Attributes:
+        shared: those that hosts run together, or that the only one has; None where there are none.
+        own: by number of a host, those of hosts that share none.
+        statement: a sentence where hosts have steps and share none; else empty.
+    """
+
+    shared: SharedSteps | None
+    own: Mapping[int, SharedSteps]
+    statement: str = ""
+
+    def of(self, index: int) -> SharedSteps | None:
+        return self.shared if self.shared is not None and index in self.shared.rows else self.own.get(index)
+
+
+def steps_without_tpus(summaries: Sequence[HostSummary]) -> OtherSteps:
+    """The steps on the CPUs of hosts that keep step, and each other host's own."""
+    cpus = [
+        (index, summary.host, summary.generic.on_cpu)
+        for index, summary in enumerate(summaries)
+        if summary.generic is not None and summary.generic.on_cpu is not None and summary.thread_count
+    ]
+    account = cpu_account([(host, steps) for _, host, steps in cpus])
+    if account is not None and len(account.core_names) == len([each for each in cpus if len(each[2])]):
+        shown = set(map(host_of, account.core_names))
+        return OtherSteps(_of_cpus(account, [each for each in cpus if each[1] in shown]), {})
+    own = {}
+    for index, host, steps in cpus:
+        alone = cpu_account([(host, steps)])
+        if alone is not None:
+            own[index] = _of_cpus(alone, [(index, host, steps)])
+    for index, summary in enumerate(summaries):
+        generic = summary.generic
+        of_gpus = gpu_account(generic.steps, summary.host) if generic is not None and generic.device_count else None
+        if of_gpus is not None:
+            own[index] = _shared(
+                of_gpus, (index,), of_gpus.core_names, parts_of_owners(of_gpus.owner_ps), of_gpus.step_ps[None]
+            )
+    words = ", ".join(
+        f"{shortened(summaries[index].host)} takes {time(float(steps.duration_ps.mean()))} a step"
+        for index, steps in list(own.items())[:_MOST_NAMED]
+    )
+    statement = f"{NOT_JOINED if len(cpus) < len(own) else f'T{NO_COMMON_STEPS[1:]}'}: {words}." if len(own) > 1 else ""
+    if len(summaries) == len(own) == 1:
+        statement = f"The run has one host, {summaries[0].host}: there is nothing to compare it with."
+    return OtherSteps(None, own, statement)
+
+
+def _of_cpus(account: Account, hosts: Sequence[tuple[int, str, HostOnCpu]]) -> SharedSteps:
+    """The steps of CPUs, by device where a host has several."""
+    names, of_host, parts, took = list[str](), list[int](), list[Int64s](), list[Int64s]()
+    for row, (_, host, steps) in enumerate(hosts):
+        at = [steps.names.index(name) for name in account.names]
+        whole = parts_of_owners(account.owner_ps[row])
+        devices = steps.of_devices
+        numbers = (0,) if devices is None else devices.numbers
+        for place, number in enumerate(numbers):
+            names.append(core_label(host, number))
+            of_host.append(row)
+            took.append(steps.step_ps[at])
+            if devices is not None:
+                whole = parts_of_owners(account.owner_ps[row])
+                whole = _of_device(whole, devices.compute_ps[place, at], devices.waits_ps[place, at])
+            parts.append(whole)
+    return _shared(
+        account, tuple(index for index, _, _ in hosts), names, np.stack(parts), np.stack(took), np.array(of_host)
+    )
+
+
+def _of_device(whole: Int64s, compute_ps: Int64s, waits_ps: Int64s) -> Int64s:
+    """The parts of one device: what it neither computes nor waits is divided as the time of the host is."""
+    total, out = whole.sum(axis=1), np.zeros_like(whole)
+    out[:, WAIT] = np.minimum(waits_ps, total)
+    out[:, _COMPUTE] = np.minimum(compute_ps, total - out[:, WAIT])
+    rest = total - out.sum(axis=1)
+    others = whole.copy()
+    others[:, [_COMPUTE, WAIT]] = 0
+    share = np.minimum(rest / np.maximum(others.sum(axis=1), 1), 1.0)
+    out += (others * share[:, None]).astype(np.int64)
+    out[:, _IDLE] += total - out.sum(axis=1)
+    return out
+
+
+def _shared(
+    account: Account,
+    rows: tuple[int, ...],
+    names: Sequence[str],
+    parts: Int64s,
+    took: Int64s,
+    of_host: Int64s | None = None,
+) -> SharedSteps:
+    hosts = np.zeros(len(names), np.int64) if of_host is None else of_host
+    own_of_core = parts.sum(axis=2) - parts[:, :, WAIT]
+    own, duration = (
+        np.stack([values[hosts == host].max(axis=0) for host in range(len(rows))]) for values in (own_of_core, took)
+    )
+    return SharedSteps(account.names, rows, tuple(names), hosts, parts, took, duration, own, own.argmax(axis=0))
+
+
+def with_other_steps(row: HostRow, summary: HostSummary, steps: SharedSteps | None, is_shared: bool) -> HostRow:
+    """A host's row with its steps on CPUs or GPUs."""
+    generic = summary.generic
+    if generic is None or steps is None:
+        return row
+    parts = steps.parts_ps.mean(axis=(0, 1)) if not is_shared else None
+    if parts is not None:
+        row = replace(
+            row,
+            common_steps=len(steps),
+            own_ps=float(steps.own_ps[0].mean()),
+            parts_ps=tuple(parts.tolist()),
+            collective_percent=part_percent(parts, "collective", "wait"),
+        )
+    durations = np.array([step.duration_ps for step in generic.steps], np.float64)
+    return replace(
+        row,
+        device_type=generic.device_type,
+        cores=row.cores or sum(host_of(name) == summary.host for name in steps.core_names),
+        step_time=step_time(durations, generic.source, generic.note),
+        input_percent=part_percent(np.array(row.parts_ps), "input"),
+        problems=tuple(problem for problem in row.problems if problem != NO_DEVICE),
+    )
+
+
+def cpu_cores(summary: HostSummary, steps: SharedSteps | None) -> list[CoreBusy]:
+    """The devices of a host's CPU, with their time in steps."""
+    if steps is None or summary.generic is None or summary.generic.on_cpu is None:
+        return []
+    busy = steps.parts_ps[:, :, _COMPUTE].sum(axis=1).tolist()
+    whole = steps.core_duration_ps.sum(axis=1).tolist()
+    return [
+        CoreBusy(name, None, ps, max(ps, total))
+        for name, ps, total in zip(steps.core_names, busy, whole, strict=True)
+        if host_of(name) == summary.host
+    ]

@@ -1,0 +1,1 @@
+"""The memory of compiled modules, and of allocators over time."""

@@ -1,0 +1,167 @@
+"""The groups of a run's cores: inside one cores depend on each other, and groups stand side by side.
+
+A host says which of its own cores belong together (`parsers.steps.boundaries.core_groups`); here those of several hosts
+come together where their collectives need more devices than a host shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.text import examples, natural_key
+from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST, HostGroup, StepSpansSummary
+from tpuprof.parsers.pages.shared.key import PageSession
+from tpuprof.parsers.steps.model import StepTime
+
+Summary = TypeVar("Summary", bound=StepSpansSummary)
+
+_ROLES: Mapping[str, str] = {
+    "trainer": r"train|update_params|grad|backward",
+    "rollout": r"rollout|generate|sample",
+    "prefill": r"prefill",
+    "decode": r"decode",
+    "evaluation": r"eval",
+}
+_ROLE = pattern("|".join(f"(?P<{role}>{words})" for role, words in _ROLES.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class CoreGroup:
+    """Some cores of a run that depend on each other, and on no other core.
+
+    Attributes:
+        number: counts the groups from 1 on, in the order of hosts and cores.
+        core_names: ``host:ordinal`` of each core.
+        programs: what they run, most time first; role: what for, as far as the first program's name says it.
+        parts: for each host that has some of the cores its place among the summaries, and which of its groups it is.
+        busy_ps, total_ps: self time of their ops, and their whole time.
+        run_ps, run_count: the median run of the first program on a host, and the runs on all cores.
+        step_time: of the steps that its cores share; None where they share none, or nobody asks.
+    """
+
+    number: int
+    core_names: tuple[str, ...]
+    programs: tuple[str, ...]
+    role: str | None
+    parts: tuple[tuple[int, int], ...]
+    busy_ps: int
+    total_ps: int
+    run_ps: int
+    run_count: int
+    step_time: StepTime | None = None
+
+    @property
+    def busy_percent(self) -> float | None:
+        return percent_of(self.busy_ps, self.total_ps)
+
+    @property
+    def label(self) -> str:
+        """``group 3 (jit_decode on host0:2)``."""
+        program = f"{self.programs[0]} on " if self.programs else ""
+        return f"group {self.number} ({program}{examples(self.core_names)})"
+
+
+def groups_of(summaries: Sequence[StepSpansSummary]) -> tuple[CoreGroup, ...]:
+    """The groups of the cores of some hosts."""
+    parts = [(at, of) for at, summary in enumerate(summaries) for of in range(len(summary.groups))]
+    joined: list[list[tuple[int, int]]] = []
+    together: dict[object, list[tuple[int, int]]] = {}
+    needed = _needed(summaries)
+    for part in parts:
+        group = _part(summaries, part)
+        key = _meets(group, needed)
+        if key is None:
+            joined.append([part])
+        elif key in together:
+            together[key].append(part)
+        else:
+            joined.append(together.setdefault(key, [part]))
+    made = [_made(summaries, part) for part in joined]
+    made.sort(key=lambda group: (group.parts[0][0], natural_key(group.core_names[0])))
+    return tuple(replace(group, number=number) for number, group in enumerate(made, 1))
+
+
+def _part(summaries: Sequence[StepSpansSummary], part: tuple[int, int]) -> HostGroup:
+    return summaries[part[0]].groups[part[1]]
+
+
+def _needed(summaries: Sequence[StepSpansSummary]) -> dict[str, int]:
+    """How many devices the collectives of each program need: the most that a host knows, 0 where one doesn't."""
+    needed: dict[str, int] = {}
+    for group in (group for summary in summaries for group in summary.groups if group.devices is not None):
+        devices, name = group.devices or 0, _program(group)
+        needed[name] = max(devices, needed.get(name, devices)) if devices and needed.get(name, 1) else 0
+    return needed
+
+
+def _program(group: HostGroup) -> str:
+    return group.programs[0] if group.programs else ""
+
+
+def _meets(group: HostGroup, needed: Mapping[str, int]) -> object:
+    """What a host's group has in common with those of other hosts that it depends on; None where it needs none.
+
+    Where no line says which programs ran, hosts are taken to run one.
+    """
+    if group.sends or not group.programs:
+        return group.sends
+    devices = needed.get(_program(group))
+    return None if devices is None or 0 < devices <= len(group.core_names) else _program(group)
+
+
+def _made(summaries: Sequence[StepSpansSummary], parts: Sequence[tuple[int, int]]) -> CoreGroup:
+    groups = [_part(summaries, part) for part in parts]
+    largest = max(groups, key=lambda group: group.busy_ps)
+    role = _ROLE.search(_program(largest).lower())
+    return CoreGroup(
+        number=0,
+        core_names=tuple(name for group in groups for name in group.core_names),
+        programs=largest.programs,
+        role=None if role is None else role.lastgroup,
+        parts=tuple(parts),
+        busy_ps=sum(group.busy_ps for group in groups),
+        total_ps=sum(group.total_ps for group in groups),
+        run_ps=largest.run_ps,
+        run_count=sum(group.run_count for group in groups),
+    )
+
+
+def groups_of_run(session: PageSession, host: str | None) -> tuple[CoreGroup, ...]:
+    """The groups of the cores of a run, or of one host; errors as for `PageSession.reduced`."""
+    return groups_of(session.reduced(STEP_SPANS_OF_HOST, host).summaries)
+
+
+def largest(groups: Sequence[CoreGroup]) -> CoreGroup:
+    """The group with most cores, of equals the busiest."""
+    return max(groups, key=lambda group: (len(group.core_names), group.busy_ps))
+
+
+def group_shown(summaries: Sequence[StepSpansSummary]) -> CoreGroup | None:
+    """The group whose steps pages show, the largest; None where all cores are one."""
+    groups = groups_of(summaries)
+    return largest(groups) if len(groups) > 1 else None
+
+
+def shown_words(group: CoreGroup) -> str:
+    """A sentence on whose steps are shown."""
+    return (
+        "the cores form groups that do not wait for each other: steps, reasons and the verdict are those of "
+        f"{group.label}; --group NUMBER shows another"
+    )
+
+
+def in_group(summaries: Sequence[Summary], group: CoreGroup) -> list[Summary]:
+    """The hosts of a group, each with the steps of the group's cores; what else they add is that of all their cores."""
+    return [
+        replace(
+            summaries[at],
+            steps=summaries[at].steps if of == 0 else summaries[at].groups[of].steps,
+            groups=(summaries[at].groups[of],),
+        )
+        for at, of in group.parts
+    ]

@@ -1,0 +1,45 @@
+"""How the files of a run's hosts are opened, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.progress import Meter
+from tpuprof.parsers.ops.device import open_host
+
+_Part = TypeVar("_Part")
+
+
+def opened(file: HostFile, meter: Meter | None = None) -> Trace:
+    """A host's file, as much of it as is looked at; errors as for `open_host`.
+
+    Args:
+        meter: learns how far a remote file is fetched, and may end the work by `Cancelled`.
+    """
+    return open_host(file.path, file.host, file.core, None if meter is None else meter.fetched, file.part)
+
+
+def each_host(
+    files: Sequence[HostFile], meter: Meter, work: Callable[[HostFile, Meter], _Part]
+) -> tuple[list[_Part], list[ProfileError]]:
+    """Works on one host after the other; returns what worked, and what failed."""
+    parts: list[_Part] = []
+    failures: list[ProfileError] = []
+    for index, file in enumerate(files):
+        meter.begin(index)
+        try:
+            parts.append(work(file, meter))
+        except ProfileError as error:
+            failures.append(error)
+    return parts, failures
+
+
+def nothing_to_read(run: Run) -> ProfileError:
+    """The error for a run of which no host can be read."""
+    reasons = " ".join(problem.sentence for problem in run.problems)
+    hint = next((problem.hint for problem in run.problems if problem.hint), "capture a profile first")
+    return ProfileError("no_hosts", f"Run {run.name} holds no readable profile. {reasons}".rstrip(), hint)

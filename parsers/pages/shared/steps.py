@@ -1,0 +1,179 @@
+"""The steps that the cores of all hosts share, and their times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, nearest, printable
+from tpuprof.parsers.hosts.step_summary import StepSpansSummary
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown, groups_of, in_group, shown_words
+from tpuprof.parsers.steps.aligned import AlignedSteps, Spans, StepSpans, join_hosts, join_spans
+from tpuprof.parsers.steps.boundaries.recorded import ModuleHoles, joined_holes
+from tpuprof.parsers.steps.model import StepSource, StepTime
+from tpuprof.parsers.steps.requests.module_latency import module_shares
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSteps:
+    """The steps that the cores of all hosts share.
+
+    Attributes:
+        grid: the steps and what the cores do in them; None where there are none, and where ops of all were lost.
+        note: how steps were inferred, or why there are none; empty for marked steps.
+        remarks: sentences on lost ops, and on steps that were left out.
+        spans: when they are; None where there are none.
+    """
+
+    grid: AlignedSteps | None
+    note: str
+    remarks: tuple[str, ...]
+    spans: AlignedSteps | None
+
+
+def common_spans(summaries: Sequence[StepSpansSummary]) -> tuple[StepSpans | None, str]:
+    """When the cores of all hosts run the steps of `common_steps`; None and why where there are none."""
+    summaries = in_group(summaries, main) if (main := group_shown(summaries)) else summaries
+    grids = _grids([summary.steps for summary in summaries if summary.steps is not None])
+    if not grids:
+        return None, _why_none(summaries)
+    joined = join_spans(grids)
+    return (joined if len(joined) else grids[0]), ""
+
+
+def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
+    """Joins the steps of all hosts that have some; marked steps count before inferred ones.
+
+    Where cores form several groups, they are those of the largest.
+    """
+    main = group_shown(summaries)
+    if main is not None:
+        of_main = common_steps(in_group(summaries, main))
+        return replace(of_main, remarks=(shown_words(main), *of_main.remarks))
+    having = [(summary.steps, summary) for summary in summaries if summary.steps is not None]
+    lost = holes_in_words(summaries)
+    if not having:
+        return CommonSteps(None, _why_none(summaries), lost, None)
+    grids = _grids([grid for grid, _ in having])
+    note = "" if grids[0].source == "steps" else _how_inferred(having[0][1], summaries)
+    joined = join_hosts(grids)
+    if not len(joined):
+        remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
+        return _common(grids[0], note, (remark, *lost))
+    return _common(joined, note, lost)
+
+
+def _common(grid: AlignedSteps, note: str, remarks: tuple[str, ...]) -> CommonSteps:
+    return CommonSteps(None if grid.are_lost else grid, note, (*remarks, *_remarks(grid)), grid)
+
+
+_MOST_HOLES = 3
+"""Modules that lost ops that have a sentence each."""
+
+
+def holes_in_words(summaries: Sequence[StepSpansSummary]) -> tuple[str, ...]:
+    """A sentence for each module with runs whose ops were not recorded, the one with most such runs first."""
+    holes = joined_holes(of for summary in summaries for of in summary.holes)
+    ordered = sorted(holes, key=lambda of: -(of.without_ops + of.lacking_some))
+    cores = sum(summary.core_count for summary in summaries if summary.holes)
+    words = [_hole_in_words(of, f" on {cores:,} cores" if cores > 1 else "") for of in ordered[:_MOST_HOLES]]
+    more = f"runs of {counted(len(holes) - _MOST_HOLES, 'other module')} lost ops too"
+    return (*words, *[more] * (len(holes) > _MOST_HOLES))
+
+
+def _hole_in_words(of: ModuleHoles, where: str) -> str:
+    name = printable(of.module.partition("(")[0])
+    if of.without_ops == of.runs:
+        return f"no run of {name} has ops ({of.runs:,}{where}): they were not recorded, so its idle time is unknown"
+    whole = of.runs - of.without_ops - of.lacking_some
+    have = [f"{of.without_ops:,} {'has' if of.without_ops == 1 else 'have'} no ops"] * (of.without_ops > 0)
+    have += [f"{of.lacking_some:,} {'lacks' if of.lacking_some == 1 else 'lack'} some"] * (of.lacking_some > 0)
+    return (
+        f"of {counted(of.runs, 'run')} of {name}{where}, {' and '.join(have)}: the profiler lost them; figures of "
+        f"steps and of idle time are of the {whole:,} whole runs"
+    )
+
+
+def group_rows(summaries: Sequence[StepSpansSummary]) -> tuple[CoreGroup, ...]:
+    """The groups of cores side by side, each with the time of its steps; none where all cores are one group."""
+    groups = groups_of(summaries)
+    timed = (replace(group, step_time=_time_of(in_group(summaries, group))) for group in groups)
+    return tuple(timed) if len(groups) > 1 else ()
+
+
+def _time_of(summaries: Sequence[StepSpansSummary]) -> StepTime | None:
+    grid = common_spans(summaries)[0]
+    return None if grid is None or not len(grid) else step_time(grid.longest_ps.astype(np.float64), grid.source)
+
+
+def _grids(grids: Sequence[Spans]) -> list[Spans]:
+    """Those that count: marked steps where there are any."""
+    is_marked = any(grid.source == "steps" for grid in grids)
+    return [grid for grid in grids if (grid.source == "steps") == is_marked]
+
+
+def _why_none(summaries: Sequence[StepSpansSummary]) -> str:
+    return next((summary.step_note for summary in summaries if summary.step_note), "no step")
+
+
+def _how_inferred(first: HostSummary, summaries: Sequence[HostSummary]) -> str:
+    """How the first host's steps were inferred, and what share of the modules' time the one behind them takes."""
+    share = module_shares(module for of in summaries for module in of.requests.modules).get(first.step_module or "")
+    if first.step_module is None or share is None:
+        return first.step_note
+    name = first.step_module.partition("(")[0]
+    return f"{first.step_note}; {name} takes {100 * share:.1f}% of the modules' time, over all cores"
+
+
+def _remarks(grid: AlignedSteps) -> tuple[str, ...]:
+    if not grid.dropped:
+        return grid.incomplete
+    were, them = ("step was", "it") if grid.dropped == 1 else ("steps were", "them")
+    return (f"{grid.dropped} {were} left out: not every core has {them}", *grid.incomplete)
+
+
+def step_time(durations: Floats, source: StepSource, note: str = "") -> StepTime:
+    """Summary over at least one step, each with its slowest core (`ComputeStepTimeSummaryInMs`)."""
+    return StepTime(*mean_and_range(durations), len(durations), source, note)
+
+
+def mean_and_range(values: Floats) -> tuple[float, float, float, float, float]:
+    """Mean, standard deviation of the sample, median, least and largest of at least one value."""
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(values.mean()), deviation, median(values), float(values.min()), float(values.max())
+
+
+def chosen_steps(text: str, names: Sequence[str]) -> slice:
+    """Which steps a name means, or a range of names, ``104-108``, with both ends.
+
+    Raises:
+        ProfileError: `unknown_step`, exit code 3, with the nearest names.
+    """
+    first, between, last = text.partition("-")
+    if text in names:
+        first = last = text
+    elif not between:
+        last = first
+    for name in (first, last):
+        if name not in names:
+            raise _unknown_step(name, names)
+    begin, end = names.index(first), names.index(last)
+    return slice(min(begin, end), max(begin, end) + 1)
+
+
+def _unknown_step(name: str, names: Sequence[str]) -> ProfileError:
+    """The error of a step that is not there: the nearest by number, else by name."""
+    there = f"{names[0]} to {names[-1]}" if len(names) > 1 else names[0]
+    near = nearest(name, names)
+    if name.isdecimal() and all(each.isdecimal() for each in names):
+        near = sorted(names, key=lambda each: abs(int(each) - int(name)))[:2]
+    sentence = f"The profile has no step {printable(name)}: its steps are {printable(there)}."
+    return ProfileError(
+        "unknown_step", sentence, f"--step {' or '.join(map(printable, (near or names)[:2]))}", EXIT_NOT_FOUND
+    )

@@ -1,1 +1,0 @@
-"""How the pages of memory and of graphs are made."""

@@ -1,1 +1,0 @@
-"""How the pages of ops are made."""

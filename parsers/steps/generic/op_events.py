@@ -1,0 +1,72 @@
+"""The events of XLA's ops on the CPU of a host, and how long each of the program's devices computes and waits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, distinct, overlap, union
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.ops.device import op_class
+from tpuprof.parsers.ops.streams.attribution import StreamOp
+from tpuprof.parsers.ops.streams.devices import DEVICE, RUN, StreamDevice
+from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
+
+NO_RUN = -1
+"""The run of an event without a number; TensorFlow gives it to all of them."""
+
+COMPUTES, COLLECTIVE, CALLBACK, HOLDS_OPS = range(4)
+"""What an event is: of an op that computes, moves data between devices, or calls the host's Python; or a loop's, which
+lasts for all of its ops."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpEvents(Columns):
+    """The events of ops on all threads: int64[n] each.
+
+    Attributes:
+        op: place of the op among those of the CPU; start, end: when it ran.
+        device, run: which of the program's devices, and which of its runs.
+        kind: what it is.
+    """
+
+    op: Int64s
+    start: Int64s
+    end: Int64s
+    device: Int64s
+    run: Int64s
+    kind: Int64s
+
+    def when(self, *kinds: int) -> Intervals:
+        """When some thread ran an op of these kinds: disjoint intervals in order."""
+        chosen = np.isin(self.kind, kinds)
+        return union(self.start[chosen], self.end[chosen])
+
+
+def op_events(cpu: StreamDevice | None) -> OpEvents:
+    """The events of the ops that ran on the CPU; none where it is None."""
+    parts = []
+    if cpu is not None:
+        of_op = np.array([_kind(op) for op in cpu.attribution.ops], np.int64)
+        for stream, op, is_leaf in zip(cpu.streams, cpu.attribution.numbers, cpu.leaves(), strict=True):
+            device, run = stream.integers(DEVICE, 0), stream.integers(RUN, NO_RUN)
+            kind = np.where(is_leaf, of_op[op], HOLDS_OPS)
+            parts.append(OpEvents(op, stream.start_ps, stream.end_ps, device, run, kind))
+    return OpEvents.joined(parts)
+
+
+def _kind(op: StreamOp) -> int:
+    if op.is_callback:
+        return CALLBACK
+    return COLLECTIVE if op_class(op.category, op.name) == "collective" else COMPUTES
+
+
+def device_times(ops: OpEvents, steps: Intervals) -> DeviceTimes | None:
+    """What each device does in the steps; None where there are not several that take part in collectives."""
+    numbers = distinct(ops.device[ops.kind == COLLECTIVE])
+    if len(numbers) <= 1:
+        return None
+    of_devices = [ops.take(ops.device == number) for number in numbers]
+    computing = np.stack([overlap(*steps, *of.when(COMPUTES, CALLBACK)) for of in of_devices])
+    moving = np.stack([overlap(*steps, *of.when(COLLECTIVE)) for of in of_devices])
+    waits = np.where(moving > 0, moving - moving.min(axis=0), 0)
+    return DeviceTimes(tuple(numbers.tolist()), computing, waits)

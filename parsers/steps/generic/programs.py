@@ -1,0 +1,100 @@
+"""The runs of programs in a profile without a device, as those of a core: steps where nothing marks any.
+
+XLA's ops on the CPU name the run that they are of. TensorFlow's runs have no number: there one that most runs end with,
+an op that each run has once, ends a run. TensorFlow without XLA has no ops at all, but events of its functions' calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, is_among, no_ints, numbered
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
+from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
+from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents
+
+CALL = "tf_function_call"
+"""Stat of a call of a function of TensorFlow."""
+
+
+def runs_on_cpu(modules: HloModules, host: HostEvents, cpu: StreamDevice | None, ops: OpEvents) -> ModuleRuns:
+    """The runs of programs on the host's CPU, in order of start; calls of functions where there are no numbered ops."""
+    columns = _numbered_runs(modules, cpu, ops) if cpu is not None else _calls(host)
+    names = {name: number for number, name in enumerate(dict.fromkeys(name for name, _, _ in columns))}
+    module = np.concatenate([no_ints(), *(np.full(len(start), names[name]) for name, start, _ in columns)])
+    start, end = (np.concatenate([no_ints(), *(column[which] for column in columns)]) for which in (1, 2))
+    order = np.argsort(start, kind="stable")
+    unknown = np.full(len(order), NO_RUN)
+    nothing = Ends.joined([])
+    return ModuleRuns(0, tuple(names), module[order], start[order], end[order], unknown, nothing, order)
+
+
+_Runs = list[tuple[str, Int64s, Int64s]]
+"""Name of a program, start and end of its runs."""
+
+
+def _numbered_runs(modules: HloModules, cpu: StreamDevice, ops: OpEvents) -> _Runs:
+    of_program = np.array([op.program for op in cpu.attribution.ops], np.uint64).view(np.int64)
+    out: _Runs = []
+    for program in np.unique(of_program[ops.op]).tolist():
+        mine = ops.take(of_program[ops.op] == program)
+        named = cpu.attribution.ops[int(mine.op[0])].module or _name(modules.names, program)
+        known = mine.take(mine.run != NO_RUN)
+        if len(known):
+            out.append((named, *bounds(numbered(known.run), known.start, known.end)))
+        else:
+            first = mine.take(mine.device == mine.device.min())
+            out.append((named, *_by_last_op(first.op, first.start, first.end)))
+    return out
+
+
+def _name(names: Mapping[int, str], program: int) -> str:
+    number = program & 2**64 - 1
+    return names.get(number) or f"program {number}"
+
+
+def bounds(key: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """The first start and the last end of each run."""
+    count = int(key.max(initial=-1)) + 1
+    first, last = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(first, key, start)
+    np.maximum.at(last, key, end)
+    return first, last
+
+
+def _by_last_op(op: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """The runs of a program whose events do not number them, by an op that each run has once.
+
+    That is one that ran from the beginning to the end of the program's time, and least often of those; of several the
+    one that ran last.
+    """
+    count, (first, last) = np.bincount(op), bounds(op, start, end)
+    apart = (int(end.max()) - int(start.min())) // 4
+    lasts = (count >= MINIMUM_RUNS) & (first <= int(start.min()) + apart) & (last >= int(end.max()) - apart)
+    if not lasts.any():
+        return no_ints(), no_ints()
+    rarest = np.flatnonzero(lasts & (count == count[lasts].min()))
+    ends = np.sort(end[op == rarest[last[rarest].argmax()]])
+    of = np.searchsorted(ends, end)
+    whole = of < len(ends)
+    return bounds(of[whole], start[whole], end[whole])
+
+
+def _calls(host: HostEvents) -> _Runs:
+    """The outermost calls of functions of TensorFlow, by name, on the thread that makes most of them."""
+    thread = max(host.threads, key=lambda thread: len(thread.stat(CALL).rows), default=None)
+    if thread is None or not len(thread.stat(CALL).rows):
+        return []
+    rows = thread.stat(CALL).rows
+    rows = rows[np.argsort(thread.start_ps[rows], kind="stable")]
+    until = np.maximum.accumulate(thread.end_ps[rows])
+    rows = rows[thread.end_ps[rows] > np.append(np.iinfo(np.int64).min, until[:-1])]
+    ids = thread.metadata_id[rows]
+    return [
+        (host.name(int(each)), thread.start_ps[rows[is_among(ids, [each])]], thread.end_ps[rows[is_among(ids, [each])]])
+        for each in np.unique(ids).tolist()
+    ]

@@ -1,1 +1,0 @@
-"""How long views take, by hand."""

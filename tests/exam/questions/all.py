@@ -1,9 +1,0 @@
-"""All forty questions."""
-
-from __future__ import annotations
-
-from tests.exam.judging import Question
-from tests.exam.questions import device, program
-
-QUESTIONS: tuple[Question, ...] = (*program.QUESTIONS, *device.QUESTIONS)
-"""In the order in which they are asked."""

@@ -1,7 +1,0 @@
-"""All jobs."""
-
-from __future__ import annotations
-
-from tests.insight.cases.shapes.jobs import fleets, others, trains
-
-JOBS = (*trains.JOBS, *others.JOBS, *fleets.JOBS)

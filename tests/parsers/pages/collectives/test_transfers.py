@@ -1,0 +1,138 @@
+"""Parts of transfers against a twin that looks at every picosecond."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tpuprof.parsers.base.intervals import in_nesting_order, union
+from tpuprof.parsers.formats.xspace.core.api import self_times
+from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, times_by_role
+from tpuprof.parsers.pages.collectives.transfers import (
+    TimeUntil,
+    TransferOverlap,
+    Transfers,
+    joined_spans,
+    paired,
+    sum_in,
+)
+
+LONG = 60
+
+
+@st.composite
+def nested_ops(draw: st.DrawFn) -> list[tuple[int, int, int]]:
+    """Begin, end and role of ops that nest, as on a core's line."""
+    found: list[tuple[int, int, int]] = []
+
+    def fill(begin: int, end: int, depth: int) -> None:
+        at = begin
+        while at < end and len(found) < 24:
+            at += draw(st.integers(0, 4))
+            length = draw(st.integers(1, 12))
+            if at + length > end:
+                return
+            found.append((at, at + length, draw(st.sampled_from((OTHER, WORK, TRACED)))))
+            if depth < 2 and draw(st.booleans()):
+                fill(at, at + length, depth + 1)
+            at += length
+
+    fill(0, LONG, 0)
+    return found
+
+
+def columns(ops: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    start, end, role = (np.array([op[at] for op in ops], np.int64) for at in range(3))
+    ordered = in_nesting_order(start, end, role)
+    return ordered[0], ordered[1], ordered[2]
+
+
+def painted(ops: list[tuple[int, int, int]]) -> list[int]:
+    """What the innermost op of each picosecond is; -1 for none."""
+    what = [-1] * (LONG + 1)
+    for begin, end, role in sorted(ops, key=lambda op: (op[0], -op[1])):
+        what[begin:end] = [role] * (end - begin)
+    return what
+
+
+spans = st.lists(st.tuples(st.integers(0, LONG), st.integers(0, 20)), max_size=8)
+
+
+@given(nested_ops(), spans)
+def test_time_by_what_the_innermost_op_does(ops: list[tuple[int, int, int]], asked: list[tuple[int, int]]) -> None:
+    start, end, role = columns(ops)
+    doing, what = times_by_role(start, end, role), painted(ops)
+    begins = np.array([begin for begin, _ in asked], np.int64)
+    ends = np.minimum(begins + np.array([length for _, length in asked], np.int64), LONG)
+    for weighted, kind in zip(doing, (WORK, TRACED), strict=True):
+        until = TimeUntil(weighted)
+        expected = [what[begin:end].count(kind) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        assert (until(ends) - until(begins)).tolist() == expected
+
+
+@given(nested_ops(), st.lists(st.integers(0, LONG), max_size=4))
+def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]], inner: list[int]) -> None:
+    """Every communicating op is a transfer: what is exposed over all of them is the time in them, each instant once."""
+    start, end, role = columns(ops)
+    own = self_times(start, end)
+    chosen = np.flatnonzero(role == TRACED)
+    transfers = Transfers(np.arange(len(chosen)), start[chosen], end[chosen], own[chosen], start[chosen])
+    work, within = times_by_role(start, end, role)
+    overlap = TransferOverlap(transfers, TimeUntil(work), TimeUntil(within))
+    hidden, exposed, _ = overlap.parts
+    assert (overlap.parts.sum(axis=0) == transfers.end_ps - transfers.begin_ps).all()
+    assert overlap.parts.min(initial=0) >= 0
+    what = painted(ops)
+    assert exposed.sum() == what.count(TRACED)
+    under_way = [False] * (LONG + 1)
+    for at, (begin, stop) in enumerate(zip(transfers.begin_ps.tolist(), transfers.end_ps.tolist(), strict=True)):
+        assert hidden[at] == what[begin:stop].count(WORK)
+        under_way[begin:stop] = [True] * (stop - begin)
+    borders = np.array(sorted({0, *inner, LONG}), np.int64)
+    windows = borders[:-1], borders[1:]
+    stretches = [range(*ends) for ends in zip(*map(np.ndarray.tolist, windows), strict=True)]
+    totals = [[sum(under_way[at] and what[at] == kind for at in of) for of in stretches] for kind in (WORK, TRACED)]
+    (found, none), (_, of_cells) = overlap.within((windows, (borders[:1], borders[-1:])), (0, LONG))
+    assert found[:2].tolist() == totals and none.shape == (3, len(windows[0]), 0)
+    assert found.sum(axis=0).tolist() == [sum(under_way[at] for at in of) for of in stretches]
+    strips = of_cells[:, 0].tolist()
+    assert strips[0] == [255 * (of == WORK) for of in what[:LONG]]
+    assert strips[1] == [255 * of for of in under_way[:LONG]]
+    assert strips[2] == [255 * (of == TRACED) for of in what[:LONG]]
+
+
+@given(spans)
+def test_the_union_of_spans_keeps_the_values_at_its_borders(asked: list[tuple[int, int]]) -> None:
+    begins, lengths = (np.array([pair[at] for pair in asked], np.int64) for at in range(2))
+    found, values = joined_spans((begins, begins + lengths), (2 * begins, 2 * (begins + lengths)))
+    expected = union(begins, begins + lengths)
+    for side in range(2):
+        assert found[side].tolist() == expected[side].tolist()
+        assert values[side].tolist() == (2 * expected[side]).tolist()
+
+
+def test_times_of_weeks_do_not_overflow() -> None:
+    week = 7 * 24 * 3600 * 10**12
+    start = week + np.arange(0, 4_000_000, 10, dtype=np.int64)
+    work, _ = times_by_role(start, start + 10, (np.arange(len(start)) % 2 + WORK).astype(np.uint8))
+    until = TimeUntil(work)
+    assert (until(start[-1:] + 10) - until(start[:1])).tolist() == [2_000_000]
+
+
+def test_a_done_ends_the_last_start_that_has_none() -> None:
+    start = np.array([0, 10, 20, 30, 40, 50], np.int64)
+    is_done = np.array([True, False, True, True, False, False])
+    pairs, lost = paired(np.zeros(6, np.int64), start, start + 5, np.full(6, 5, np.int64), start, is_done)
+    assert (pairs.begin_ps.tolist(), pairs.end_ps.tolist(), pairs.own_ps.tolist()) == ([10], [25], [10])
+    assert lost == 4
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_nothing_is_no_error(count: int) -> None:
+    none = np.zeros(0, np.int64)
+    pairs, lost = paired(none, none, none, none, none, np.zeros(0, np.bool_))
+    assert (len(pairs), lost) == (0, 0)
+    windows = np.arange(count, dtype=np.int64), np.arange(count, dtype=np.int64) + 1
+    assert sum_in(windows, (none, none)).tolist() == [0] * count

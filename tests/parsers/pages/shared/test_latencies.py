@@ -1,0 +1,306 @@
+"""Requests and module runs of made profiles whose latencies are known by hand, and what holds for any."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder, bare_host, tpu_plane
+from tests.support.made.serving import (
+    LAUNCH,
+    US,
+    Request,
+    batching_profile,
+    five_requests,
+    modules_profile,
+    put,
+    read_requests,
+    serving_profile,
+)
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.shared.latencies import (
+    BINS,
+    NO_DEVICE_TIME,
+    NO_LAUNCH,
+    NO_MODEL,
+    NO_PARTS,
+    NO_SESSIONS,
+    NO_TRANSFERS,
+    PERCENTILES,
+    TOO_SHORT,
+    Bin,
+    InferencePage,
+    Latency,
+    latencies,
+)
+from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
+from tpuprof.parsers.steps.requests.requests import HostRequests
+
+
+def us(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
+    return [value // US for value in values.tolist()]
+
+
+def page_of(space: XSpace, is_training: bool | None = False) -> InferencePage:
+    return latencies([read_requests(space)], ["host0"], is_training)
+
+
+# --- requests ------------------------------------------------------------------------------------------------------
+
+
+def test_of_several_kinds_of_request_events_the_first_counts() -> None:
+    inner = [Request((1000, 1100)), Request((2000, 2100))]
+    found = read_requests(serving_profile([*inner, *[Request((3000, 3050), name="TfrtModelRun")]]))
+    assert found.event == "TfrtModelRun" and us(found.total_ps) == [50]
+
+
+def test_requests_in_batches_last_to_their_batch_and_have_its_parts() -> None:
+    found = read_requests(batching_profile())
+    assert found.event == "BatchingSessionRun" and found.batches == 2
+    assert us(found.total_ps) == [300, 300, 980, 500, 490]
+    assert us(found.device_ps) == [110, 110, 320, 320, 320]
+    assert us(found.to_device_ps + found.from_device_ps) == [15] * 5
+    assert {found.models[at] for at in found.model} == {"m:1"}
+    assert page_of(batching_profile()).note.startswith("A session is a request: BatchingSessionRun, run in 2 batches.")
+
+
+def test_device_time_counts_before_transfers_and_once() -> None:
+    request = Request(
+        (1000, 1100), runs=[(1010, 1050), (1040, 1060)], to_device=[(1000, 1020)], from_device=[(1055, 1070)]
+    )
+    found = read_requests(serving_profile([request]))
+    assert (us(found.device_ps), us(found.to_device_ps), us(found.from_device_ps)) == ([50], [10], [10])
+
+
+def test_requests_at_the_same_time_are_kept_apart() -> None:
+    requests = [Request((1000, 1100), runs=[(1020, 1060)]), Request((1010, 1110), runs=[(1060, 1100)])]
+    found = read_requests(serving_profile(requests))
+    assert (us(found.total_ps), us(found.device_ps)) == ([100, 100], [40, 40])
+
+
+def test_request_events_that_nothing_links_are_latencies_without_parts() -> None:
+    page = page_of(serving_profile(five_requests(is_root=None)))
+    assert page.sessions == 5
+    assert page.percentiles[0].latency == Latency(130 * US, None, None, None)
+    assert {page.unknown[f"average.{part}_ms"] for part in ("host", "device", "communication")} == {NO_PARTS}
+
+
+def test_nested_request_events_that_nothing_links_count_once() -> None:
+    host = PlaneBuilder.alone("/host:CPU")
+    line = host.line("server")
+    put(host, line, "SessionRun", (0, 100))
+    put(host, line, "RunGraph", (10, 90))
+    put(host, line, "SessionRun", (200, 260))
+    found = read_requests(host.space)
+    assert us(found.total_ps) == [100, 60] and found.event == "SessionRun and RunGraph"
+
+
+def test_a_request_that_runs_nothing_on_the_device_has_an_unknown_split() -> None:
+    page = page_of(serving_profile([Request((1000, 1100)), Request((2000, 2200))]))
+    assert page.average == Latency(150 * US, None, None, None)
+    assert page.unknown["average.device_ms"] == NO_DEVICE_TIME
+    assert page.unknown["percentiles[].host_ms"] == NO_DEVICE_TIME
+
+
+def test_without_transfer_events_host_time_has_them_and_says_so() -> None:
+    page = page_of(serving_profile([Request((1000, 1100), runs=[(1020, 1060)])] * 1))
+    assert page.average == Latency(100 * US, 60 * US, 40 * US, None)
+    assert page.unknown["average.communication_ms"] == NO_TRANSFERS
+
+
+def test_requests_without_a_model_count_too() -> None:
+    rows = page_of(serving_profile([*five_requests(), Request((7000, 7300))])).rows
+    assert {row.name: row.runs for row in rows} == {"m:1": 3, "m:2": 2, NO_MODEL: 1}
+    assert rows[0].name == "m:1" and sum(row.fraction for row in rows) == pytest.approx(1)
+
+
+def test_sessions_of_several_hosts_are_put_together() -> None:
+    one, other = read_requests(serving_profile(five_requests())), read_requests(serving_profile(five_requests()[:1]))
+    page = latencies([one, other], ["a", "b"], None)
+    assert page.sessions == 6 and page.hosts == ("a", "b")
+    assert page.average is not None and page.average.total_ps == pytest.approx((650 + 110) / 6 * US)
+    assert page.sessions_per_second == pytest.approx(5 / 4.15e-3)  # one request has no rate
+    assert "is_training" in page.unknown
+
+
+@pytest.mark.parametrize(("count", "places"), [(1, [0] * 5), (4, [2, 3, 3, 3, 3]), (1000, [500, 750, 900, 990, 999])])
+def test_percentiles_are_the_sessions_at_their_places(count: int, places: list[int]) -> None:
+    requests = [Request((1000 * at, 1000 * at + 10 + at), models) for at, models in enumerate([()] * count, 1)]
+    page = page_of(serving_profile(requests))
+    assert [one.percentile for one in page.percentiles] == list(PERCENTILES)
+    assert [one.latency.total_ps for one in page.percentiles] == [(11 + place) * US for place in places]
+    assert page.rows[0].percentiles_ps == tuple((11 + place) * US for place in places)
+
+
+def test_few_sessions_are_said_to_be_few() -> None:
+    assert (
+        "Of 5 sessions, the percentiles from 90% on are the slowest session."
+        in page_of(serving_profile(five_requests())).note
+    )
+    many = serving_profile([Request((1000 * at, 1000 * at + 10 + at)) for at in range(1, 1001)])
+    assert "slowest" not in page_of(many).note
+
+
+# --- module runs ---------------------------------------------------------------------------------------------------
+
+
+def module(space: XSpace, name: str) -> ModuleLatency:
+    return next(one for one in read_requests(space).modules if one.name == name)
+
+
+def test_a_run_lasts_from_its_first_core_to_its_last() -> None:
+    runs = [[("jit_f(1)", 100 * at + skew, 100 * at + 50 + 2 * skew) for at in range(1, 5)] for skew in (0, 3)]
+    found = module(modules_profile(runs), "jit_f(1)")
+    assert (found.cores, found.is_joined) == (2, True)
+    assert us(found.start_ps) == [100, 200, 300, 400] and us(found.duration_ps) == [56] * 4
+    assert us(found.wait_ps) == [5] * 4 and us(found.queued_ps) == [0] * 4
+
+
+def test_run_ids_that_count_by_core_do_not_match_runs() -> None:
+    """The first core ran two programs of its own before, as in a real profile: its run ids are ahead by two."""
+    first = [("jit_a(1)", 10, 20), ("jit_b(2)", 30, 40), *(("jit_f(3)", 100 * at, 100 * at + 60) for at in range(1, 6))]
+    other = [("jit_f(3)", 100 * at + 1, 100 * at + 61) for at in range(1, 6)]
+    found = module(modules_profile([first, other], [range(1, 8), range(1, 6)]), "jit_f(3)")
+    assert us(found.start_ps) == [100, 200, 300, 400, 500] and us(found.duration_ps) == [61] * 5
+
+
+def test_run_ids_match_runs_where_a_core_lacks_some() -> None:
+    runs = [("jit_f(3)", 100 * at, 100 * at + 60) for at in range(1, 7)]
+    found = module(modules_profile([runs, [*runs[:2], *runs[3:]]], [range(6), (0, 1, 3, 4, 5)]), "jit_f(3)")
+    assert us(found.start_ps) == [100, 200, 300, 400, 500, 600] and us(found.duration_ps) == [60] * 6
+
+
+def test_a_core_whose_first_runs_are_missing_is_matched_from_the_end() -> None:
+    runs = [("jit_f(3)", 100 * at, 100 * at + 60) for at in range(1, 7)]
+    assert us(module(modules_profile([runs, runs[2:]]), "jit_f(3)").duration_ps) == [60] * 6
+
+
+def test_cores_that_run_one_module_in_turn_run_by_themselves() -> None:
+    runs = [[("jit_f(3)", 200 * at + shift, 200 * at + shift + 60) for at in range(1, 5)] for shift in (0, 100)]
+    space = modules_profile(runs)
+    found = module(space, "jit_f(3)")
+    assert (found.cores, found.is_joined, len(found)) == (2, False, 8)
+    assert us(found.duration_ps) == [60] * 8
+    assert "each core's run counts by itself" in page_of(space).note
+
+
+def test_time_behind_earlier_runs_is_queueing_and_not_the_hosts() -> None:
+    host = PlaneBuilder.alone("/host:CPU")
+    line = host.line("main")
+    device = tpu_plane(host.space, 0, [("fusion.1", "loop fusion", 0, US)])
+    modules = device.line("XLA Modules")
+    for at in range(3):  # all launched at once, 10 µs before the first run; 2 µs between runs
+        put(host, line, "DoEnqueueProgram", (90 + at, 91 + at), run_id=at, device_ordinal=0)
+        put(device, modules, "jit_f(1)", (100 + 52 * at, 150 + 52 * at), run_id=at)
+    found = module(host.space, "jit_f(1)")
+    assert us(found.wait_ps) == [10, 61, 112]
+    assert us(found.queued_ps) == [0, 50, 100]
+    launches = page_of(host.space).launches
+    assert launches is not None and (launches.count, launches.of) == (3, 3)
+    assert launches.average == Latency(111 * US, 11 * US, 50 * US, None, 50 * US)
+    assert launches.percentiles[-1].latency == Latency(162 * US, 12 * US, 50 * US, None, 100 * US)
+
+
+def test_the_histogram_counts_every_session_once() -> None:
+    runs = [("jit_f(1)", 1000 * at, 1000 * at + length) for at, length in enumerate([100, 100, 132, 164, 164], 1)]
+    bins = page_of(modules_profile([runs])).histogram
+    assert len(bins) == BINS and sum(each.count for each in bins) == 5
+    assert (bins[0].low_ps, bins[-1].high_ps) == (100 * US, 164 * US)
+    assert {each.low_ps / US: each.count for each in bins if each.count} == {100: 2, 132: 1, 162: 2}
+
+
+def test_bins_are_of_one_ratio_where_latencies_differ_much_and_one_where_they_do_not_differ() -> None:
+    def bins_of(*lengths: int) -> tuple[Bin, ...]:
+        runs = [("jit_f(1)", 10_000 * at, 10_000 * at + length) for at, length in enumerate(lengths, 1)]
+        return page_of(modules_profile([runs])).histogram
+
+    wide = bins_of(10, 100, 1000)
+    ratios = [each.high_ps / each.low_ps for each in wide]
+    assert ratios == pytest.approx([100 ** (1 / BINS)] * BINS) and sum(each.count for each in wide) == 3
+    assert bins_of(50, 50) == (Bin(50 * US, 50 * US, 2),)
+
+
+def test_a_training_profile_is_called_one() -> None:
+    page = page_of(modules_profile([[("jit_train(1)", 100, 200)]]), is_training=True)
+    assert page.note.startswith("This is a training profile")
+    assert page.unknown["sessions_per_second"] == TOO_SHORT
+
+
+def test_a_launch_that_is_later_than_the_run_is_none() -> None:
+    host = PlaneBuilder.alone("/host:CPU")
+    put(host, host.line("main"), "DoEnqueueProgram", (500, 501), _pt=LAUNCH, _p=1)
+    device = tpu_plane(host.space, 0, [("fusion.1", "loop fusion", 0, US)])
+    put(device, device.line("XLA Modules"), "jit_f(1)", (100, 150), _ct=LAUNCH, _c=1)
+    page = page_of(host.space)
+    assert page.launches is None and page.unknown["launches"] == NO_LAUNCH
+
+
+def test_nothing_that_ran_is_no_sessions_with_the_reason() -> None:
+    space = bare_host()
+    page = page_of(space)
+    assert (page.source, page.sessions, page.average, page.percentiles, page.rows) == (None, 0, None, (), ())
+    assert page.unknown["average"] == NO_SESSIONS
+    assert latencies([read_requests(space)], ["h"], None, "no device plane").unknown["average"] == "no device plane"
+    assert latencies([], [], None).sessions == 0
+
+
+# --- what holds for any --------------------------------------------------------------------------------------------
+
+_NAMES = ["SessionRun", "RunGraph", "TfrtModelRun", "ProcessBatch", "ModelServerRequest_x", "x"]
+_TIMES = st.integers(0, 400)
+_SPANS = st.lists(st.tuples(_TIMES, st.integers(0, 80)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=3)
+
+
+_MODELS = st.sampled_from(["", "m:1", "m:2"])
+_ANY_NAMES = st.sampled_from(_NAMES)
+_ROOTS = st.sampled_from([None, -1, 0, 1, 2, 2**40])
+
+
+@st.composite
+def _requests(draw: st.DrawFn) -> Request:
+    start = draw(_TIMES)
+    return Request(
+        span=(start, start + draw(st.integers(0, 200))),
+        runs=draw(_SPANS),
+        to_device=draw(_SPANS),
+        from_device=draw(_SPANS),
+        model=draw(_MODELS),
+        name=draw(_ANY_NAMES),
+        is_root=draw(_ROOTS),
+    )
+
+
+def check(page: InferencePage) -> None:
+    """What holds for every page."""
+    assert page.sessions >= 0 and (page.source is None) == (page.sessions == 0)
+    totals = [one.latency.total_ps for one in page.percentiles]
+    assert totals == sorted(totals)
+    every = [one.latency for one in page.percentiles] + ([page.average] if page.average else [])
+    if page.launches is not None:
+        launches = [one.latency for one in page.launches.percentiles]
+        assert [one.total_ps for one in launches] == sorted(one.total_ps for one in launches)
+        every += [*launches, page.launches.average]
+    for latency in every:
+        parts = [latency.host_ps, latency.device_ps, latency.communication_ps, latency.queued_ps]
+        known = [part for part in parts if part is not None]
+        assert all(part >= 0 for part in known)
+        if latency.device_ps is not None:
+            assert sum(known) == pytest.approx(latency.total_ps)
+    for row in page.rows:
+        assert 0 <= row.fraction <= 1 and row.runs > 0
+        assert row.minimum_ps <= row.percentiles_ps[0] <= row.percentiles_ps[-1] <= row.maximum_ps
+        assert list(row.percentiles_ps) == sorted(row.percentiles_ps)
+    if page.rows:
+        assert sum(row.fraction for row in page.rows) == pytest.approx(1)
+
+
+@given(st.lists(_requests(), max_size=8), st.integers(1, 3))
+def test_parts_add_up_for_any_requests(requests: list[Request], threads: int) -> None:
+    found = read_requests(serving_profile(requests, threads=threads))
+    assert len({len(getattr(found, one.name)) for one in fields(HostRequests) if one.name.endswith("_ps")}) == 1
+    assert (found.total_ps > 0).all()
+    check(latencies([found], ["host0"], False))

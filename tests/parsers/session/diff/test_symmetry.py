@@ -1,0 +1,126 @@
+"""A comparison seen from its other side is the same one, and a run compared with itself has not changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import EXAMPLES
+from tests.parsers.session.diff.build import MS
+from tests.parsers.session.diff.phased import Environment, Run, serving
+from tests.support.build import session_at
+from tpuprof.parsers.session.diff import measure
+from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.model import Change, Diff
+
+OTHER_WAY = {"more": "less", "less": "more", "new": "gone", "gone": "new"}
+OPS = ("fusion.1", "fusion.20", "copy.3", "all-reduce.4", "custom-call.5", "custom-call.6", "convolution.7")
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> list[Run]:
+    """Programs with their ops."""
+    names = ("jit_a", "jit_b")[: draw(st.integers(1, 2))]
+    ops = st.lists(st.tuples(st.sampled_from(OPS), st.integers(1, 30).map(lambda ms: ms * MS)), min_size=1, max_size=4)
+    return [(name, draw(ops)) for name in names]
+
+
+@st.composite
+def steps_of(draw: st.DrawFn) -> list[list[Run]]:
+    """Steps that run some of the programs each, with a little noise."""
+    of = draw(programs())
+    chosen = draw(st.lists(st.lists(st.sampled_from(of), min_size=1, max_size=3), min_size=1, max_size=7))
+    return [
+        [(name, [(op, time + (at * 7919 + number) % 5 * MS // 50) for op, time in ops]) for name, ops in step]
+        for number, step in enumerate(chosen)
+        for at in [len(step)]
+    ]
+
+
+TOLD: st.SearchStrategy[Environment | None] = st.none() | st.fixed_dictionaries(
+    {"libtpu_version": st.sampled_from(("0.1", "0.2"))},
+    optional={"command_line_args": st.sampled_from(("train --x=1", "train --x=2 --y=1"))},
+)
+
+
+def changes(diff: Diff) -> Iterator[tuple[object, Change]]:
+    """All changes of a comparison, by what they are of on either side."""
+    yield "total", diff.total
+    for name in ("typical", "mean", "median", "minimum", "maximum", "odd") if diff.steps else ():
+        yield name, getattr(diff.steps, name)
+    for owner in diff.owners:
+        yield ("owner", owner.owner, owner.has_ops), owner.mean
+        yield ("typical owner", owner.owner), owner.typical
+    for title, rows in (("category", diff.categories), ("class", diff.classes)):
+        yield from (((title, row.name, row.op_class), row.time) for row in rows)
+    yield from (((kind.of, kind.name, kind.op_count, kind.example), kind.time) for kind in diff.kinds)
+    for phase in diff.phases:
+        names = sorted((phase.name, phase.old_name or phase.name))
+        yield from (((*names, name, phase.in_steps), getattr(phase, name)) for name in ("time", "runs", "share"))
+        yield from (((*names, *key), change) for key, change in op_changes(phase.ops))
+    yield from op_changes(diff)
+
+
+def op_changes(diff: Diff) -> Iterator[tuple[tuple[object, ...], Change]]:
+    for op in diff.ops:
+        names = sorted((op.name, op.old_name or op.name))
+        for name in ("time", "count"):
+            yield (
+                (*names, op.program * (op.time.mark in ("new", "gone")), op.matched_by, op.text_changed, name),
+                getattr(op, name),
+            )
+
+
+def told(pairs: Iterable[tuple[object, Change]], back: bool) -> list[str]:
+    """Changes as words, in one order; with `back` from the other side."""
+    out = []
+    for key, change in pairs:
+        ends = (change.after, change.before) if back else (change.before, change.after)
+        mark = OTHER_WAY.get(change.mark, change.mark) if back else change.mark
+        noise = None if change.noise is None else float(f"{change.noise:.6g}")
+        out.append(f"{key} {[None if end is None else round(end) for end in ends]} {noise} {mark}")
+    return sorted(out)
+
+
+@settings(max_examples=EXAMPLES // 3)
+@given(steps_of(), steps_of(), TOLD, TOLD)
+def test_from_the_other_side_every_change_is_the_opposite(
+    tmp_path_factory: pytest.TempPathFactory,
+    before: list[list[Run]],
+    after: list[list[Run]],
+    of_a: Environment | None,
+    of_b: Environment | None,
+) -> None:
+    folder = tmp_path_factory.mktemp("runs")
+    a, b = (
+        session_at(serving(folder, name, steps, env)) for name, steps, env in (("a", before, of_a), ("b", after, of_b))
+    )
+    forth, back = compare(a, b), compare(b, a)
+    assert told(changes(forth), False) == told(changes(back), True)
+    assert forth.basis == back.basis and forth.unknown.keys() == back.unknown.keys()
+    assert (forth.before.units, forth.after.units) == (back.after.units, back.before.units)
+    opposite = {(each.kind, each.name): (each.after, each.before) for each in back.settings}
+    assert {(each.kind, each.name): (each.before, each.after) for each in forth.settings} == opposite
+    for each in forth.settings:
+        assert (each.mark == "same") == (each.before == each.after)
+        assert each.mark == {(True, False): "new", (False, True): "gone"}.get(
+            (each.before is None, each.after is None), each.mark
+        )
+    assert ("settings" in forth.unknown) == (None in (of_a, of_b))
+    kinds = [{op.partition(".")[0] for step in steps for _, ops in step for op, _ in ops} for steps in (before, after)]
+    found = {kind.name: kind.time.mark for kind in forth.kinds if kind.of == "category"}
+    expected = {**dict.fromkeys(kinds[0] - kinds[1], "gone"), **dict.fromkeys(kinds[1] - kinds[0], "new")}
+    has_others = forth.different or forth.before.odd_count + forth.after.odd_count
+    assert found.items() <= expected.items() and (found == expected or has_others)
+    assert all(f"HLO of {module.name}(" in module.problem for module in forth.modules)
+    itself = compare(a, a)
+    assert {change.mark for _, change in changes(itself)} <= {"same", "unknown"}
+    assert all(change.before == change.after for _, change in changes(itself)) and not itself.kinds
+    assert all(phase.old_name is None and phase.ops.before.units == phase.runs.before for phase in itself.phases)
+    with pytest.MonkeyPatch.context() as patch:  # sparse tables in place of dense ones
+        patch.setattr(measure, "_DENSE", 0)
+        sparse = compare(session_at(str(folder / "a")), session_at(str(folder / "b")))
+    assert told(changes(sparse), False) == told(changes(forth), False)

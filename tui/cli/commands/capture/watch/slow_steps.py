@@ -1,0 +1,261 @@
+"""The flight recorder: looks at a program again and again, and keeps the looks in which a step was slow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.capture import continuous
+from tpuprof.parsers.capture.errors import PASSING
+from tpuprof.parsers.capture.model import LONGEST_MS, CaptureOptions, CaptureResult, CaptureStop
+from tpuprof.parsers.capture.session import capture
+from tpuprof.tui.cli.commands.capture.watch.clock import Clock
+from tpuprof.tui.cli.commands.capture.watch.judged import (
+    Event,
+    Look,
+    Usual,
+    judge,
+    none_since,
+    nothing_ran,
+    read,
+    stall_over,
+)
+from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
+
+_LONGEST_PAUSE = 60.0
+_STEPS_A_LOOK = 4
+_PS_PER_MS = 1e9
+_PS_PER_SECOND = 1e12
+_COMPARED = 2  # newest steps by which a look is known to have no newer ones
+
+
+class Servers:
+    """Profiler servers that looks are taken of: their last seconds where they keep these, else short captures.
+
+    Args:
+        addresses: as `parse_addresses` takes them.
+        only_captures: do not ask the servers to keep their last seconds.
+
+    Attributes:
+        keeps: whether they keep their last seconds, so that a look is of what was before it.
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], options: CaptureOptions, logdir: str, stop: CaptureStop, only_captures: bool
+    ) -> None:
+        self._addresses, self._options, self._logdir, self._stop = addresses, options, logdir, stop
+        self._only_captures = only_captures
+        self.keeps = False
+        self._begun: tuple[str, ...] = ()
+
+    def begin(self) -> str:
+        """Makes the servers keep their last seconds, if all of them can; returns words for what it will look at.
+
+        Raises:
+            ProfileError: a server can't be reached.
+        """
+        if not self._only_captures:
+            begun = continuous.begin(self._addresses, self._options)
+            self._begun = tuple(dict.fromkeys((*self._begun, *map(str, begun.new))))
+            self.keeps = begun.problem is None
+            if begun.problem is not None and begun.problem.code not in ("no_snapshots", "server_error"):
+                raise begun.problem
+            if begun.problem is not None:
+                self.end()
+        return "the last seconds that the servers keep" if self.keeps else "short captures"
+
+    def look(self, usual_ps: float | None) -> CaptureResult:
+        """A snapshot or a capture, long enough for steps of a usual length.
+
+        Raises:
+            ProfileError: nothing came.
+            Cancelled: the recorder is to end.
+        """
+        options = replace(self._options, is_snapshot=self.keeps, duration_ms=self._duration_ms(usual_ps))
+        return capture(self._addresses, options, self._logdir, stop=self._stop)
+
+    def look_ps(self, usual_ps: float | None) -> float:
+        return self._duration_ms(usual_ps) * _PS_PER_MS
+
+    def _duration_ms(self, usual_ps: float | None) -> int:
+        wanted = 0 if usual_ps is None else round(_STEPS_A_LOOK * usual_ps / _PS_PER_MS)
+        return min(max(self._options.duration_ms, wanted), LONGEST_MS)
+
+    def end(self) -> None:
+        """Turns off what it turned on itself."""
+        begun, self._begun = self._begun, ()
+        if begun:
+            with contextlib.suppress(ProfileError):
+                continuous.switch(
+                    begun, False, replace(self._options, connect_seconds=min(self._options.connect_seconds, 2.0))
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to watch.
+
+    Attributes:
+        slower: a step is slow at this multiple of the running median.
+        about: what it does, for the line at its start.
+    """
+
+    slower: float
+    every_seconds: float
+    once: bool
+    about: str
+
+
+Tell = Callable[[Event, str | None, float], object]
+"""Takes an event, the path of the profile that is kept of it, and the time in seconds since 1970."""
+
+
+class SlowSteps:
+    """Keeps the looks in which a step was slow, and reports them."""
+
+    def __init__(
+        self,
+        source: Servers,
+        plan: Plan,
+        kept: KeptRuns,
+        clock: Clock,
+        tell: Tell,
+        note: Callable[[str], object],
+    ) -> None:
+        self._source, self._plan, self._kept, self._clock = source, plan, kept, clock
+        self._tell, self._note = tell, note
+        self._usual = Usual()
+        self._has_begun = self._has_looked = False
+        self._stalled: tuple[float, float] | None = None  # begin and end, in seconds, of what no step ended in
+        self._newest: tuple[object, float] = (), 0.0  # steps of the look before, and when it was
+        self._has_no_step = False
+        self._failures = 0
+        self._without: tuple[str, ...] = ()
+        self.events = 0
+
+    def watch(self) -> None:
+        """Watches until the clock is over.
+
+        Raises:
+            ProfileError: nothing can be had, and that will not pass; or nothing came of the one look.
+        """
+        seconds: float | None = 0.0
+        try:
+            while seconds is not None and not self._clock.is_over():
+                seconds = self._seconds_after_a_look()
+                if seconds:
+                    self._clock.pause(seconds)
+        except Cancelled:
+            return
+        finally:
+            self._source.end()
+
+    def _seconds_after_a_look(self) -> float | None:
+        """Takes a look and keeps it where there is something to see in it; in how many seconds the next is wanted."""
+        try:
+            result = self._look()
+            if result is not None:
+                self._failures, self._has_looked = 0, True
+                self._judge(result)
+        except ProfileError as error:
+            return self._failed(error)
+        return None if self._plan.once else self._plan.every_seconds
+
+    def _look(self) -> CaptureResult | None:
+        """Takes a look; None where there is nothing to see yet."""
+        if not self._has_begun:
+            self._begin()
+            if self._source.keeps:
+                return None
+        return self._source.look(self._usual.median_ps())
+
+    def _begin(self) -> None:
+        words = self._source.begin()
+        back = "back again, " if self._failures else "" if self._has_looked else f"{self._plan.about}; "
+        often = "once" if self._plan.once else f"every {self._plan.every_seconds:g} s"
+        self._note(f"{back}looking {often} at {words}")
+        self._has_begun, self._has_looked = True, False
+
+    def _failed(self, error: ProfileError) -> float | None:
+        if error.code == "nothing_kept" and self._has_begun:
+            self._has_begun = False  # the program has started again since
+            self._forget()
+            return 0.0 if self._has_looked else self._plan.every_seconds
+        if error.code == "empty_trace":
+            usual_ps = self._usual.median_ps()
+            event = nothing_ran(self._source.look_ps(usual_ps), self._usual, self._plan.slower)
+            if event is not None and self._stalls_on(event):
+                self._told(event, None)
+            return None if self._plan.once else self._plan.every_seconds
+        if error.code not in PASSING or self._plan.once:
+            raise error
+        self._failures += 1
+        if self._failures == 1:
+            self._note(f"{error.sentence} Trying again until it is back.")
+            self._forget()
+        self._has_begun = False
+        return float(min(_LONGEST_PAUSE, 2.0 ** min(self._failures - 1, 10)))
+
+    def _forget(self) -> None:
+        self._usual.forget()
+        self._stalled, self._newest = None, ((), 0.0)
+
+    def _judge(self, result: CaptureResult) -> None:
+        self._name_missing(result)
+        self._kept.add(result.run_path, result.files)
+        try:
+            look = read(result.run_path)
+        except ProfileError as error:
+            self._note(f"a look could not be read: {error.sentence}")
+            self._kept.drop()
+            return
+        event = self._judged(look)
+        if event is None or (event.kind == "stall" and not self._stalls_on(event)):
+            self._kept.drop()
+        else:
+            kept = self._kept.keep()
+            self._told(event, result.run_path if kept else None)
+
+    def _judged(self, look: Look) -> Event | None:
+        """What is to be told of a look; before that, where steps end again, that a stall is over."""
+        now, steps = self._clock.passed(), look.page.steps
+        if not steps:
+            if self._usual.median_ps() is None and not self._has_no_step:
+                self._has_no_step = True
+                self._note("no step ended within a look, so none can be compared: --ms makes looks longer")
+            return judge(look, self._usual, self._plan.slower)
+        newest = tuple((step.name, step.duration_ps) for step in steps[-_COMPARED:])
+        before, seen = self._newest
+        if self._source.keeps and newest == before:
+            since = self._stalled[0] if self._stalled else seen
+            return none_since(look, (now - since) * _PS_PER_SECOND, self._usual, self._plan.slower)
+        self._newest = newest, now
+        if self._stalled is not None:
+            begin, end = self._stalled
+            self._stalled = None
+            self._told(stall_over((end - begin) * _PS_PER_SECOND, self._usual), None)
+        return judge(look, self._usual, self._plan.slower)
+
+    def _stalls_on(self, event: Event) -> bool:
+        """Notes that no step ended; whether that is new."""
+        now, length = self._clock.passed(), event.step_ps / _PS_PER_SECOND
+        is_new = self._stalled is None
+        self._stalled = (now - length if self._stalled is None else self._stalled[0], now)
+        return is_new
+
+    def _told(self, event: Event, path: str | None) -> None:
+        self.events += 1
+        self._tell(event, path, self._clock.now())
+
+    def _name_missing(self, result: CaptureResult) -> None:
+        """Says once which servers did not answer."""
+        missing = tuple(host.address for host in result.failed)
+        if missing and missing != self._without:
+            self._note(
+                f"without {counted(len(missing), 'server')}: {', '.join(missing[:3])}{' ...' * (len(missing) > 3)}"
+            )
+        self._without = missing

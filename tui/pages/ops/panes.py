@@ -1,0 +1,66 @@
+"""Where things lie on the ops tab: list and card beside or below each other, and above them the names of the views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, line_width
+
+WIDE = 112  # cells from which on the card stands beside the list
+GUTTER = 3  # cells between list and card
+TALL = 24  # rows from which on the card takes a third of them
+LOW = 14  # rows of list and card below which there is no card; Enter opens it
+
+
+@dataclass(frozen=True)
+class Panes:
+    """What draws the list and the card, and their lines; a card without room has none."""
+
+    list_pen: Pen
+    list_height: int
+    card_pen: Pen
+    card_height: int
+
+    def joined(self, rows: Sequence[Line], card: Sequence[Line], pen: Pen) -> list[Line]:
+        if pen.width >= WIDE:
+            rule = gutter_lines(self.list_height, pen.glyphs)
+            return hstack((rows, rule, card), (self.list_pen.width, GUTTER, self.card_pen.width))
+        if not self.card_height:
+            return [*rows]
+        ruled: Line = ((pen.glyphs.horizontal * pen.width, "rule"),)
+        return [*filled(rows, pen.width, self.list_height), ruled, *(((" ", "text"), *line) for line in card)]
+
+
+def panes(pen: Pen, height: int, has_low_card: bool) -> Panes:
+    """Where list and card lie in so many lines; `has_low_card`: the view has a card where there are few lines."""
+    if pen.width >= WIDE:
+        card = card_width(pen.width)
+        return Panes(pen.at(pen.width - card - GUTTER), height, pen.at(card), height)
+    card_height = 6 if height < TALL else height // 3
+    if height < LOW or (height < TALL and not has_low_card):
+        card_height = 0
+    return Panes(pen, height - card_height - bool(card_height), pen.narrower(1), card_height)
+
+
+def card_width(width: int) -> int:
+    """Cells of the card beside the list."""
+    return min(60, width * 2 // 5)
+
+
+def views_line(titles: Mapping[str, str], at: str, status: str, pen: Pen) -> Line:
+    """The views' titles, the shown one marked, and its status, for which titles before it give way."""
+    spans: list[Span] = [(f" {title} ", "dim") for title in titles.values()]
+    key: Span = (" v ", "key")
+    passed, before = 0, list(titles).index(at)
+    spans[before] = (f"[{titles[at]}]", "strong")
+
+    def room() -> int:
+        return pen.width - line_width((key, *spans)) - len(status) - 1
+
+    while room() < 1 and passed < before:
+        spans[: 1 + bool(passed)] = [(f" {pen.glyphs.ellipsis} ", "dim")]
+        passed += 1
+    return pen.fit([key, *spans, (" " * max(1, room()), "text"), (status, "dim")])

@@ -1,0 +1,171 @@
+"""The quantities of the page on how a model runs, besides those of the waterfall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.pages.overview.model_use.blocks import NO_LAYER, ROW_WORDS, BlockRow
+from tpuprof.parsers.pages.overview.model_use.goodput import IDLE
+from tpuprof.parsers.pages.overview.model_use.memory_blocks import MemoryRow
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
+from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, object_table
+from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.overview.model_use.page import ModelPage
+
+
+def _big(value: float | None, _: bool = False) -> str:
+    """A large number in few digits: ``1.23e+15``."""
+    return "n/a" if value is None else f"{value:.4g}"
+
+
+FLOPS = Unit("count", plain, _big)
+
+
+def _amount(value: float | None, _: bool = False) -> str:
+    """A number of tokens or samples, without decimals if it is large: ``63,371``."""
+    return "n/a" if value is None else f"{value:,.0f}" if value >= _MANY else f"{value:.4g}"
+
+
+_MANY = 1_000
+RATE = Unit("count a second", plain, _amount)
+TOKENS = Unit("count", plain, _amount)
+
+
+def largest_op(row: BlockRow) -> str | None:
+    """The op with most of a block's time."""
+    return row.largest[0][0] if row.largest else None
+
+
+_NOT_COUNTED = "the FLOPs of these ops are not counted, or no op ran"
+_NO_BYTES = "the bytes of these ops are not counted, or no op ran"
+_NO_PHASE = "the optimizer is in no pass, and other ops may not name theirs"
+_BLOCKS = "; ".join(f"{block}: {words}" for block, words in ROW_WORDS.items())
+_BLOCK = attribute("block", VERBATIM, _BLOCKS)
+_FIGURES: tuple[Metric[BlockRow], ...] = (
+    attribute("time_ms", TIME_MS, "of the mean step; over all rows they add up to it", "of a step"),
+    attribute("percent", SHARE_PERCENT, "its share of the mean step", "share", name="fraction"),
+    attribute("flops", FLOPS, "in a step, over all cores; over all rows they add up to step_flops", null=_NOT_COUNTED),
+    attribute(
+        "peak_percent",
+        SHARE_PERCENT,
+        "these FLOPs as a share of what the cores could compute at their peak in that time",
+        "of the peak",
+        null=_NOT_COUNTED,
+        name="peak_fraction",
+    ),
+    attribute("hbm_bytes", BYTES, "to and from HBM in a step, over all cores", "HBM", null=_NO_BYTES),
+    attribute("uncounted_ms", TIME_MS, "the part of it in ops of unknown work", "not counted"),
+    attribute("ops", COUNT, "distinct ops", "ops"),
+    Metric("op", TEXT, largest_op, "the op with most of the time", "no op ran", "most in"),
+    attribute(
+        "by_name_ms",
+        TIME_MS,
+        "the part of it in ops whose names give the block; other ops are assigned by what they compute and by "
+        "their neighbours",
+        "by name",
+    ),
+)
+_SHOWN = ("time_ms", "percent", "flops", "peak_percent", "hbm_bytes", "by_name_ms")
+
+BLOCKS: Table[Sequence[BlockRow]] = object_table(
+    "blocks",
+    (
+        _BLOCK,
+        attribute("pass", TEXT, "forward, backward or recomputed, by names", "pass", null=_NO_PHASE, name="phase"),
+        *_FIGURES,
+    ),
+    csv=("block", "pass", *(metric.key for metric in _FIGURES)),
+    markdown=("block", "pass", *_SHOWN),
+)
+LAYERS: Table[Sequence[BlockRow]] = object_table(
+    "layers",
+    (
+        attribute("layer", VERBATIM, f"by names; those that a loop runs over are one; {NO_LAYER}: in none"),
+        _BLOCK,
+        *_FIGURES,
+    ),
+    csv=("layer", "block", *(metric.key for metric in _FIGURES)),
+    markdown=("layer", "block", *_SHOWN),
+)
+MEMORY: Table[Sequence[MemoryRow]] = object_table(
+    "memory",
+    (
+        attribute(
+            "block",
+            VERBATIM,
+            "as for blocks; unknown includes buffers that several blocks use, and those that are not listed",
+        ),
+        attribute(
+            "size_bytes",
+            BYTES,
+            "at the peak of memory_module, padding included; they add up to memory_peak_bytes",
+            "size",
+        ),
+        attribute("percent", SHARE_PERCENT, "of the peak", "share", name="fraction"),
+    ),
+    markdown=("block", "size_bytes", "percent"),
+)
+LOST: Table[Sequence[tuple[str, float, float]]] = object_table(
+    "lost",
+    (
+        Metric("owner", VERBATIM, lambda row: row[0], "the owner of the time, as on the page ledger"),
+        Metric(
+            "time_ms", TIME_MS, lambda row: row[1], "of elapsed_ms, in which the program did not train", heading="time"
+        ),
+        Metric("percent", SHARE_PERCENT, lambda row: row[2], "of elapsed_ms", heading="share"),
+    ),
+    markdown=("owner", "time_ms", "percent"),
+)
+
+
+def lost_rows(page: ModelPage) -> list[tuple[str, float, float]]:
+    """What goodput leaves out, most first."""
+    good = page.goodput
+    whole = good.elapsed_ps or 0.0
+    return sorted(((owner, time, time / whole) for owner, time in good.lost_ps.items()), key=lambda row: -row[1])
+
+
+def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[Any]:
+    """A figure of the steps; None where the profile has no steps."""
+
+    def read(of: Any) -> object:  # noqa: ANN401 - the report's content
+        time = of.model.step_time
+        return None if time is None else getattr(time, name)
+
+    return Metric(key, unit, read, meaning, NO_REASON, heading)
+
+
+_IDLE = ", ".join(OWNER_TITLES[owner] for owner in IDLE)
+_GOODPUT = (
+    "share of elapsed_ms in which the program trained: ops of a step ran or followed one another, waits inside "
+    f"collectives included. The time between steps is lost, and in steps that of {_IDLE}"
+)
+_ELAPSED = "from the start of the first step to the end of the last one, with the time that follows each step"
+_PEAK = "its peak of HBM on a core"
+PAGE_METRICS: tuple[Metric[Any], ...] = (
+    attribute("goodput_percent", SHARE_PERCENT, _GOODPUT, "goodput", null=NO_REASON, name="model.goodput.fraction"),
+    attribute("elapsed_ms", TIME_MS, _ELAPSED, "elapsed", null=NO_REASON, name="model.goodput.elapsed_ps"),
+    _of_steps("step_median_ms", TIME_MS, "median_ps", "median of the steps", "median step"),
+    _of_steps("step_minimum_ms", TIME_MS, "minimum_ps", "the shortest step", "shortest step"),
+    _of_steps("step_maximum_ms", TIME_MS, "maximum_ps", "the longest step", "longest step"),
+    _of_steps(
+        "step_deviation_ms",
+        TIME_MS,
+        "standard_deviation_ps",
+        "standard deviation of the steps: how far they spread",
+        "standard deviation",
+    ),
+    _of_steps("step_count", COUNT, "count", "number of steps", "steps"),
+    attribute(
+        "memory_module",
+        VERBATIM,
+        "the step's program, whose memory this is",
+        "memory of",
+        null=NO_REASON,
+        name="model.module",
+    ),
+    attribute("memory_peak_bytes", BYTES, _PEAK, "at its peak", null=NO_REASON, name="model.peak_bytes"),
+)

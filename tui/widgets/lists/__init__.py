@@ -1,0 +1,1 @@
+"""Lists, and what shows one: a tab, a screen or a popup."""

@@ -1,0 +1,294 @@
+"""Lists above a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import completions_of, has_words, said_of
+from tpuprof.tui.draw.layout import Composed, clean, cut_middle, cut_words
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.table import Listing
+from tpuprof.tui.terminal.grammar import BY_NAME
+from tpuprof.tui.terminal.theme import AnyLine, AnySpan
+from tpuprof.tui.widgets.asking import LineEditor
+from tpuprof.tui.widgets.chrome import KeyRow, act_of, as_many, pad
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.lists.view import ListView, Row
+from tpuprof.tui.widgets.popup import BACK, Lines, Popup, on_panel
+
+T = TypeVar("T")
+
+
+class PanelList(ListView[Row]):
+    """A list for a popup.
+
+    Attributes:
+        about: what it shows and what its figures mean, for its help.
+        widest: cells of the panel on a wide screen.
+        chooses_at_once: a click chooses any row, not only the one under the cursor.
+        filters: what a filter leaves, for help.
+        is_left: something was chosen, which closes the popup.
+    """
+
+    about: Lines
+    widest: ClassVar[int] = 100
+    chooses_at_once: ClassVar[bool] = True
+    filters: ClassVar[str] = "Only rows with these words"
+    is_left = False
+
+    def sort(self, reverse: bool = False) -> str:
+        super().sort(reverse)
+        return ""  # its caption says it
+
+    @property
+    def most_lines(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def total(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def takes_filter(self) -> bool:
+        return True
+
+    @property
+    def leave_key(self) -> KeyRow:
+        return BACK
+
+
+class ListPopup(Popup):
+    """A list above a page. Keys are typed into its filter after ``/``, or at once where it `types`.
+
+    Args:
+        closed: called when it closes, whatever the reason.
+    """
+
+    def __init__(
+        self,
+        look: ScreenLook,
+        title: str,
+        shown: PanelList[Any],
+        *,
+        types: bool = False,
+        closed: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__(look, title, shown.about)
+        self.listed, self.widest = shown, shown.widest
+        self.is_typing = self._types_at_once = types
+        self._editor, self._closed = self._new_editor(), closed
+
+    def _new_editor(self) -> LineEditor:
+        return LineEditor(complete=lambda begun: completions_of(begun, self.listed.searched))
+
+    def row_count(self) -> int:
+        return self.listed.most_lines
+
+    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
+        lines = [on_panel(line) for line in self.listed.draw(Pen(width, self.look.glyphs), count)]
+        filtered = [self._filter_line(width)] if self.is_typing or self._editor.text else lines[:1]
+        return [*filtered, *lines[1:]]
+
+    def _filter_line(self, width: int) -> AnyLine:
+        """The filter's text, and what completes it, how many rows it finds, or the nearest text that finds some."""
+        shown, typed = self.listed, self._editor.text
+        found = f"{shown.count:,} of {shown.total:,}"
+        found = as_many(self._editor.offered, width // 2) or said_of(typed, found, shown.count, lambda: shown.searched)
+        text = clean(typed, self.look.glyphs.is_ascii)
+        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
+        spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
+        return pad(spans, width, "panel")
+
+    @property
+    def own_keys(self) -> Sequence[KeyRow]:
+        if self.is_typing:
+            moves = {"typing_down": partial(self.listed.step, 1), "typing_up": partial(self.listed.step, -1)}
+            return [self.listed.keys[0], KeyRow(" ".join(moves), "move", "Next, previous row while you type", moves)]
+        search = KeyRow("search", "filter", self.listed.filters, {"search": self._begin_filter})
+        return [*self.listed.keys, *([search] if self.listed.takes_filter else [])]
+
+    @property
+    def leave_key(self) -> KeyRow:
+        if (self.is_typing or self._editor.text) and not self._types_at_once:
+            return KeyRow("back", "all rows", "End the filter; again: back", {"back": self._end_filter})
+        return self.listed.leave_key
+
+    def _begin_filter(self) -> None:
+        self.is_typing = True
+
+    def _end_filter(self) -> None:
+        self.is_typing, self._editor = False, self._new_editor()
+        self.listed.filter("")
+
+    @property
+    def place_of_cursor(self) -> object:
+        return self.listed.cursor, self.listed.listing
+
+    def press(self, key: str, character: str | None) -> str:
+        said = ""
+        if self.is_typing and act_of(self.own_keys, key) is None and self._editor.press(key, character):
+            self.listed.filter(self._editor.text)
+        else:
+            said = super().press(key, character)
+        self._close_where_left()
+        return said
+
+    def step(self, lines: int, screens: float) -> None:
+        self.listed.step(lines, screens)
+
+    def click(self, row: int) -> None:
+        at = self.listed.row_at(row - 1)
+        if at is None:
+            return
+        chooses = self.listed.chooses_at_once or at == self.listed.cursor
+        self.listed.point(at)
+        if chooses:
+            self.listed.enter()
+        self._close_where_left()
+
+    def _close_where_left(self) -> None:
+        self.is_open = self.is_open and not self.listed.is_left
+        if not self.is_open:
+            self._closed()
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRow(Generic[T]):
+    """One row of a list.
+
+    Attributes:
+        cells, value: one text a column, and what choosing it answers.
+        warning: a text after the columns that says what is wrong with it.
+        possible: whether it can be chosen.
+    """
+
+    cells: tuple[str, ...]
+    value: T
+    warning: str = ""
+    possible: bool = True
+
+
+class ChoiceList(PanelList[ChoiceRow[T]]):
+    """Rows to choose from.
+
+    Args:
+        columns: headings; the first column takes the room that the others leave.
+        chosen: called with the value of the row that was chosen; not at all where none was.
+        start: index of the row under the cursor at first.
+    """
+
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        choices: Sequence[ChoiceRow[T]],
+        chosen: Callable[[T], object],
+        about: Lines,
+        start: int = 0,
+    ) -> None:
+        self.about = about
+        self.columns, self.choices = columns, tuple(choices)
+        self._chosen = chosen
+        self.listing = Listing(cursor=start)
+
+    @property
+    def rows(self) -> Sequence[ChoiceRow[T]]:
+        return self.kept(self.listing.words, self._matching)
+
+    def _matching(self) -> list[ChoiceRow[T]]:
+        is_wanted = has_words(self.listing.words)
+        texts = zip(self.choices, self.searched, strict=True)
+        return [one for one, text in texts if is_wanted(text.casefold())]
+
+    @property
+    def searched(self) -> Sequence[str]:
+        return [" ".join((*one.cells, one.warning)) for one in self.choices]
+
+    @property
+    def total(self) -> int:
+        return len(self.choices)
+
+    @property
+    def most_lines(self) -> int:
+        return self.total + 2
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        return [KeyRow("open", "choose", "Choose the row under the cursor", {"open": self.enter})]
+
+    def enter(self) -> bool:
+        if self.row is not None and self.row.possible:
+            self.is_left = True
+            self._chosen(self.row.value)
+        return True
+
+    def compose(self, pen: Pen, height: int) -> Composed:
+        widths, room = self._widths(pen.width), height - 2
+        top = centred_top(self.cursor, self.count, room)
+        lines = [pen.fit([(f"{self.total} to choose from", "dim")])]
+        lines.append(_row_line(self.columns, "", widths, "dim", " ", pen))
+        for index, choice in enumerate(self.rows[top : top + room], top):
+            key: StyleKey = "cursor" if index == self.cursor else "text" if choice.possible else "dim"
+            mark = pen.glyphs.mark if index == self.cursor else " "
+            lines.append(_row_line(choice.cells, choice.warning, widths, key, mark, pen))
+        return Composed(tuple(lines), 2, top, room)
+
+    def _widths(self, width: int) -> list[int]:
+        """Cells of each column, by its widest cell; the first gives way to the others."""
+        columns = zip(self.columns, *(choice.cells for choice in self.choices), strict=True)
+        first, *rest = [max(len(clean(cell)) for cell in column) for column in columns]
+        first = first if self.choices else max(8, first)
+        return [min(first, max(8, width - 2 - sum(rest) - 2 * len(rest))), *rest]
+
+
+def centred_top(cursor: int, total: int, room: int) -> int:
+    """The first of so many rows to show where there is room for some, with the cursor in their middle."""
+    return max(0, min(cursor - room // 2, total - room))
+
+
+def _row_line(cells: Sequence[str], warning: str, widths: Sequence[int], key: StyleKey, mark: str, pen: Pen) -> Line:
+    spans: list[Span] = [(f"{mark} ", key)]
+    for index, (cell, room) in enumerate(zip(cells, widths, strict=True)):
+        text = cut_middle(cell, room, pen.glyphs)
+        spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
+    left = pen.width - line_width(spans)
+    if warning and left > 6:
+        words = cut_words(warning, left - 2, pen.glyphs)
+        spans.append((f"  {words}", "warn" if key == "text" else key))
+    return pen.fit([*spans, (" " * (pen.width - line_width(spans)), key)])
+
+
+class ChoicePopup(ListPopup):
+    """A list to choose from, with a filter."""
+
+    def __init__(
+        self,
+        look: ScreenLook,
+        title: str,
+        columns: tuple[str, ...],
+        choices: Sequence[ChoiceRow[T]],
+        chosen: Callable[[T], object],
+        about: Lines,
+        start: int = 0,
+        typing: bool = False,
+    ) -> None:
+        super().__init__(look, title, ChoiceList(columns, choices, chosen, about, start), types=typing)
+
+
+def command_list(
+    look: ScreenLook,
+    keys: Iterable[KeyRow],
+    press: Callable[[str], object],
+    about: Lines,
+    first: Sequence[ChoiceRow[str]] = (),
+) -> ChoicePopup:
+    """A list of all that keys do now, to be found by words; choosing a row calls `press` with its key."""
+    choices = [*first]
+    for row in keys:
+        for verb in (BY_NAME[name] for name in row.acts if name not in ("palette", "pick")):
+            title = row.title if len(row.acts) == 1 and row.title else verb.meaning
+            choices.append(ChoiceRow((title, verb.key), verb.typed[0]))
+    return ChoicePopup(look, "Commands", ("action", "key"), choices, press, about, typing=True)

@@ -1,0 +1,270 @@
+"""A screen with one page, most often a list: what ``oom``, ``diff`` and the like show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.text import completions_of
+from tpuprof.tui.draw.format import count as counted
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
+from tpuprof.tui.terminal.pressed import Opened
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import HELPS, LAST, KeyRow, act_of, footer, key_lines, keys_line
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
+from tpuprof.tui.widgets.lists.popup import command_list
+from tpuprof.tui.widgets.lists.view import ListView
+from tpuprof.tui.widgets.popup import ABOUT_HELP, MOTIONS, MOVES, Lines, TextPopup, meanings
+from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.shared.exporting import ShownTable
+
+ABOUT_COMMANDS = meanings(
+    ("", "All commands of this screen, with their keys. Type a part of a name, then Enter."),
+)
+
+
+class PageScreen(AppScreen):
+    """A screen with one page. Leaving it ends the app where it `is_alone`.
+
+    Args:
+        note: a sentence that the footer shows at first.
+        is_alone: it is the whole app, so that leaving it ends the app.
+    """
+
+    content: Any
+
+    DEFAULT_CSS = """
+    PageScreen > #body { height: 1fr; }
+    """
+
+    def __init__(
+        self,
+        content: Any,  # noqa: ANN401 - a subclass says what it is
+        look: ScreenLook,
+        *,
+        environ: Mapping[str, str] | None = None,
+        note: str = "",
+        is_alone: bool = False,
+    ) -> None:
+        super().__init__(look, environ, note)
+        self.content = content
+        self._is_alone = is_alone
+        self._open_order = Opened()
+        self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
+
+    # --- what a kind of page says
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        """The keys that the page takes now, before those that move the cursor."""
+        raise NotImplementedError
+
+    def last_keys(self, leave: str = "") -> Sequence[KeyRow]:
+        """The last rows of every table: colours, help, and the ways back; `leave` is what help says of ``q``."""
+        way = "quit" if self._is_alone else "back"
+        return (
+            KeyRow("background", title="Light or dark background", acts={"background": self.swap_background}),
+            KeyRow("palette", title="All commands that work now", acts={"palette": self._open_palette}),
+            KeyRow("export", title="Write the screen to a file", acts={"export": self._ask_export}),
+            KeyRow("help", "help", acts={"help": self._help}, rank=HELPS),
+            KeyRow("back", title="Back one level", acts={"back": self.back}),
+            KeyRow("quit", way, leave or way.capitalize(), {"quit": self.leave}, rank=LAST),
+        )
+
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        """What the figures mean, and what else help says below the keys."""
+        raise NotImplementedError
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        return {}
+
+    def back(self) -> None:
+        """Closes what was opened last; if nothing is open, closes the screen unless it is alone."""
+        if self._open_order.close(self.opened):
+            return
+        if self._is_alone:
+            self.flash = BY_NAME["back"].absent
+        else:
+            self.leave()
+
+    def head_line(self, pen: Pen) -> AnyLine:
+        raise NotImplementedError
+
+    def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
+        raise NotImplementedError
+
+    def move(self, rows: int, screens: float) -> None:
+        raise NotImplementedError
+
+    @property
+    def place_of_cursor(self) -> object:
+        raise NotImplementedError
+
+    # --- drawing
+
+    @property
+    def page_canvases(self) -> Sequence[LineCanvas]:
+        return (self.body,)
+
+    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
+        return self.draw_page(Pen(width, self.look.glyphs), height)
+
+    def lay_out_page(self, width: int, height: int) -> None:
+        self.body.prepare(width, height - 2)
+
+    def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
+        return [self.head_line(Pen(width, self.look.glyphs))]
+
+    def foot_line(self, width: int) -> AnyLine:
+        return keys_line(footer(self.keys), width)
+
+    # --- keys and mouse
+
+    def act(self, key: str) -> bool:
+        act, verbs = act_of(self.keys, key), verbs_of(key)
+        if act is not None:
+            self._say(act)
+        elif key in MOVES:
+            before = self.place_of_cursor
+            self.move(*MOVES[key])
+            self.flash = verbs[0].absent if self.place_of_cursor == before else self.flash
+        elif verbs:
+            self.flash = self.why_not(verbs[0])
+        self._open_order.note(self.opened)
+        self.redraw()
+        return True
+
+    def why_not(self, verb: Verb) -> str:
+        """What the last line says of a key that does nothing here."""
+        return verb.absent
+
+    def _help(self) -> None:
+        self.open(TextPopup(self.look, "Help", self.help_lines, ABOUT_HELP))
+
+    def _open_palette(self) -> None:
+        moves = {name: partial(self.move, *step) for name, step in MOTIONS.items()}
+        keys, press = (*self.keys, KeyRow("down up", acts=moves)), partial(self.call_later, self.act)
+        self.open(command_list(self.look, keys, press, ABOUT_COMMANDS))
+
+    def _say(self, act: Callable[[], object]) -> None:
+        if isinstance(said := act(), str):
+            self.flash = said
+
+    def _ask_export(self) -> None:
+        self.ask_export(self.export_of(self.export_name, self.shown_table, None))
+
+    @property
+    def shown_table(self) -> ShownTable | None:
+        return None
+
+    @property
+    def export_name(self) -> str:
+        return type(self).__name__.removesuffix("Screen").lower()
+
+    def help_lines(self, pen: Pen) -> list[Line]:
+        return [*key_lines(self.keys, pen), pen.fit([]), *self.meaning_lines(pen)]
+
+    @property
+    def searched(self) -> Sequence[str]:
+        return ()
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        return completions_of(begun, self.searched)
+
+    def _wheel(self, by: int) -> None:
+        self.press("down" if by > 0 else "up", None)
+
+    def point_at(self, x: int, y: int) -> None:
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        if self._is_alone:
+            self.app.exit()
+        else:
+            self.dismiss()
+
+
+class ListScreen(PageScreen):
+    """A screen with a list."""
+
+    @cached_property
+    def listed(self) -> ListView[Any]:
+        raise NotImplementedError
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        listed = self.listed
+        words: dict[str, Callable[[], object]] = {"filter": self.end_search} if listed.listing.words else {}
+        return words | {name: partial(self._say, close) for name, close in listed.opened.items()}
+
+    def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
+        return self.listed.draw(pen, height)
+
+    def move(self, rows: int, screens: float) -> None:
+        self.listed.step(rows, screens)
+
+    @property
+    def place_of_cursor(self) -> object:
+        return self.listed.listing
+
+    @property
+    def shown_table(self) -> ShownTable | None:
+        return self.listed.shown_table
+
+    def enter(self) -> None:
+        if not self.listed.enter() and (card := self.card_of_row) is not None:
+            title, lines, about = card
+            self.open(TextPopup(self.look, title, lines, about))
+
+    @property
+    def card_of_row(self) -> tuple[str, Lines, Lines] | None:
+        """Title and text of what there is to say about the row under the cursor, and what its help says."""
+        return None
+
+    def begin_filter(self) -> None:
+        self.open_prompt(self.listed.listing.words, f"{counted(self.listed.count)} found")
+
+    @property
+    def searched(self) -> Sequence[str]:
+        return self.listed.searched
+
+    def search(self, text: str) -> str:
+        return self.listed.search(text)
+
+    def end_search(self) -> None:
+        if self.listed.listing.words:
+            self.listed.filter("")
+
+    def point_at(self, x: int, y: int) -> None:
+        row = self.listed.row_at(y)
+        if row is None or self.popups.popup is not None:
+            return
+        if row == self.listed.cursor:
+            self.enter()
+        self.listed.point(row)
+        self.redraw()
+
+
+class PageApp(ScreenApp):
+    """The app around one page: a screen made of what it shows."""
+
+    def __init__(
+        self,
+        screen: Callable[..., PageScreen],
+        content: object,
+        terminal: Terminal,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(terminal, environ)
+        self._screen_made = screen(content, self.look, environ=self.environ, is_alone=True)
+
+    def get_default_screen(self) -> PageScreen:
+        return self._screen_made

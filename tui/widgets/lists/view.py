@@ -1,0 +1,139 @@
+"""A list: rows with a cursor, an order and a filter. A tab, a screen or a popup holds one and draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tpuprof.parsers.base.text import said_of
+from tpuprof.tui.draw.layout import Composed
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.terminal.grammar import BY_NAME
+from tpuprof.tui.widgets.chrome import KeyRow
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
+
+    from tpuprof.tui.report.shared.exporting import ShownTable
+
+Row = TypeVar("Row")
+_Made = TypeVar("_Made")
+
+
+class ListView(Generic[Row]):
+    """Rows that are sorted and filtered, with a cursor over them; a subclass says what they are.
+
+    Attributes:
+        listing: the cursor, the order and the filter, and what else the user has chosen.
+        composed: what was drawn last, and where the rows are in it.
+    """
+
+    listing: Any
+    composed: Composed | None = None
+    _cached: tuple[object, Any] | None = None
+
+    # --- what a kind of list says
+
+    @property
+    def rows(self) -> SupportsLenAndGetItem[Row]:
+        raise NotImplementedError
+
+    def compose(self, pen: Pen, height: int) -> Composed:
+        """At most `height` lines, with the cursor's row among them."""
+        raise NotImplementedError
+
+    @property
+    def searched(self) -> Sequence[str]:
+        return ()
+
+    @property
+    def orders(self) -> Mapping[str, str]:
+        """What the rows can be sorted by, in a few words each, the first order first; empty if their order is fixed."""
+        return {}
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        return ()
+
+    def enter(self) -> bool:
+        """Opens, closes or chooses the row under the cursor; False where there is nothing to do but show its card."""
+        return False
+
+    @property
+    def shown_table(self) -> ShownTable | None:
+        """The rows as they stand, for a file; None where they are no table of a report."""
+        return None
+
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """What is open besides a filter, by its name: how to close it."""
+        return {}
+
+    # --- what all lists do
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @property
+    def cursor(self) -> int:
+        return int(self.listing.cursor)
+
+    @property
+    def row(self) -> Row | None:
+        rows, cursor = self.rows, self.cursor
+        return rows[cursor] if 0 <= cursor < len(rows) else None
+
+    def kept(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """What `make` returns, such as the rows, kept until the key changes: the part of the listing it depends on."""
+        if self._cached is None or self._cached[0] != key:
+            self._cached = (key, make())
+        made: _Made = self._cached[1]
+        return made
+
+    def draw(self, pen: Pen, height: int) -> list[Line]:
+        self.composed = self.compose(pen, height)
+        self.listing = replace(self.listing, first=self.composed.first)
+        return list(self.composed.lines)
+
+    def point(self, row: int) -> None:
+        """Puts the cursor on a row, or on the nearest that there is."""
+        self.listing = self.listing.at(row, self.count)
+
+    def step(self, rows: int, screens: float = 0.0) -> None:
+        self.point(self.cursor + self.rows_in(rows, screens))
+
+    def rows_in(self, rows: int, screens: float) -> int:
+        """How many rows so many rows and screens are together."""
+        return rows + round(screens * (self.composed.room if self.composed is not None else 1))
+
+    def row_at(self, line: int) -> int | None:
+        """The row that is drawn on a line; None where none is."""
+        drawn = self.composed
+        if drawn is None or not 0 <= line - drawn.first_row_line < drawn.room or drawn.first_row_line < 0:
+            return None
+        row = line - drawn.first_row_line + drawn.first
+        return row if row < self.count else None
+
+    def sort(self, reverse: bool = False) -> str:
+        """Sorts by the next order, or turns the order round; says which it is."""
+        if not self.orders:
+            return BY_NAME["sort"].absent
+        listing = replace(self.listing, sort=self.listing.sort or next(iter(self.orders)))
+        self.listing = listing.turned_round() if reverse else listing.sorted_by_next(list(self.orders))
+        return f"Sorted by {self.listing.in_words(self.orders[self.listing.sort])}."
+
+    def sorting_key(self, title: str, short: str, rank: int = 0, foot: str = "s") -> KeyRow:
+        acts: dict[str, Callable[..., object]] = {"sort": self.sort, "reverse": partial(self.sort, reverse=True)}
+        return KeyRow("sort reverse", short, title, acts, foot, rank)
+
+    def filter(self, words: str) -> None:
+        self.listing = self.listing.anew(words=words)
+
+    def search(self, text: str) -> str:
+        """Filters; says how many rows are left, or the nearest filter that leaves some."""
+        self.filter(text)
+        return said_of(text, f"{self.count:,} found", self.count, lambda: self.searched)
