@@ -51,7 +51,6 @@ MAIN = {
     "capture": ["C"],
     "step of input": ["2", "l", "enter"],
     "op": ["3", "v", "j", "enter"],
-    "two ops": ["3", "v", "j", "c", "j", "c"],
     "event": ["4", "j", "j", "j", "full_stop", "enter"],
     "measured": ["4", "i"],
     "measured, tracks": ["4", "i", "b", "b"],

@@ -162,7 +162,9 @@ def words_of(shown: ListView[Any]) -> list[str]:
 
 def acts_of(shown: ListView[Any]) -> list[Callable[..., object]]:
     """What can be done with its rows, but for what leads elsewhere."""
-    return [act for key in shown.keys for verb, act in key.acts.items() if verb not in ("open", "whole", "compare_ops")]
+    return [
+        act for key in shown.keys for verb, act in key.acts.items() if verb not in ("open", "whole", "compare_runs")
+    ]
 
 
 def opened_of(shown: ListView[Any]) -> Mapping[str, Callable[..., object]]:

@@ -12,14 +12,12 @@ from textual.timer import Timer
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.ops.filtering.filter import HELP
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.pages.ops.compare import compare_ops
 from tpuprof.tui.draw.layout import cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, plain
 from tpuprof.tui.pages import TabView, views_of
 from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, OpPages, fetch
-from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.panes import GUTTER, LOW, WIDE, card_width, panes, views_line
@@ -30,9 +28,8 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.table import RowsView
-from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import Failed, State, state_lines
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, jump_row
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload, jump_row
 
 TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "gpu_kernels"
 TITLES = {TREE: "Profile", HLO: "HLO ops", FRAMEWORK: "Framework ops", ROOFLINE: "Roofline", KERNELS: "Kernels"}
@@ -45,7 +42,6 @@ _WHY_NOT = {
     "group": "Rows of {} have no groups.",
     "reverse": "The tree always has the largest first; s sorts by waste.",
     "figures": "All figures of a row are on its card: Enter.",
-    "mark": "Nothing is marked here; c marks an op to compare.",
 }
 _READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
 _NO_OP = "no single op under the cursor"
@@ -61,7 +57,6 @@ class OpsTab(SearchingTab):
         at: name of the view that is shown. Behind those of the ops come other pages' views (`tui.pages.TabView`),
             which are read when they are shown first.
         cards: has what is shown, and fetches what takes a while; None as long as there are no ops.
-        marked: row in the table of ops of the op that others are compared with; None where none is marked.
         card_is_late: the card still shows what the cursor has left.
     """
 
@@ -81,7 +76,6 @@ class OpsTab(SearchingTab):
         super().__init__(look, id=id)
         self.at = TREE
         self.cards: CardCache | None = None
-        self.marked: int | None = None
         self.card_is_late = False
         self._before: str | None = None  # the view that was left for the same op in another
         self._others: tuple[TabView, ...] = ()
@@ -163,7 +157,7 @@ class OpsTab(SearchingTab):
 
     def _forget(self) -> None:
         """Drops what was shown, and all that is still on its way for it."""
-        self.cards, self.marked, self._before, self._views, self._failures = None, None, None, {}, {}
+        self.cards, self._before, self._views, self._failures = None, None, {}, {}
         self._are_others_known = self.card_is_late = False
 
     # --- its views
@@ -264,11 +258,8 @@ class OpsTab(SearchingTab):
 
     @property
     def _status(self) -> str:
-        """How the view is grouped, sorted and filtered, and which op is marked."""
-        parts = [self.view.status()] if self.view is not None else []
-        if self.marked is not None and self.pages is not None:
-            parts.append(f"marked {self.pages.listed.table.name[self.marked]}")
-        return ", ".join(parts)
+        """How the view is grouped, sorted and filtered."""
+        return "" if self.view is None else self.view.status()
 
     def rule_place(self, width: int) -> tuple[int, int] | None:
         is_there = self.has_page and self.view is not None and width >= WIDE
@@ -359,13 +350,12 @@ class OpsTab(SearchingTab):
         """What keys do with the op under the cursor, or with what another page's view shows."""
         other, has_op = self.other_view, self.op_row is not None
         same_op = verb_row("there", self._same_op, short=_SAME_OP.get(self.at, ""))
-        compare = verb_row("compare_ops", self._compare, "Mark the op; on another one: both side by side")
         words, on_timeline = ("", None) if other is None else (other.timeline_words, other.on_timeline)
         op = None if self.view is None else self.view.op_name
         if on_timeline is None and op is not None and (other is None or has_op):
             on_timeline = Jump("timeline", "op", op)
         return (
-            *((compare, same_op) if other is None else (same_op,) if has_op else ()),
+            *((same_op,) if other is None or has_op else ()),
             *jump_row("timeline", on_timeline, words, 1),
             *jump_row("graph", self._of_op("graph", self.listed_row)),
             *jump_row("buffers", self._of_op("memory", self.op_row)),
@@ -391,12 +381,8 @@ class OpsTab(SearchingTab):
 
     @property
     def opened(self) -> Mapping[str, Callable[[], object]]:
-        mark = {} if self.marked is None else {"mark": self._unmark}
         before = {} if self._before is None else {f"same op in {self.at}": self._go_back}
-        return {**super().opened, **mark, **before}
-
-    def _unmark(self) -> None:
-        self.marked = None
+        return {**super().opened, **before}
 
     def _go_back(self) -> None:
         if self._before is not None:
@@ -420,20 +406,6 @@ class OpsTab(SearchingTab):
         self.at, view = at, self._views[at]
         if isinstance(view, TreeView | TableView):
             view.show_op(row)
-
-    def _compare(self) -> str:
-        """Marks the op under the cursor, takes that back, or opens the comparison with the one that is marked."""
-        row, pages = self.listed_row, self.pages
-        if row is None or pages is None:
-            return _NO_OP
-        if self.marked is None or self.marked == row:
-            is_new, self.marked = self.marked is None, None if self.marked == row else row
-            name = pages.listed.table.name[row]
-            return f"{name} is marked: c on another op compares them" if is_new else f"{name} is no longer marked"
-
-        lines = partial(comparison_lines, compare_ops(pages.listed, self.marked, row))
-        self.post_message(OpenPopup(TextPopup(self.look, "Two ops", lines, meanings(*ABOUT))))
-        return ""
 
     # --- moving
 

@@ -164,7 +164,7 @@ class RunsList(PanelList[RunRow]):
         words = "compare" if self._marked is None else f"compare with {self._letter()}"
         sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and self.total > 1:
-            keys.append(KeyRow("compare_ops", words, sentence, {"compare_ops": self._mark}))
+            keys.append(KeyRow("compare_runs", words, sentence, {"compare_runs": self._mark}))
         if self._is_trend:
             return [*keys, KeyRow("view", "list", "The list of runs again", {"view": self._turn})]
         if self._series is not None:

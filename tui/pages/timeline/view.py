@@ -372,7 +372,6 @@ class TimelineTab(Tab):
             "group": "Tracks are in their own order; S sorts them by busy time.",
             "exclude": "Nothing is left out here; F filters tracks.",
             "timeline": "This is the timeline.",
-            "compare_ops": "Ops are compared on tab 3: o goes there.",
             "edit": "The event under the cursor belongs to no op.",
         }
         return words.get(verb, "") if self._view is not None else ""

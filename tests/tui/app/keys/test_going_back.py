@@ -23,7 +23,7 @@ from tests.support.app.stage import (
 from tests.support.made.pages import serving_overview, training_overview
 from tpuprof.parsers.pages.shared.key import PageKey
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.pages.ops.view import HLO, TREE
+from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, TREE
 from tpuprof.tui.widgets.lists.table import RowsView
 
 Page = TypeVar("Page")
@@ -33,7 +33,6 @@ OPENED: dict[str, list[str]] = {
     "latencies": ["v"],
     "search": ["slash", *"dot", "enter"],
     "filter of ops": ["3", "v", "slash", *"fusion", "enter"],
-    "mark of an op": ["3", "v", "c"],
     "group of ops": ["3", "v", "b", "enter"],
     "search of the tree": ["3", "slash", *"fusion", "enter"],
     "filter of tracks": ["4", "F", *"xla", "enter"],
@@ -62,15 +61,15 @@ async def test_esc_closes_what_is_open_and_stays_on_the_tab(name: str) -> None:
 
 
 async def test_what_was_opened_last_is_closed_first() -> None:
-    async with scene(keys=["3", "v", "c", "slash", *"fusion", "enter", "j", "enter"]) as (app, pilot):
+    async with scene(keys=["3", "v", "v", "o", "slash", *"fusion", "enter", "j", "enter"]) as (app, pilot):
         view = ops_tab(app).view
         assert isinstance(view, RowsView) and app.main.popup is not None
         await press(pilot, "escape")
         assert app.main.popup is None and view.listing.words == "fusion"
         await press(pilot, "escape")
-        assert view.listing.words == "" and ops_tab(app).marked is not None
+        assert view.listing.words == "" and ops_tab(app).at == HLO
         await press(pilot, "slash", *"dot", "enter", "escape", "escape")
-        assert ops_tab(app).marked is None and ops_tab(app).at == HLO
+        assert ops_tab(app).at == FRAMEWORK
 
 
 async def test_the_same_op_in_another_view_and_back() -> None:

@@ -1,4 +1,4 @@
-"""Filters in the tree and in every table, types of framework ops, and two ops side by side."""
+"""Filters in the tree and in every table, and types of framework ops."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import pytest
 
 from tests.parity.oracle.odd_profile import offload_profile
 from tests.support.app.scene import after
-from tests.support.app.stage import check_golden, frame, op_pages, until
+from tests.support.app.stage import check_golden, op_pages, until
 from tests.support.made.op_views import pages_of
 from tests.tui.pages.ops.test_view import play, table, tree
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.filtering.filter import parse_filter
 from tpuprof.parsers.pages.ops.ops import ops_page
-from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.ops.details.card_cache import CardCache
@@ -43,27 +42,6 @@ async def test_what_is_no_filter_is_said_in_the_tree_too() -> None:
     async with play() as (_, pilot):
         assert "remat: takes yes or no" in await after(pilot, "/", *"remat:perhaps", "enter")
         await pilot.press("escape")
-
-
-# --- two ops
-
-
-async def test_an_op_is_marked_and_compared_with_another() -> None:
-    async with play(width=120, height=40) as (app, pilot):
-        first, second = tree_of_ops(app)
-        assert f"marked {first}" in await after(pilot, "v", "c")
-        assert f"{first} is no longer marked" in await after(pilot, "c")
-        await pilot.press("c", "V", "/", *second, "enter", "c")  # another view, another op
-        text = frame(app)
-        assert "Two ops" in text and "times as long as one of" in text
-        assert first in text and second in text
-        assert "no single op under the cursor" in await after(pilot, "escape", "/", *"IDLE", "enter", "c")
-
-
-def tree_of_ops(app: TpuprofApp) -> tuple[str, str]:
-    """Names of the two longest ops."""
-    pages = op_pages(app)
-    return pages.ops.table.name[0], pages.ops.table.name[1]
 
 
 # --- tables

@@ -38,7 +38,6 @@ VIEWS = {
     "framework-ops": ["v", "v"],
     "framework-types": ["v", "v", "b"],
     "roofline": [*"vvv"],
-    "compared": ["v", "c", "j", "c"],
 }
 
 

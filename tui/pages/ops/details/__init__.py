@@ -1,1 +1,1 @@
-"""What the card beside the ops needs: its texts, fetched and kept, and two ops side by side."""
+"""What the card beside the ops needs: its texts, fetched and kept."""
