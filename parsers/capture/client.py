@@ -82,8 +82,8 @@ class RpcCall:
         return answer
 
 
-class Connection:
-    """One connection to a gRPC server.
+class Server:
+    """A profiler server. All calls go over one connection, because several processes may share a port.
 
     Raises:
         ProfileError: `no_grpc`: gRPC is not installed or does not load.
@@ -106,10 +106,6 @@ class Connection:
     def close(self) -> None:
         with contextlib.suppress(ValueError):  # closed already
             self._channel.close()
-
-
-class Server(Connection):
-    """A profiler server. All calls go over one connection, because several processes may share a port."""
 
     def ping(self, seconds: float) -> RpcCall:
         """Calls a method that no server has; a server that is there answers ``UNIMPLEMENTED``."""

@@ -53,7 +53,6 @@ COMMANDS = {
     "verify": Command("diff:verify_parser", "diff.verify:run_verify"),
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),
     "watch": Command("watch:watch_parser", "capture.watch.command:run_watch"),
-    "live": Command("live:live_parser", "live:run_live"),
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
     "config": Command("itself:config_parser", "config:run_config"),
     "skill": Command("itself:skill_parser", "agents.skill:run_skill"),

@@ -194,7 +194,6 @@ COMMAND_PAGES: tuple[CommandPage, ...] = (
     CommandPage("diff", "commands.diff.report", "commands.diff.screen"),
     CommandPage("verify", "commands.diff.promises", "commands.diff.screen"),
     CommandPage("oom", "commands.oom.report", "commands.oom.screen"),
-    CommandPage("live", "commands.live.report", "commands.live.app"),
     CommandPage("live-arrays", "commands.live_arrays.diff_report", "commands.live_arrays.screen"),
 )
 

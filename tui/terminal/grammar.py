@@ -130,12 +130,7 @@ PLACES: tuple[Verb, ...] = (
     Verb("whole", ("0",), "Everything again: the whole trace, the highest peak, all hosts", "Everything is shown."),
     Verb("follow", (">",), "Follow an arrow or a call", "No arrow leads on from here."),
     Verb("follow_back", ("<",), "Follow it back", "No arrow leads here."),
-    Verb(
-        "hold",
-        ("p",),
-        "Hold in place: a track at the top, the figures while readings continue",
-        "Nothing here can be held.",
-    ),
+    Verb("hold", ("p",), "Hold a track in place, at the top", "Nothing here can be held."),
 )
 
 GENERAL: tuple[Verb, ...] = (

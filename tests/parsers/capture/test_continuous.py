@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 from tests.support.servers.profiler_server import FakeProfiler, free_port
-from tests.support.servers.runtime_server import FakeRuntime
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, ProfileError
 from tpuprof.parsers.capture.continuous import switch
 from tpuprof.parsers.capture.model import WORKERS_VARIABLE, CaptureOptions, parse_addresses
@@ -35,13 +36,17 @@ def test_on_snapshot_off(tmp_path: Path) -> None:
 def test_servers_that_can_not(tmp_path: Path) -> None:
     """One fails, the other does it; something else than a profiler has no snapshots."""
     nobody = f"127.0.0.1:{free_port()}"
-    with FakeProfiler() as server, FakeRuntime({}) as other:
-        done = switch([server.address, nobody, other.address], True, CaptureOptions(connect_seconds=20))
-        codes = [None if problem is None else problem.code for _, problem in done]
-        assert codes == [None, "no_server", "no_snapshots"]
-        with pytest.raises(ProfileError) as caught:
-            capture([other.address], SNAPSHOT, str(tmp_path))
-        assert caught.value.code == "no_snapshots"
+    other = grpc.server(ThreadPoolExecutor(1))
+    address = f"127.0.0.1:{other.add_insecure_port('127.0.0.1:0')}"
+    other.start()
+    with FakeProfiler() as server:
+        done = switch([server.address, nobody, address], True, CaptureOptions(connect_seconds=20))
+    codes = [None if problem is None else problem.code for _, problem in done]
+    assert codes == [None, "no_server", "no_snapshots"]
+    with pytest.raises(ProfileError) as caught:
+        capture([address], SNAPSHOT, str(tmp_path))
+    assert caught.value.code == "no_snapshots"
+    other.stop(None).wait(5)
 
 
 def test_the_workers_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from tests.support.app.stand import frame
 from tests.support.files.pprof import pprof, training
 from tests.support.made.oom import REPORT
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.capture.runtime_metrics import Reading
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
@@ -24,7 +23,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import plain
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
-from tpuprof.tui.pages.commands.live.app import LiveApp
 from tpuprof.tui.pages.commands.live_arrays.screen import APP as LIVE_ARRAYS_APP
 from tpuprof.tui.pages.commands.oom.screen import APP as OOM_APP
 from tpuprof.tui.terminal.detect import detect
@@ -149,13 +147,6 @@ def test_popups_of_an_error(name: str) -> None:
 @pytest.mark.parametrize("keys", [["enter"], ["question_mark"]])
 def test_popups_of_live_arrays(keys: list[str]) -> None:
     walk(arrays_app(), keys)
-
-
-def test_the_popup_of_live() -> None:
-    reading = Reading(1_795_000_000.0, (), None, {"duty_percent": "nobody tells it"}, {})
-    app = LiveApp(["localhost:8431"], lambda: reading, 1.0, detect(ENVIRONMENT), environ=ENVIRONMENT)
-    app.on_unmount()  # nobody is asked
-    walk(app, ["question_mark"])
 
 
 @pytest.mark.parametrize("name", DIFF)

@@ -14,7 +14,7 @@ PROGRAMS = (
 )
 """What a command in a sentence begins with."""
 
-OWN = ("capture", "diff", "live", "oom", "report")
+OWN = ("capture", "diff", "oom", "report")
 """Commands of ours that the text names without the program."""
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

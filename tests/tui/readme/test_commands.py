@@ -37,10 +37,6 @@ INSTEAD = {
     "python -m tests.fuzz --coverage": ("python -m tests.fuzz --help", "it takes minutes"),
     "tpuprof-tui mcp --root ~/logs": ("tpuprof-tui mcp --root ~/logs < /dev/null", "it waits for a client"),
     "tpuprof-tui watch @workers:9012 >> slow.jsonl": ("tpuprof-tui watch --help", "it has no end"),
-    "tpuprof-tui live --format json": ("tpuprof-tui live --format json --count 1", "it has no end"),
-    "tpuprof-tui live --format json --count 60 > duty.jsonl": (
-        *("tpuprof-tui live --format json --count 1 > duty.jsonl && cat duty.jsonl", "it takes a minute"),
-    ),
 }
 """What runs instead of a command, and why; its help has to know the command's options."""
 
@@ -55,7 +51,6 @@ SEEN = {
     "tpuprof-tui capture @workers:9012 --no-open": "kB in",
     "tpuprof-tui capture --continuous on localhost:9012": "keeps its last seconds",
     "tpuprof-tui capture --snapshot localhost:9012": "STEP TIME",
-    "tpuprof-tui live": "Chip 2 is less busy than the others",
     "tpuprof-tui oom train.log": "OVER BY 12.06 GiB",
     "python train.py 2>&1 | tpuprof-tui oom -": "OVER BY 12.06 GiB",
     "tpuprof-tui oom train.log memory.prof": "OVER BY 12.06 GiB",
@@ -118,16 +113,13 @@ def to_run(command: str, request: pytest.FixtureRequest) -> tuple[str, dict[str,
     """A command with its words and addresses filled in, and what it finds in the environment."""
     command = INSTEAD.get(command, (command,))[0]
     command = re.sub(r"(?<!\S)(?:PAGE|PATH|LOG|A|B)(?!\S)", lambda word: NAMES[word[0]], command)
-    if command.startswith(("ssh", "gcloud")) or not re.search(r"localhost:|@workers|gs://|\blive\b", command):
+    if command.startswith(("ssh", "gcloud")) or not re.search(r"localhost:|@workers|gs://", command):
         return command, {}
     served: Mapping[str, str] = request.getfixturevalue("servers")
     port = served["keeping" if "--snapshot" in command else "profiler"]
     command = command.replace("localhost:9012", f"127.0.0.1:{port}").replace("@workers:9012", f"@workers:{port}")
     command = command.replace("gs://bucket/logs", f"{served['web']}/host0.xplane.pb.gz")
-    return command, {
-        "TPU_WORKER_HOSTNAMES": "127.0.0.1",
-        "TPU_RUNTIME_METRICS_PORTS": served["runtime"].rpartition(":")[2],
-    }
+    return command, {"TPU_WORKER_HOSTNAMES": "127.0.0.1"}
 
 
 def needs_terminal(command: str) -> bool:

@@ -7,7 +7,6 @@ import html
 import os
 import re
 import shutil
-from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from textual.app import App
 from tests.parsers.session.diff.build import example
 from tests.support.app.scene import press
 from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_demo_app, on_stage, settled
-from tests.support.app.stand import Stand
 from tests.support.composed.sparse_cores import BOUND, sparse_profile
 from tests.support.files.counters import with_readings
 from tests.support.files.kernels import traced_kernels
@@ -26,7 +24,6 @@ from tests.support.files.pprof import pprof, training
 from tests.support.gpus import gpu_profile
 from tests.support.made.oom import REPORT
 from tests.tui.readme.film import INK, KEY, Frame, Row, film, picture, rows_of, words
-from tpuprof.parsers.capture.runtime_metrics import Device, Reading
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
@@ -35,11 +32,9 @@ from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
-from tpuprof.tui.pages.commands.live.app import LiveScreen
 from tpuprof.tui.pages.commands.live_arrays.screen import APP as LIVE_ARRAYS_APP
 from tpuprof.tui.pages.commands.oom.screen import APP as OOM_APP
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.screen import PageApp
 
 SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
@@ -162,21 +157,6 @@ def arrays_app(_: Path) -> PageApp:
     return LIVE_ARRAYS_APP(page, detect(COLOURS), environ=COLOURS)
 
 
-def live_app(_: Path) -> Stand:
-    """Four chips for half a minute, one of which falls behind."""
-    readings = deque(
-        Reading(1_795_000_000.0 + second, tuple(chip(number, second) for number in range(4)), None, {}, {})
-        for second in range(30)
-    )
-    return Stand(LiveScreen(("localhost:8431",), 1.0, readings, ScreenLook.of(detect(COLOURS)), COLOURS))
-
-
-def chip(number: int, second: int) -> Device:
-    """What a runtime reports of a chip."""
-    duty = max(55.0, 93.0 - 2 * second) if number == 2 else 95.0 - number
-    return Device("localhost:8431", number, number, duty, (20 + number) << 30, 32 << 30, 30.0 + second % 5, 0.0, 2)
-
-
 OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "runs": (runs_app, ["R"], "jit_train_step"),
     "kernels": (made_app(gpu_profile().SerializeToString()), ["3", "V", "V"], "cutlass"),
@@ -187,7 +167,6 @@ OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "oom": (oom_app, ["2"], "OVER BY"),
     "diff": (lambda folder: DIFF_APP(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
     "live-arrays": (arrays_app, [], "LIVE ARRAYS"),
-    "live": (live_app, ["j", "j"], "localhost:8431"),
 }
 """Pages over something else: what makes the app, keys, and what is to be seen."""
 

@@ -95,9 +95,8 @@ def why_not_installed(arguments: list[str]) -> str | None:
 
 
 def serve() -> None:
-    """Serves a profiler, one that keeps its last seconds, a runtime and the bundled profile; until its input ends."""
+    """Serves a profiler, one that keeps its last seconds, and the bundled profile; until its input ends."""
     from tests.support.servers.profiler_server import FakeProfiler
-    from tests.support.servers.runtime_server import FOUR_CHIPS, FakeRuntime
     from tests.support.servers.web import Web, serving
     from tpuprof.parsers.formats.proto.services_pb2 import ProfileResponse
     from tpuprof.tui.demo import demo_path
@@ -108,9 +107,8 @@ def serve() -> None:
     with ExitStack() as stack:
         profiler, keeping = (stack.enter_context(FakeProfiler(sends_at_once)) for _ in range(2))
         keeping.kept = True
-        runtime = stack.enter_context(FakeRuntime({name: list(values) for name, values in FOUR_CHIPS.items()}))
         web = stack.enter_context(serving(Web({"/host0.xplane.pb.gz": Path(demo_path()).read_bytes()})))
-        told = {"profiler": profiler.port, "keeping": keeping.port, "runtime": runtime.address, "web": web.url}
+        told = {"profiler": profiler.port, "keeping": keeping.port, "web": web.url}
         print(json.dumps(told), flush=True)
         sys.stdin.read()
 

@@ -27,7 +27,6 @@ from tests.support.made.oom import load_triage, made_up_triage, made_up_trial
 from tests.support.made.op_views import pages_of
 from tests.support.made.runs import NOW, RUNS, facts_of
 from tests.support.made.timelines import two_cores
-from tpuprof.parsers.capture.runtime_metrics import Device, Reading
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import LiveArrays, live_arrays
@@ -43,7 +42,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, line_width
 from tpuprof.tui.pages.collectives.view import CollectivesView
 from tpuprof.tui.pages.commands.diff.screen import ChangeList
-from tpuprof.tui.pages.commands.live.app import DeviceList
 from tpuprof.tui.pages.commands.live_arrays.screen import ArraysList
 from tpuprof.tui.pages.commands.oom.screen import TriageList
 from tpuprof.tui.pages.counters.view import UnitsView
@@ -85,12 +83,6 @@ def cards() -> CardCache:
     return CardCache(pages_of(big_page(60)), lambda *_: None)
 
 
-def devices(count: int = 9) -> list[Reading]:
-    return [
-        Reading(1e9, tuple(Device("a:1", chip, chip, 50.0, 1, 2, 3.0, 0.0, 2) for chip in range(count)), None, {}, {})
-    ]
-
-
 def of_choices() -> ChoiceList[int]:
     words = ["train", "serve", "fusion", "copy", "all", "reduce", "host", "core"]
     choices = [ChoiceRow((f"{words[at % 8]} {at}", f"{at * 7 % 10} MB"), at, possible=at % 5 > 0) for at in range(40)]
@@ -129,7 +121,6 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Callable[[],
         "changes of programs": lambda: ChangeList(phases),
         "live arrays": lambda: ArraysList(after),
         "changes of live arrays": lambda: ArraysList(LiveArraysDiff(before, after)),
-        "devices": lambda: DeviceList(devices()),
         "HLO ops": lambda: HloView(cards()),
         "framework ops": lambda: FrameworkView(cards(), framework),
         "roofline": lambda: RooflineView(cards()),
@@ -143,7 +134,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Callable[[],
 
 NAMES = (
     *("choices", "runs", "hosts", "measured", "buffers of errors", "changes", "changes of programs", "live arrays"),
-    *("changes of live arrays", "devices", "HLO ops", "framework ops", "roofline", "kernels of GPUs", "kernels"),
+    *("changes of live arrays", "HLO ops", "framework ops", "roofline", "kernels of GPUs", "kernels"),
     *("collectives", "units", "SparseCores"),
 )
 every_list = pytest.mark.parametrize("name", NAMES)

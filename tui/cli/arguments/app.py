@@ -11,7 +11,6 @@ _COMMAND_HELP = f"""commands:
   demo                look around in the bundled demo profile; reports take it too
   oom LOG             find out-of-memory errors in a log (- for standard input): why, and what to do
   capture HOST:PORT   ask a running program for a profile, and open it
-  live [HOST:PORT]    show how busy the chips of a running program are; C captures a profile
   watch HOST:PORT     watch a running program for days, and keep profiles of its slow steps
   memory PATH         open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
   report PAGE [PATH]  print a page: {", ".join(PAGE_NAMES)}

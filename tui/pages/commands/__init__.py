@@ -1,1 +1,1 @@
-"""Pages with a command of their own: two runs compared, an out-of-memory log, a live machine, live arrays."""
+"""Pages with a command of their own: two runs compared, an out-of-memory log, live arrays."""

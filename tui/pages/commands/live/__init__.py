@@ -1,1 +1,0 @@
-"""The chips right now: duty, memory and bandwidth, as the runtime reports them."""
