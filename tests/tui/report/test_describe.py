@@ -84,8 +84,8 @@ def covered(key: str, keys: dict[str, dict[str, Any]]) -> bool:
     return key in keys or bare in keys or any(known.startswith((f"{bare}.", f"{bare}[]")) for known in keys)
 
 
-OF_OTHERS = ("kernels[].", "variants_of_runs[].", "compared_runs")
-"""Keys that only pages of GPUs have, or those over several runs."""
+OF_OTHERS = "kernels[]."
+"""What the keys begin with that only pages of GPUs have."""
 
 BY_NAME = "bytes by name"
 """Unit of objects whose keys are names; they are described as a whole."""

@@ -1,4 +1,4 @@
-"""Which block size: kernels that do one thing in blocks of different sizes, as autotuning leaves them in runs.
+"""Which block size: kernels of a run that do one thing in blocks of different sizes.
 
 They are ordered by the device's time of their median run. What makes one slower than the best is measured where spans
 say what it waits for, and else read from its module: bytes that it copies, steps of its grid.
@@ -7,14 +7,10 @@ say what it waits for, and else read from its module: bytes that it copies, step
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import Any, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import size, time
-from tpuprof.parsers.pages.ops.kernels.tpu import Bound, TpuKernel
-from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
-from tpuprof.parsers.pages.ops.one_op import Spread
+from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel
 
 LEAST_MORE = 0.02
 """A part that differs by less than this share of the best run does not say why another is slower."""
@@ -23,44 +19,7 @@ NO_REASON = "n/a: neither spans nor modules of both say what differs"
 
 
 @dataclass(frozen=True, slots=True)
-class KernelOfRun:
-    """What is compared of a kernel of one of several runs; the attributes are those of a `TpuKernel`.
-
-    Attributes:
-        run: the run's name.
-    """
-
-    run: str
-    op: str
-    program: str
-    kernel: str
-    arrays: str
-    block_sizes: str
-    grid: str
-    parameters: str
-    steps: int | None
-    runs: Spread
-    mean_ps: float | None
-    wait_in: float | None
-    wait_out: float | None
-    body: float | None
-    bytes: Figure
-    vmem_bytes: int | None
-    roof: float | None
-    bound: Bound | None
-
-
-def kernel_of_run(kernel: TpuKernel, run: str) -> KernelOfRun:
-    """What is compared of a kernel of a run."""
-    shared: dict[str, Any] = {each.name: getattr(kernel, each.name) for each in fields(KernelOfRun)[1:]}
-    return KernelOfRun(run, **shared)
-
-
-Compared = TypeVar("Compared", TpuKernel, KernelOfRun)
-
-
-@dataclass(frozen=True, slots=True)
-class Variant(Generic[Compared]):
+class Variant:
     """A kernel among others that do the same on arrays of the same sizes.
 
     Attributes:
@@ -69,26 +28,26 @@ class Variant(Generic[Compared]):
         why: what takes longer than in the best; empty for that one.
     """
 
-    kernel: Compared
+    kernel: TpuKernel
     place: int
     slower: float
     why: str
 
 
-def variants(kernels: Iterable[Compared]) -> tuple[Variant[Compared], ...]:
+def variants(kernels: Iterable[TpuKernel]) -> tuple[Variant, ...]:
     """Those of each kernel that has blocks of several sizes, the fastest first; what comes first among all stays so."""
-    groups: dict[tuple[str, str], list[Compared]] = {}
+    groups: dict[tuple[str, str], list[TpuKernel]] = {}
     for kernel in kernels:
         if kernel.runs.median_ps and (kernel.block_sizes or kernel.parameters):
             groups.setdefault((kernel.kernel, kernel.arrays), []).append(kernel)
     return tuple(variant for group in groups.values() if _differ(group) for variant in _ordered(group))
 
 
-def _differ(group: Sequence[Compared]) -> bool:
+def _differ(group: Sequence[TpuKernel]) -> bool:
     return len({(kernel.block_sizes, kernel.grid, kernel.parameters) for kernel in group}) > 1
 
 
-def _ordered(group: Sequence[Compared]) -> list[Variant[Compared]]:
+def _ordered(group: Sequence[TpuKernel]) -> list[Variant]:
     ordered = sorted(group, key=lambda kernel: (kernel.runs.median_ps or 0, kernel.op, kernel.program))
     best = ordered[0]
     least = best.runs.median_ps or 1
@@ -98,7 +57,7 @@ def _ordered(group: Sequence[Compared]) -> list[Variant[Compared]]:
     ]
 
 
-def why_slower(kernel: Compared, best: Compared) -> str:
+def why_slower(kernel: TpuKernel, best: TpuKernel) -> str:
     """What takes longer in a kernel than in the best one, the largest part first, as a clause."""
     least = LEAST_MORE * (best.mean_ps or 0.0)
     parts = [
@@ -116,7 +75,7 @@ def why_slower(kernel: Compared, best: Compared) -> str:
     return "; ".join(words) or NO_REASON
 
 
-def _static(kernel: Compared, best: Compared) -> list[str]:
+def _static(kernel: TpuKernel, best: TpuKernel) -> list[str]:
     """What the modules of both say: bytes that they copy, and steps."""
     words: list[str] = []
     moved, of_best = kernel.bytes.value, best.bytes.value

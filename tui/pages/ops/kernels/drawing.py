@@ -233,7 +233,7 @@ def _cells(spans: Sequence[StepSpan], whole: int, room: int, glyphs: Glyphs) -> 
 
 
 def report_lines(
-    page: TpuKernelsPage, several: Sequence[Variant[TpuKernel]], pen: Pen, most: int, card_of: int | None
+    page: TpuKernelsPage, several: Sequence[Variant], pen: Pen, most: int, card_of: int | None
 ) -> list[Line]:
     """The whole page as text: the answer, the table, then the card of the first kernel, or of the one asked for."""
     lines = pen.wrap(page.statement, "strong", [(" ", "text")]) if page.statement else []

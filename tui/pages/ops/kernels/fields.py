@@ -12,7 +12,7 @@ from tpuprof.parsers.ops.core.calls import CallPart
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow
 from tpuprof.parsers.pages.ops.kernels.static import RegionUse
 from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
-from tpuprof.parsers.pages.ops.kernels.variants import KernelOfRun, Variant
+from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, share
@@ -338,7 +338,7 @@ def _of_kernel(key: str) -> Field[Any]:
     """A field of the kernels' table, of the kernel of a variant."""
     known: Field[Any] = CALLS.by_key[key]
 
-    def read(items: Sequence[Variant[Any]], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
+    def read(items: Sequence[Variant], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
         return known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
 
     look = known.screen
@@ -352,7 +352,7 @@ _NAME = 16  # cells of a kernel's name beside its blocks
 class _Kernels:
     """Kernels as the fields of their table read them."""
 
-    def __init__(self, kernels: Sequence[TpuKernel | KernelOfRun]) -> None:
+    def __init__(self, kernels: Sequence[TpuKernel]) -> None:
         self.kernels = kernels
 
 
@@ -371,7 +371,7 @@ _VARIANTS: tuple[Field[Any], ...] = (
     *map(_of_kernel, _OF_KERNEL),
 )  # fmt: skip
 
-VARIANTS: Table[Sequence[Variant[Any]]] = Table(
+VARIANTS: Table[Sequence[Variant]] = Table(
     "variants",
     _VARIANTS,
     len,

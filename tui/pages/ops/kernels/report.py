@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage, kernels_page
 from tpuprof.parsers.pages.ops.kernels.page import TPU_KERNELS, kernels_of_run
@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
-from tpuprof.tui.pages.ops.kernels import gpu_report, over_runs
+from tpuprof.tui.pages.ops.kernels import gpu_report
 from tpuprof.tui.pages.ops.kernels.fields import (
     BLOCKS,
     CALLS,
@@ -31,24 +31,22 @@ from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import ReportRequest, page_of
 
 BY_BLOCKS = "blocks"
-"""`--by blocks` makes the main table, that of CSV, the one of kernels by the size of their blocks, over all runs."""
+"""`--by blocks` makes the main table, that of CSV, the one of kernels by the size of their blocks."""
 
 BY_NAME = "name"
 """`--by name` makes all launches of a GPU's kernel one row, as `b` does in the app; on TPUs that is what rows are."""
 
-Page = KernelsPage | TpuKernelsPage | over_runs.Sweep
+Page = KernelsPage | TpuKernelsPage
 _lines = drawn_by("tpuprof.tui.pages.ops.kernels.drawing:report_lines")
 
 
 def read(request: ReportRequest) -> Page:
-    """The kernels of the run's TPUs, or of its GPUs; with `--by blocks` those of all runs of a folder.
+    """The kernels of the run's TPUs, or of its GPUs.
 
     Raises:
         ProfileError: `unknown_op`, exit code 3, with the nearest names, where `--op` names no kernel; `usage`, 2, where
             the run is of GPUs; where `--dump` names no dump of these kernels.
     """
-    if request.options.get("by") == BY_BLOCKS and over_runs.covers(request):
-        return over_runs.read(request)
     wanted, dump = request.options.get("op"), request.options.get("dump")
     ops = page_of(OPS)(request)
     if ops.runs_on != "core":
@@ -87,8 +85,6 @@ def declare(page: Page, request: ReportRequest) -> Declared:
     """What the page of either kind of device holds."""
     if isinstance(page, KernelsPage):
         return gpu_report.declare(page, request)
-    if isinstance(page, over_runs.Sweep):
-        return over_runs.declare(page, request)
     wanted = request.options.get("op")
     chosen = place_of(page, wanted) if wanted is not None and page.kernels else None
     calls = Section(CALLS, page, "Kernels", request.most_rows, rows=None if chosen is None else [chosen])
@@ -133,14 +129,13 @@ def _reasons(page: TpuKernelsPage) -> dict[str, str]:
     return {**page.unknown, **({"statement": why, "kernel_time_percent": why} if why else {})}
 
 
-METRICS_OF_ALL = (*DEVICE, SIMULATED, *gpu_report.OWN, *METRICS, *over_runs.METRICS[1:])
+METRICS_OF_ALL = (*DEVICE, SIMULATED, *gpu_report.OWN, *METRICS)
 REPORT = declared(
     "kernels",
     read,
     declare,
-    (CALLS, VARIANTS, over_runs.OVER_RUNS, BLOCKS, REGIONS, PARTS, KERNELS),
+    (CALLS, VARIANTS, BLOCKS, REGIONS, PARTS, KERNELS),
     METRICS_OF_ALL,
     CALLS,
-    warnings=lambda page: page.warnings if isinstance(page, over_runs.Sweep) else page.ops.warnings,
-    exit_code=lambda page: over_runs.exit_code(page) if isinstance(page, over_runs.Sweep) else EXIT_OK,
+    warnings=lambda page: page.ops.warnings,
 )
