@@ -25,7 +25,7 @@ from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
 from tpuprof.parsers.ops.host_events.events import Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups.links import LINK_STATS, Names, core_links, correlated, known_names, thread_links
 from tpuprof.parsers.timeline.model import Timeline, Track, TrackId
-from tpuprof.parsers.timeline.read.async_ops import OpPairs, latest, op_pairs, span_ends
+from tpuprof.parsers.timeline.read.async_ops import latest, op_pairs, span_ends
 
 FlowKind = Literal["launch", "async", "flow"]
 """From a host to a device; from the start of an asynchronous op over its span to its done; any other."""
@@ -200,28 +200,6 @@ def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = No
     source_of, target_of, kinds = (np.concatenate(column) for column in zip(*pairs, strict=True))
     del others, of_async, pairs, found  # which take as much again
     return _flows(sources, source_of, target_of, kinds)
-
-
-def op_arrows(trace: Trace, timeline: Timeline) -> dict[TrackId, OpPairs]:
-    """Of each track of ops: those that start something, and those that wait for it; as in `read_flows`.
-
-    It decodes the lines of asynchronous ops again, and no others.
-    """
-    sources = _sources(trace, timeline)
-    done_names: dict[int, Mapping[int, str]] = {}
-    for source in sources:
-        if source.track.kind == "async":
-            events = source.line.events(("hlo_op",))
-            stats, places = HostThread.of(source.line, events).stats, events.begin - source.line.begin
-            done_names[source.first] = _done_names(source, stats["hlo_op"], places) if "hlo_op" in stats else {}
-    pairs = [np.stack(ends) for ends in _by_op(sources, done_names)]
-    out = {}
-    for source in (source for source in sources if source.track.kind == "ops"):
-        end = source.first + len(source.track)
-        own = [ends[:, ((ends >= source.first) & (ends < end)).all(axis=0)] for ends in pairs]
-        starts, dones = np.unique(np.concatenate([np.zeros((2, 0), np.int64), *own], axis=1), axis=1) - source.first
-        out[source.place] = starts, dones
-    return out
 
 
 def event_indices(track: Track, places: Int64s) -> Int64s:

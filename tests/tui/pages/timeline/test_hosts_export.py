@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import write_run
-from tests.support.composed.aligned_hosts import late_host, profiles
+from tests.support.composed.aligned_hosts import late_host
 from tests.tui.cli.calls import Call
 
 Event = dict[str, Any]
@@ -53,15 +52,6 @@ def test_it_holds_every_event_of_every_host_once(call: Call, logs: str) -> None:
         )
         names = [event["args"]["name"] for event in mine if event["name"] == "process_name"]
         assert names == [f"host{host} /device:TPU:0"]
-
-
-def test_ids_of_arrows_mean_something_within_a_host_alone(call: Call, tmp_path: Path) -> None:
-
-    one, two = profiles([[1000] * 4, [1200] * 4], [0, 0], is_async=True)
-    events = exported(call, str(write_run(tmp_path, "run", host0=one, host1=two)))["traceEvents"]
-    ends = [(event["id"], event["ph"], event["pid"] // 10_000) for event in events if event["ph"] in "sf"]
-    assert len(ends) == 16 and len({number for number, *_ in ends}) == 8
-    assert len({(number, host) for number, _, host in ends}) == 8
 
 
 def test_a_host_that_cannot_be_read_is_left_out_and_named(call: Call, logs: str) -> None:

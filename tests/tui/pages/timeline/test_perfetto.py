@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,13 +16,14 @@ from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.timeline.read.flows import read_flows
+from tpuprof.parsers.timeline.read.flows import FlowKind, read_flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto
+from tpuprof.tui.pages.timeline.report.perfetto import write_hosts, write_perfetto
 from tpuprof.tui.pages.timeline.report.perfetto_args import LONGEST_TEXT, json_number, stat_flow
 
 Event = dict[str, Any]
+ASYNC = get_args(FlowKind).index("async")
 
 
 def pieces(space: XSpace, start_ps: int | None = None, end_ps: int | None = None) -> list[bytes]:
@@ -184,12 +185,27 @@ def test_values_by_reference_and_without_sign() -> None:
     assert found["args"] == {"kind": "the kind", "most": "18446744073709551615", "stat 777": 3}
 
 
-def test_an_arrow_to_a_gpu_kernel() -> None:
+def launched() -> XSpace:
+    """A launch of a kernel, and the kernel."""
     host = Host()
     host.event("cuLaunchKernel", 0, 5, correlation_id=9)
     builder = PlaneBuilder(host.space, "/device:GPU:0", 1)
     builder.event(builder.line("Stream"), builder.event_id("gemm"), 20, 5, correlation_id=9)
-    found = {event["name"]: event for event in slices(host.space)}
+    return host.space
+
+
+def test_ids_of_arrows_mean_something_within_a_host_alone() -> None:
+    trace, out = Trace(MemorySource(launched().SerializeToString(), "test")), list[bytes]()
+    write_hosts([(read_timeline(trace, "host0", "test"), trace)] * 2, {}, out.append)
+    ends = [
+        (event["bind_id"], event["pid"]) for event in json.loads(b"".join(out))["traceEvents"] if "bind_id" in event
+    ]
+    assert len(ends) == 4 and len({number for number, _ in ends}) == 2
+    assert len({(number, pid // 10_000) for number, pid in ends}) == 2
+
+
+def test_an_arrow_to_a_gpu_kernel() -> None:
+    found = {event["name"]: event for event in slices(launched())}
     assert found["gemm"]["bind_id"] == found["cuLaunchKernel"]["bind_id"]
     assert (found["gemm"].get("flow_in"), found["cuLaunchKernel"].get("flow_out")) == (True, True)
     assert found["gemm"]["args"] == {"correlation_id": 9}
@@ -214,26 +230,7 @@ def test_asynchronous_ops_are_pairs_of_begin_and_end() -> None:
     assert named(exported(space), "thread_name") == {(1, 1): "Async XLA Ops"}
 
 
-def copies(space: XSpace, ordinal: int = 0) -> None:
-    """A core that starts two copies and waits for each."""
-    builder, line = core(space, ordinal, ordinal)
-    start = builder.event_id("%copy-start.1 = (f32[8]) copy-start(f32[8] %x)", "copy-start.1")
-    done = builder.event_id("%copy-done.1 = f32[8] copy-done((f32[8]) %copy-start.1)", "copy-done.1")
-    for at in range(2):
-        builder.event(line, start, at * 1000, 10)
-        builder.event(line, builder.event_id("between"), at * 1000 + 20, 400)
-        builder.event(line, done, at * 1000 + 500, 10)
-
-
-def test_an_interval_has_only_whole_arrows() -> None:
-    copies(space := XSpace())
-    found = slices(space, 400, 1200)
-    assert {event["name"] for event in found} == {"between", "copy-done.1", "copy-start.1"}
-    assert not [event for event in found if event["ph"] in "sf"]
-    assert [event["ph"] for event in slices(space, 900, 1600) if event["ph"] in "sf"] == ["s", "f"]
-
-
-def test_the_arrows_are_those_that_one_follows_on_the_timeline() -> None:
+def test_the_arrows_are_those_that_one_follows_on_the_timeline_but_for_asynchronous_ops() -> None:
     check_arrows(demo_path())
 
 
@@ -251,13 +248,13 @@ def check_arrows(path: str) -> None:
         write_perfetto(timeline, trace, out.append)
     follow: Counter[tuple[float, float]] = Counter()
     for number, leads_to in enumerate(flows.target.tolist()):
+        if flows.kind[number] == ASYNC:
+            continue
         ends = []
         for node in (int(flows.source[number]), leads_to):
             place = flows.places[int(np.searchsorted(flows.first, node, side="right")) - 1]
-            ends.append((timeline.track(place), int(flows.events[node])))
-        if not any(track.kind == "async" for track, _ in ends):  # such a span is between the ops at its ends
-            first, last = (int(track.start_ps[event]) / 1e6 for track, event in ends)
-            follow[first, last] += 1
+            ends.append(int(timeline.track(place).start_ps[int(flows.events[node])]) / 1e6)
+        follow[ends[0], ends[1]] += 1
     assert follow == drawn(json.loads(b"".join(out))["traceEvents"])
 
 
@@ -266,12 +263,11 @@ def drawn(events: Sequence[Event]) -> Counter[tuple[float, float]]:
     arrows: Counter[tuple[float, float]] = Counter()
     ends: dict[object, tuple[list[float], list[float]]] = {}
     for event in events:
-        if event["ph"] in "sf" or "bind_id" in event:
-            number = event.get("bind_id", ("async", event.get("id")))
-            outs, ins = ends.setdefault(number, ([], []))
-            if event["ph"] == "s" or event.get("flow_out"):
+        if "bind_id" in event:
+            outs, ins = ends.setdefault(event["bind_id"], ([], []))
+            if event.get("flow_out"):
                 outs.append(event["ts"])
-            if event["ph"] == "f" or event.get("flow_in"):
+            if event.get("flow_in"):
                 ins.append(event["ts"])
     for outs, ins in ends.values():
         for end in ins:

@@ -6,9 +6,7 @@ hold are written as text. Where XProf would put events that overlap into one row
 rows of their own: readers take the slices of a row to nest. The text is written piece by piece, the same for the same
 profile.
 
-Arrows are those that one follows on the timeline. A launch leads to what it launched, and other flows lead on, as XProf
-writes them: by an id at both slices (``bind_id``). A slice has room for one such id; what XProf does not draw, from the
-op that starts something asynchronous to the op that waits for it, are flow events of their own (``s``, ``f``).
+Arrows are XProf's. A launch leads to what it launched, and other flows lead on: by an id at both slices (``bind_id``).
 
 Of several hosts each one's processes come after the other's, numbered from the next 10,000 on, and are named as XProf
 names them, ``host1 /device:TPU:0``. Times are on the axis that the hosts share. An id means something within a host
@@ -25,12 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, ranges
+from tpuprof.parsers.base.intervals import Int64s, ranges
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.timeline.model import CounterTrack, Section, Timeline, Track
-from tpuprof.parsers.timeline.read.async_ops import OpPairs
 from tpuprof.parsers.timeline.read.derived import OFFLOAD_NAME
-from tpuprof.parsers.timeline.read.flows import op_arrows
 from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, stat_chunks
 from tpuprof.tui.pages.timeline.report.perfetto_args import (
     FLOW,
@@ -123,50 +119,29 @@ def write_hosts(
     """
     known = "".join(f",{json_text(name)}:{json.dumps(value)}" for name, value in metadata.items())
     pieces = [f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true{known}}},"traceEvents":[\n']
-    size, separator, arrows = 0, "", 0
+    size, separator = 0, ""
     for host in (_HostTrace(*each, number) for number, each in enumerate(hosts)):
         first = host.timeline.first_ps if start_ps is None else start_ps
         last = host.timeline.last_ps if end_ps is None else end_ps
-        waits = {id(host.timeline.track(at)): pairs for at, pairs in op_arrows(host.trace, host.timeline).items()}
         name = f"{host.timeline.host} " if "hosts" in metadata else ""
-        for line in _lines(host, _processes(host, name), waits, (first, last), arrows):
+        for line in _lines(host, _processes(host, name), first, last):
             pieces += (separator, line)
             separator = ",\n"
             size += len(line)
             if size > _PIECE:
                 write("".join(pieces).encode("ascii"))
                 pieces, size = [], 0
-        arrows += sum(len(starts) for starts, _ in waits.values())
     write("".join([*pieces, "\n]}\n"]).encode("ascii"))
 
 
-def _lines(
-    host: _HostTrace,
-    processes: Sequence[tuple[str, _Process]],
-    waits: Mapping[int, OpPairs],
-    between: tuple[int, int],
-    arrow: int,
-) -> Iterator[str]:
-    """Every event of a host as JSON.
-
-    Args:
-        processes: with their names.
-        waits: the ends of arrows between ops, by the identity of their track.
-        arrow: number of the first of these arrows.
-    """
-    first, last = between
+def _lines(host: _HostTrace, processes: Sequence[tuple[str, _Process]], first: int, last: int) -> Iterator[str]:
+    """Every event of a host as JSON; processes come with their names."""
     for name, process in processes:
         yield from _metadata(process, name)
-    arrows: dict[int, _Arrows] = {}
     for _, process in processes:
         args = PlaneArgs(process.plane) if process.plane is not None else None
         for row in process.rows:
-            track = row.track
-            if id(track) in waits and id(track) not in arrows:
-                number = arrow + sum(len(known.event) // 2 for known in arrows.values())
-                arrows[id(track)] = _Arrows.of(track, waits[id(track)], number, first, last)
-            heads = _Heads(process.pid, row, args, arrows.get(id(track)), host.number)
-            yield from _slices(heads, host.trace, first, last)
+            yield from _slices(_Heads(process.pid, row, args, host.number), host.trace, first, last)
         for counter in process.section.counters:
             yield from _counter(process.pid, counter, first, last)
 
@@ -256,47 +231,12 @@ def _metadata(process: _Process, name: str) -> Iterator[str]:
 # --- slices
 
 
-class _Arrows(NamedTuple):
-    """The arrows from ops that start something to those that wait for it, on one track.
-
-    Attributes:
-        event: int64[2n], the events at their ends, ascending.
-        number: int64[2n], which arrow it is, in the whole trace.
-        is_end: bool[2n], whether it ends there.
-    """
-
-    event: Int64s
-    number: Int64s
-    is_end: Bools
-
-    @classmethod
-    def of(cls, ops: Track, pairs: OpPairs, first_number: int, first: int, last: int) -> _Arrows:
-        ends = np.stack(pairs)
-        ends = ends[:, ((ops.end_ps[ends] >= first) & (ops.start_ps[ends] <= last)).all(axis=0)]
-        number = first_number + np.arange(ends.shape[1], dtype=np.int64)
-        order = np.argsort(ends.ravel(), kind="stable")
-        is_end = np.repeat([False, True], ends.shape[1])
-        return cls(ends.ravel()[order], np.tile(number, 2)[order], is_end[order])
-
-    def at(self, events: NDArray[np.intp]) -> dict[int, list[tuple[int, bool]]]:
-        """Number of each arrow and whether it ends there, by place among some events."""
-        begin, end = (np.searchsorted(self.event, events, side=side) for side in ("left", "right"))
-        place, row = ranges(begin, end)
-        out: dict[int, list[tuple[int, bool]]] = {}
-        for at, number, is_end in zip(
-            place.tolist(), self.number[row].tolist(), self.is_end[row].tolist(), strict=True
-        ):
-            out.setdefault(at, []).append((number, is_end))
-        return out
-
-
 class _Heads:
     """Names and shared arguments of a row's events, rendered once for each key."""
 
-    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None, arrows: _Arrows | None, host: int) -> None:
+    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None, host: int) -> None:
         self.row = row
         self.args = args
-        self.arrows = arrows
         self._host = host
         self.ids = f'"pid":{pid},"tid":{row.tid}'
         self._known: dict[int, tuple[str, str, bool] | None] = {}
@@ -354,7 +294,6 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
     start = track.start_ps[events]
     duration = np.maximum(track.lasting[events], 1)
     columns = zip(track.key[events].tolist(), _micros(start), _micros(duration), args.texts, strict=True)
-    arrows = {} if heads.arrows is None else heads.arrows.at(events)
     for place, (key, ts, dur, own) in enumerate(columns):
         head = heads.of(key)
         if head is None:
@@ -370,9 +309,6 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
         else:
             bound = "" if flow is None else _bound(flow, heads.link(flow))
             yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{bound}{arguments}}}'
-            for number, is_end in arrows.get(place, ()):
-                ends = '"f","bp":"e"' if is_end else '"s"'
-                yield f'{{"ph":{ends},{ids},"name":"async","cat":"async","id":{number},"ts":{ts}}}'
 
 
 def _bound(flow: PerfettoFlow, link: int) -> str:
