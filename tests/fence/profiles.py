@@ -45,7 +45,6 @@ IN_EACH_FORMAT = [
     *((page, *look) for page in PAGES for look in EACH_FORMAT),
     ("timeline", "--width", "100"),
     ("timeline", "--limit", "40", "--format", "json"),
-    ("graph", "--format", "dot"),
 ]
 """For profiles that one feature is about; the larger ones have `OF_ONE_RUN`."""
 

@@ -86,7 +86,6 @@ EXTRA = (
     ("timeline", "--from", "0", "--to", "40", "--limit", "60", "--format", "md"),
     ("timeline", "--track", "XLA Ops", "--limit", "30", "--format", "json"),
     ("timeline", "--from", "0", "--to", "20", "--format", "perfetto"),
-    ("graph", "--format", "dot"),
     ("graph", "--format", "hlo"),
     ("graph", "--op", "no_such"),
     ("graph", "--op", "copy-done.4", "--around", "2", "--format", "json"),

@@ -261,7 +261,7 @@ def _traces() -> tuple[bytes, ...]:
 def _of_modules() -> list[str]:
     """Ways to read compiled modules: their pages, with the options of these."""
     more = [f"report {page} {{}} {option}" for page in ("memory", "graph") for option in OF_PAGES[page]]
-    return [*_reports("memory", "graph"), *more, "report graph {} --format hlo", "report graph {} --format dot"]
+    return [*_reports("memory", "graph"), *more, "report graph {} --format hlo"]
 
 
 @cache
@@ -432,9 +432,7 @@ TARGETS = (
     Target(
         "hlo-text",
         _hlo_texts,
-        _commands(
-            f"{STEM}.txt", *_reports("graph"), *(f"report graph {{}} --format {form}" for form in ("hlo", "dot"))
-        ),
+        _commands(f"{STEM}.txt", *_reports("graph"), "report graph {} --format hlo"),
     ),
     Target("pprof", _arrays, _memory, made=made.arrays),
     Target("texts", _texts, _commands(f"{STEM}-buffer-assignment.txt", *_reports("memory"), "{}")),

@@ -66,7 +66,7 @@ _OF_DUMPS = (
         "oom {} --md",
     ),
     *("report memory {} --module no_such", "oom {}/log {}/FILE --json", "report memory {}/FILE --format csv"),
-    *("report memory {} --format json --space vmem", "report graph {}/FILE --format dot"),
+    *("report memory {} --format json --space vmem", "report graph {}/FILE --format hlo"),
 )
 
 

@@ -129,7 +129,7 @@ PAGES: tuple[Page, ...] = (
     ),
     Page("roofline", "ops.report.roofline", _IN_TIME, is_of_events=True),
     Page("counters", "counters.report", {**_IN_TIME, **_BY}, groups=("unit", "counter"), is_of_events=True),
-    Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),
+    Page("graph", "graph.report", _OF_GRAPH, ("hlo", "proto"), is_of_memory=True, takes_hlo=True),
     Page(
         "memory",
         "memory.report.module",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Metric, Rows, Table
     from tpuprof.tui.report.output import Produce
 
-Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto", "parquet"]
+Format = Literal["text", "json", "csv", "md", "perfetto", "hlo", "proto", "parquet"]
 CUT = "only the first rows are here, as many as fit a pipe: --limit 0 has all, --output FILE writes all to a file"
 """What to say of a page that is cut to fit a pipe."""
 
@@ -27,7 +27,7 @@ HTML = "html"
 """A format that every page has too: its pictures, and its Markdown as a page of its own."""
 
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that every page has
-OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto", "parquet")
+OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "hlo", "proto", "parquet")
 """Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
 
 WITH_KEYS: tuple[Format, ...] = ("json",)

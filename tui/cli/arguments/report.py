@@ -105,7 +105,7 @@ def _add_format(parser: UsageParser) -> None:
     formats = f"{', '.join(FORMATS)} (default: text); html: one file with pictures, no scripts, no network; "
     formats += "perfetto: Chrome trace JSON "
     formats += "of the timeline, compressed where FILE ends in .gz; "
-    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto; "
+    formats += "hlo, proto: of the graph, as HLO text, as an HloProto; "
     formats += "parquet: the main table, to a FILE (pip install 'tpuprof-tui[sql]')"
     parser.add_argument(
         "--format", choices=(*FORMATS, HTML, *OF_SOME_PAGES), default="text", metavar="FORMAT", help=formats

@@ -95,7 +95,7 @@ def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
         drawn += pen.wrap(sentence, "text", [(" ", "text")])
     drawn += sections(report.here, pen, most)
     if report.steps != 1:
-        words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
+        words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv or json has them"
         drawn.append(pen.fit([(words, "dim")]))
     if which := _which(report):
         drawn.append(pen.fit([(f" {which}", "dim")]))
@@ -111,7 +111,6 @@ def hlo(report: GraphReport, request: ReportRequest) -> Iterable[str]:
 
 _DECLARED = declared("graph", read, declare, (OPERANDS, USERS, CALLED, PATH, NODES, EDGES), METRICS, csv_table=NODES)
 _WRITERS: dict[str, Writer[GraphReport]] = {
-    "dot": lambda report, _: export.dot(report.here.program, report.here.op.row, report.around),
     "hlo": hlo,
     "proto": lambda report, _: export.proto(report.here.program),
 }

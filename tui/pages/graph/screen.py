@@ -195,7 +195,7 @@ class GraphScreen(PageScreen):
             **{"search": self.begin_filter, "next_match": further, "previous_match": backward}
         }
         found = "Find by name, opcode or framework op; next, previous"
-        written = "Write rows, graph (dot), text (txt, hlo), proto"
+        written = "Write rows, text (txt, hlo), proto"
         tabs = {"there": "op-profile", "timeline": "timeline", "buffers": "memory"}
         leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
         origins = "Real producers and users past tuples, loops and calls; or direct ones"
@@ -391,7 +391,7 @@ class GraphScreen(PageScreen):
             return
         here, programs = self.here, self._programs
         name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in here.op.name)
-        path = os.path.join(state_folder(), "graph", f"{name[:_MOST_NAME]}.{'txt' if self.view.is_text else 'dot'}")
+        path = os.path.join(state_folder(), "graph", f"{name[:_MOST_NAME]}.{'txt' if self.view.is_text else 'csv'}")
         run = self._run or run_of_file(str(here.program.label), here.program.label.origin)
         page = ShownPage("graph", partial(_rows, here, programs.hosts, programs.warnings))
         own = {end: partial(_made, kind, here.program, here.op.row) for end, kind in export.ENDINGS.items()}

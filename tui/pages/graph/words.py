@@ -30,8 +30,8 @@ MEANINGS = (
 )
 WRITING = (
     "The end of the name chooses the format: .csv, .json, .md the op and its neighbours as `report graph` writes them; "
-    ".svg, .html the screen; .dot the graph three steps around the op, for Graphviz; .txt the text "
-    "of its computation; .hlo the text of the module; .pb the module as an HloProto.",
+    ".svg, .html the screen; .txt the text of its computation; .hlo the text of the module; .pb the module as an "
+    "HloProto.",
 )
 ABOUT_WRITING = (
     ("", "The file is for you alone (0600). Nothing is written among profiles, or over an existing file."),

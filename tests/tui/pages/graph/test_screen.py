@@ -207,18 +207,16 @@ async def test_mouse() -> None:
         assert scene.at == "all-reduce-done"
 
 
-@pytest.mark.parametrize(
-    ("ending", "begin"), [("dot", b"// jit_step"), ("txt", b"%body"), ("hlo", b"HloModule jit_step")]
-)
+@pytest.mark.parametrize(("ending", "begin"), [("txt", b"%body"), ("hlo", b"HloModule jit_step")])
 async def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     async with Graphs("copy.7").played() as (scene, pilot):
         await press(pilot, "E")
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup) and asker.editor.text == str(
-            tmp_path / "state/tpuprof-tui/graph/copy.7.dot"
+            tmp_path / "state/tpuprof-tui/graph/copy.7.csv"
         )
-        asker.editor.text = asker.editor.text.replace("dot", ending)
+        asker.editor.text = asker.editor.text.replace("csv", ending)
         await press(pilot, "enter")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
@@ -230,22 +228,22 @@ async def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypa
 async def test_what_may_not_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "plugins" / "profile" / "run"
     folder.mkdir(parents=True)
-    (tmp_path / "there.dot").write_text("mine")
+    (tmp_path / "there.csv").write_text("mine")
     async with Graphs("copy.7", run=Run("run", str(folder), (), ())).played() as (scene, pilot):
         await press(pilot, "E")
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup)
         for text, why in (
             ("graph.png", "The name must end in"),
-            (str(folder / "x.dot"), "lies in a folder of profiles"),
-            (str(tmp_path / "there.dot"), "there.dot exists: give another name"),
-            (str(tmp_path / "no" / "x.dot"), "does not exist"),
+            (str(folder / "x.csv"), "lies in a folder of profiles"),
+            (str(tmp_path / "there.csv"), "there.csv exists: give another name"),
+            (str(tmp_path / "no" / "x.csv"), "does not exist"),
         ):
             asker.editor.text = text
             await press(pilot, "enter")
             assert why in " ".join(frame(pilot).replace("│", " ").split()), frame(pilot)
         await press(pilot, "escape")
-    assert (tmp_path / "there.dot").read_text() == "mine" and not list(folder.iterdir())
+    assert (tmp_path / "there.csv").read_text() == "mine" and not list(folder.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,6 @@ def test_bash_offers_what_goes_there(tmp_path: Path) -> None:
         "md",
         "html",
         "perfetto",
-        "dot",
         "hlo",
         "proto",
         "parquet",
