@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.timeline.model import CLASSES, Track
@@ -16,11 +13,12 @@ from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.layout import clean, cut, joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
 from tpuprof.tui.pages.timeline.draw.cells import (
-    PAGE,
+    RIGHT,
     SELECTED,
     SIGNS,
+    THICK,
+    THIN,
     CellLooks,
-    Codes,
     LaneCells,
     crowd_letter,
     hatch,
@@ -50,8 +48,8 @@ def lane_line(
     Slices are areas of their class's colour, with edges to an eighth of a cell and their names where there is room. A
     cell with three events or more, with two short ones, or with more than two colours can show, is crowded: shaded
     by the time covered, in the colour of the class that takes most of it. A thin line parts slices of one colour; one
-    in another colour stands for what is crowded between them. With letters, a slice is ``[name ==C]``, a short one
-    ``|``, and a crowded cell is a class's letter, small below half.
+    in another colour stands for what is crowded between them. With letters, a slice is ``name==C``, a line or a border
+    is ``|``, and any other cell is a class's letter, small below half.
 
     Args:
         track, window: the events and what lies in each cell (`windows.lane_window`).
@@ -65,9 +63,7 @@ def lane_line(
     if not (window.last > window.first).any():
         return joined(_blank_spans(lost, 0, cells, glyphs))
     seen = lane_cells(track, window, fill, selected, is_match)
-    if glyphs.letters:
-        return _lettered(track, window, seen, lost, glyphs)
-    return _painted(track, slice_cells(seen), lost, glyphs)
+    return _painted(track, seen, slice_cells(seen), lost, glyphs)
 
 
 def track_line(
@@ -177,99 +173,26 @@ def _namer(track: Track, glyphs: Glyphs) -> Callable[[int, int], str]:
     return name_of
 
 
-def _painted(track: Track, cells: CellLooks, lost: Bools | None, glyphs: Glyphs) -> Line:
-    """Areas of colour with names in them."""
+def _painted(track: Track, seen: LaneCells, cells: CellLooks, lost: Bools | None, glyphs: Glyphs) -> Line:
+    """Areas of colour with names in them; letters tell the classes where colours can't."""
     name_of = _namer(track, glyphs)
     code = (cells.event + 1) * 4096 + cells.sign * np.int64(256) + cells.ink * np.int64(16) + cells.ground
     spans: list[Span] = []
     for begin, end in equal_runs(code):
-        ground, event = FILLS[cells.ground[begin]], int(cells.event[begin])
+        ground, event, sign = FILLS[cells.ground[begin]], int(cells.event[begin]), int(cells.sign[begin])
+        ink = FILLS[cells.ink[begin]]
         if event >= 0:
-            spans.append((f"{name_of(event, end - begin):<{end - begin}}", ("words", ground)))
-        elif cells.sign[begin] == 0 and cells.ground[begin] == PAGE:
+            name = name_of(event, end - begin)
+            rest, of_class = end - begin - len(name), letter(int(seen.first.kind[begin]))
+            name += "=" * (rest - 1) + of_class if glyphs.letters and rest else " " * rest
+            spans.append((name, ("words.odd" if glyphs.letters and event % 2 else "words", ground)))
+        elif sign == 0 and ground == "page":
             spans += _blank_spans(lost, begin, end, glyphs)
+        elif not glyphs.letters:
+            spans.append((SIGNS[sign] * (end - begin), (ink, ground)))
+        elif ground != "page" or sign in (THIN, THICK, RIGHT):
+            spans.append(("|" * (end - begin), ("words" if ink == "page" else ink, ground)))
         else:
-            spans.append((SIGNS[cells.sign[begin]] * (end - begin), (FILLS[cells.ink[begin]], ground)))
+            kinds, shares = seen.crowd_kind[begin:end].tolist(), seen.share[begin:end].tolist()
+            spans.append(("".join(map(crowd_letter, kinds, shares)), (ink, ground)))
     return tuple(spans)
-
-
-def _lettered(track: Track, window: LaneWindow, seen: LaneCells, lost: Bools | None, glyphs: Glyphs) -> Line:
-    """Slices in brackets."""
-    name_of = _namer(track, glyphs)
-    cells = letter_cells(seen)
-    first_ps, last_ps = int(window.edges[0]), int(window.edges[-1])
-    spans: list[Span] = []
-    for begin, end in equal_runs(cells.code):
-        event, fill = int(cells.event[begin]), FILLS[cells.fill[begin]]
-        if event >= 0:
-            cut_off = int(track.start_ps[event]) < first_ps, int(track.end_ps[event]) > last_ps
-            text = cells.text(begin, end, cut_off, partial(name_of, event))
-            spans.append((text, ("words.odd" if event % 2 else "words", fill)))
-        elif cells.is_crowded[begin]:
-            kinds, shares = cells.kind[begin:end].tolist(), seen.share[begin:end].tolist()
-            spans.append(("".join(map(crowd_letter, kinds, shares)), (fill, "page")))
-        else:
-            spans += _blank_spans(lost, begin, end, glyphs)
-    return joined(spans)
-
-
-class LetterCells(NamedTuple):
-    """What each cell shows.
-
-    Attributes:
-        event, is_thin: the event that the cell belongs to, -1 for none; whether it is shorter than half a cell.
-        is_crowded: the cell stands for all its events.
-        fill: code of the cell's colour; kind: code of its class or tone.
-        code: cells that belong together have the same.
-    """
-
-    event: Int64s
-    is_thin: Bools
-    is_crowded: Bools
-    fill: Codes
-    kind: Codes
-    code: NDArray[np.int64]
-
-    def text(self, begin: int, end: int, cut_off: tuple[bool, bool], name: Callable[[int], str]) -> str:
-        """The cells of one slice: ``[name ==C]``, ``[C``, ``C`` or ``|``.
-
-        Args:
-            cut_off: whether the slice begins before the window, and ends behind it: it has no bracket there.
-            name: takes the room that there is and returns the slice's name, or nothing.
-        """
-        sign, room = letter(int(self.kind[begin])), end - begin - 2
-        if room < 0:
-            return "|" if self.is_thin[begin] else sign
-        brackets = "><" if self.fill[begin] == SELECTED else "[]"
-        left, right = ("=" if is_cut else bracket for is_cut, bracket in zip(cut_off, brackets, strict=True))
-        if not room:
-            return left + sign
-        text = name(room)
-        rest = room - len(text)
-        return left + text + ("=" * (rest - 1) + sign if rest else "") + right
-
-
-def letter_cells(seen: LaneCells) -> LetterCells:
-    """Gives each cell to one event, so that every event has a cell or lies in a crowded one."""
-    one, two = seen.count == 1, seen.count == 2
-    whole = one & seen.first.before & seen.first.after
-    # whether the cell's first event lies in the cell before too, its last one in the cell behind; and fills it
-    goes_on = (seen.count[1:] > 0) & (seen.count[:-1] > 0) & (seen.last.event[:-1] == seen.first.event[1:])
-    before, after = np.append(False, goes_on), np.append(goes_on, False)
-    whole_before, whole_after = before & np.append(False, whole[:-1]), after & np.append(whole[1:], False)
-    event = np.where(one, seen.first.event, -1)
-    # a slice that fills other cells gives up one that it hardly reaches
-    event[one & whole_before & ~seen.first.after & (seen.first.end < 4)] = -1
-    event[one & whole_after & ~seen.first.before & (seen.first.begin > 4)] = -1
-    # of two, the one that has no cell elsewhere gets this one; the first has, where it began in an earlier cell
-    to_first = two & whole_after & (~before | (seen.first.end >= 8 - seen.last.begin))
-    to_last = two & before & ~to_first
-    event[to_first], event[to_last] = seen.first.event[to_first], seen.last.event[to_last]
-    is_crowded = (seen.count > 2) | (two & ~to_first & ~to_last)
-    short1, short2 = seen.first.end - seen.first.begin < 4, seen.last.end - seen.last.begin < 4
-    is_thin = ((one | to_first) & ~before & ~(one & after) & short1) | (to_last & ~after & short2)
-    is_last = event == seen.last.event
-    fill = np.where(is_crowded, seen.crowd, np.where(is_last, seen.last.fill, seen.first.fill))
-    kind = np.where(is_crowded, seen.crowd_kind, np.where(is_last, seen.last.kind, seen.first.kind))
-    code = np.where(is_crowded, -2 - fill.astype(np.int64), event)
-    return LetterCells(event, is_thin, is_crowded, fill, kind, code)
