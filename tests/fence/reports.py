@@ -94,14 +94,12 @@ EXTRA = (
     ("trend", "--width", "120"),
     ("trend", "--format", "json", "--fail-on-regression", "5%"),
     ("op", "--op", "copy-done.4", "--limit", "2", "--format", "json"),
-    ("ledger", "--without", "input,loss,waiting", "--width", "80"),
     ("ledger", "--by", "op", "--format", "csv"),
     ("model", "--model-flops", "4e13", "--tokens", "8192", "--width", "80"),
     ("model", "--model-flops", "9e15", "--format", "json"),
     ("ledger", "--by", "scope", "--width", "100"),
     ("ledger", "--by", "module", "--format", "json"),
     ("ledger", "--by", "core", "--format", "md"),
-    ("findings", "--without", "input,collective", "--format", "json"),
     ("ops", "--from", "0", "--to", "20", "--format", "json", "--limit", "3"),
     *(
         (page, "--step", "104", "--limit", "5", "--format", "csv")

@@ -65,8 +65,7 @@ OPTIONS = (
 )
 OF_PAGES = {
     "runs": ("--facts",),
-    "findings": ("--without input,collective",),
-    "ledger": ("--by op", "--by core", "--by scope", "--by step", "--without input,loss"),
+    "ledger": ("--by op", "--by core", "--by scope", "--by step"),
     "timeline": ("--from 0 --to 5 --limit 50", "--from -1 --to 1e9", "--track XLA", "--track no_such"),
     "graph": (
         *(

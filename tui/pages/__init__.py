@@ -90,11 +90,11 @@ PAGES: tuple[Page, ...] = (
     Page("hosts", "hosts.report", _STEP, without_host="The page hosts compares all hosts of a run."),
     Page("cores", "hosts.report:CORES_REPORT", _STEP, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
-    Page("findings", "overview.findings_report", {"without": "--without"}),
+    Page("findings", "overview.findings_report", {}),
     Page(
         "ledger",
         "overview.ledger.report",
-        {**_STEP, **_BY, "without": "--without"},
+        {**_STEP, **_BY},
         other_groups=("step", "core", "host", "module", "scope", "op"),
     ),
     Page(
@@ -301,7 +301,7 @@ _ABOVE = {
 }
 """Popups and screens that open above the tabs."""
 
-_BESIDE = {"ledger": "overview", "model": "overview"}
+_BESIDE = {"model": "overview"}
 """Pages that a tab reads only when a key asks for what they hold, and the tab."""
 
 _OF_HOSTS = {"timeline-host": "timeline.load:load_host", "timeline-brief": "timeline.load:load_brief"}
@@ -316,7 +316,6 @@ _LOADS = {
     **{
         "hosts": "hosts.hosts:HOSTS",
         "graph": "graph.programs:GRAPHS",
-        "ledger": "overview.model:LEDGER",
         "model": "overview.ledger.model_use.screen",
     },
     **{tab.name: tab.load for tab in TABS},

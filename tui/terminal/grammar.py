@@ -119,7 +119,7 @@ ROWS: tuple[Verb, ...] = (
         "top", ("t",), "Ten children of each row, those that make up 90%, or all", "Nothing is cut to a top ten here."
     ),
     Verb("compare_runs", ("c",), "Mark a run; on another one: compare both", "Runs are compared in their list: R."),
-    Verb("mark", ("space",), "Mark it: take it away, try it, begin or end an interval", "Nothing here can be marked."),
+    Verb("mark", ("space",), "Mark it: try it, begin or end an interval", "Nothing here can be marked."),
 )
 
 PLACES: tuple[Verb, ...] = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import time
@@ -25,9 +24,6 @@ from tpuprof.parsers.steps.accounts.owners import (
 )
 from tpuprof.parsers.steps.step_account import LEAST_BETWEEN, Account, AccountRow
 
-if TYPE_CHECKING:
-    from tpuprof.parsers.steps.what_if import Without
-
 _LEAST_TIMED = 0.001
 """A step has an owner from this share of the mean step on, where it is told in which steps that is."""
 
@@ -46,7 +42,6 @@ class OwnerTime:
         timing_ps, elsewhere_ps: what it has in these steps, and in the others; both are 0 where that is empty.
         claimed_ps: what findings claim of its time in a step, and up to the next one where steps lie apart.
         unclaimed_ps: the rest of that time.
-        without_ps: what it would have in a step without some owners; None where none is taken away.
     """
 
     owner: Owner
@@ -57,7 +52,6 @@ class OwnerTime:
     worst_step_ps: float
     worst_core: str
     worst_core_ps: float
-    without_ps: float | None = None
     timing: str = ""
     timing_ps: float = 0.0
     elsewhere_ps: float = 0.0
@@ -193,17 +187,3 @@ def explained(of: MeanStep) -> str:
 
 _LEAST_REST = 0.01
 """An owner's part of what no finding explains is named from this share of all that is not at the roof on."""
-
-
-def owners_without(owners: Sequence[OwnerTime], of: Without) -> tuple[OwnerTime, ...]:
-    """The owners of a step with what is left of each without some.
-
-    Those that have time only then are added, because cores wait that did not.
-    """
-    now, left = {each.owner: each for each in owners}, zip(OWNERS, of.owner_ps.mean(axis=0).tolist(), strict=True)
-    first_step, first_core = of.of.names[0], of.of.core_names[0]
-    return tuple(
-        replace(now.get(owner) or OwnerTime(owner, 0, 0, 0, first_step, 0, first_core, 0), without_ps=ps)
-        for owner, ps in left
-        if ps or owner in now
-    )

@@ -16,8 +16,6 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
         ("report ops demo --colums name", "--columns"),
         ("report ops demo --format jsn", "--format json"),
         ("report ledger demo --by stp", "--by step"),
-        ("report ledger demo --without inptu", "--without input"),
-        ("report findings demo --without colective", "--without collective"),
         ("report memory demo --space hbmm", "--space hbm"),
         ("report ops demo --columns nme", "--columns name"),
         ("report ops demo --sort self_tim_ps", "--sort self_time_ps"),

@@ -66,8 +66,6 @@ SEEN = {
     "tpuprof-tui report runs ~/logs": RUNS[0],
     "tpuprof-tui report runs --facts": "246 ms",
     "tpuprof-tui report overview ~/logs": "245.7 ms",
-    "tpuprof-tui report ledger ~/logs --without input,waiting": "Without input wait, barriers, collectives (waiting):",
-    "tpuprof-tui report findings --without collective": "Without collectives: a step",
     "tpuprof-tui report findings ~/logs": "saves 36.8 ms per step",
     "tpuprof-tui report findings ~/logs --format json": '"schema": "tpuprof.findings/',
     "tpuprof-tui report overview ~/logs --format json": '"unknown": {',

@@ -48,7 +48,6 @@ KEYS = {
     "overview": [],
     "step": ["l", "enter"],
     "finding": ["enter"],
-    "what-if": ["space", *"jjjjj"],
     "model": ["v", "j", "j", "j"],
     "latencies": ["v", "v"],
     "input-pipeline": ["2", "h"],

@@ -21,7 +21,6 @@ from tpuprof.tui.pages import PAGE_NAMES
 
 EXTRA: dict[str, tuple[str, ...]] = {
     "runs": ("--facts",),
-    **dict.fromkeys(("ledger", "findings"), ("--without", "input")),
 }
 """Options that make a page show all that it can."""
 

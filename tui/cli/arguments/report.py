@@ -15,9 +15,6 @@ from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES
 SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 """Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
 
-OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
-"""Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
-
 
 class _Suggested(tuple[str, ...]):
     """What a shell completes an option with; the page says what it takes of it, and so any value passes here."""
@@ -139,9 +136,6 @@ def _with_options(parser: UsageParser) -> UsageParser:
     fail = "page trend: exit with code 6 if the newest run's steps are slower than those of the runs before it "
     fail += "by more than PERCENT and by more than noise, with 4 if that is unknown"
     parser.add_argument("--fail-on-regression", type=options.percent, metavar="PERCENT", help=fail)
-    without = "page ledger: the step without these owners of its time, or groups of them, separated by commas; "
-    without += f"groups: {', '.join(OWNER_GROUPS)}; page findings: without kinds that are owners"
-    parser.add_argument("--without", metavar="OWNERS", help=without)
     _add_of_pages(parser)
     _add_part(parser)
     _add_by(parser)

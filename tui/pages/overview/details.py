@@ -21,7 +21,6 @@ from tpuprof.tui.pages.overview.steps import median_ps
 WHY_NOT = {
     "view": "No latencies: this program serves no requests that the profile shows.",
     "sort": "Reasons are sorted by saving, ops by self time.",
-    "mark": "Only a reason or a bar can be taken out of the step.",
     "timeline": "Only an op has a longest run; o goes to the page with more on it.",
 }
 

@@ -37,7 +37,6 @@ from tpuprof.tui.pages.overview.ledger.drawing import (
     stacked_bar,
     waterfall,
 )
-from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, change, sentence
 from tpuprof.tui.pages.overview.steps import are_alike, parts_legend, step_detail, step_graph, step_parts
 from tpuprof.tui.report.fields import row_words, short_names
 
@@ -51,17 +50,15 @@ def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
     return stacked_bar(parts, pen, compact)
 
 
-def _where_time_goes(
-    page: Overview, pen: Pen, height: int | None, crowded: bool, cursor: int | None, what_if: WhatIf
-) -> list[Line]:
+def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool, cursor: int | None) -> list[Line]:
     """The waterfall of the mean step, or one bar of it on a low screen; without steps the time by class of op."""
     account = page.account
     if account is None:
         return class_bar(page, pen, crowded)
     if height is not None and height < TALL:
-        return stacked_bar(owner_parts(account, what_if), pen, crowded, cursor)
-    shown = waterfall(account, pen, most_bars(height), cursor, what_if)
-    return [*shown, *shares_line(page, pen, what_if), *between_line(account, pen, what_if)]
+        return stacked_bar(owner_parts(account), pen, crowded, cursor)
+    shown = waterfall(account, pen, most_bars(height), cursor)
+    return [*shown, *shares_line(page, pen), *between_line(account, pen)]
 
 
 def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None, most: int | None = None) -> list[Line]:
@@ -124,16 +121,13 @@ def notes(page: Overview, pen: Pen) -> list[Line]:
     return pen.notes(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()))
 
 
-def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, what_if: WhatIf = AS_IT_IS) -> ComposedGraph:
+def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
     """Puts the page together, to fit a height or (None) as a whole.
 
     Notes may lie below the screen's end; everything else fits from 80x20 on.
-
-    Args:
-        what_if: which owners of the step are taken away; its head and its bars are then of what is left.
     """
     tall = height is None or height >= TALL
-    lines: list[Line] = headline(page, pen, what_if)
+    lines: list[Line] = headline(page, pen)
     if tall:
         lines += [*capture_line(page, pen), *split_lines(page, pen), pen.fit([])]
     lines += group_lines(page.groups, pen, height)
@@ -142,9 +136,9 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, what_i
     lines += verdict(page, pen, most, tall or not page.findings)
     lines += latency_line(page, pen) if not page.serves else []
     lines += _why_slow(page, pen, height, cursor)
-    lines.append(_device_rule(page, pen, height, cursor.owner, what_if))
+    lines.append(_device_rule(page, pen, height, cursor.owner))
     crowded = height is not None and height <= LOW and bool(page.findings)
-    lines += _where_time_goes(page, pen, height, crowded, cursor.owner, what_if)
+    lines += _where_time_goes(page, pen, height, crowded, cursor.owner)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
     if page.serves:
@@ -209,10 +203,10 @@ def _latencies(page: Overview, pen: Pen, height: int, on_screen: bool) -> list[L
     return lines + (drawing.histogram(page.inference, pen, room) if room >= 2 else [])
 
 
-def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | None, what_if: WhatIf) -> Line:
+def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | None) -> Line:
     """The heading of the device section, with the machine and, where the times are simulated, a badge.
 
-    On a low screen it names the part of the bar under the cursor; where owners are taken away it says what is left.
+    On a low screen it names the part of the bar under the cursor.
     """
     badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
     room = pen.width - line_width(tuple(badge))
@@ -223,25 +217,20 @@ def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | Non
     title = "Time on the host's CPU" if on_host else "Device time"
     if page.account is not None:
         title = "Where a step goes"
-    stands_out = what_if.left is not None
-    if what_if.left is not None:
-        phrase = sentence(what_if.left, pen.glyphs)
-        phrase = phrase if len(phrase) + len(title) + 6 <= room else change(what_if.left, pen.glyphs)
+    stands_out = False
     if cursor is not None and height is not None and height < TALL:
         shown = shown_bars(page.account, height)
-        phrase = _named(shown[min(cursor, len(shown) - 1)], page, what_if, pen) if shown else phrase
+        phrase = _named(shown[min(cursor, len(shown) - 1)], page, pen) if shown else phrase
         stands_out = bool(shown)
     rule = pen.at(room).rule(title, phrase)
     return (*((text, "strong" if stands_out and text == phrase else key) for text, key in rule), *badge)
 
 
-def _named(bar: Bar, page: Overview, what_if: WhatIf, pen: Pen) -> str:
+def _named(bar: Bar, page: Overview, pen: Pen) -> str:
     """A part of the one bar: its name, its time, and its share of the step."""
     whole = page.account.step_ps if page.account is not None else 0.0
-    taken = what_if.takes(bar.names)
-    ps = bar.time_ps if taken else bar.left_ps
-    share = percent(100 * ps / whole) if whole else percent(None)
-    return f"{bar.label} {duration(ps, pen.glyphs.is_ascii)} {share}{' taken away' * taken}"
+    share = percent(100 * bar.time_ps / whole) if whole else percent(None)
+    return f"{bar.label} {duration(bar.time_ps, pen.glyphs.is_ascii)} {share}"
 
 
 def _steps_rule(page: Overview, parts: Floats, pen: Pen) -> Line:

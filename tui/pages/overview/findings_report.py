@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from shlex import join
 
 from tpuprof.parsers.base.record import dataclass
@@ -15,14 +14,12 @@ from tpuprof.parsers.pages.findings.finding import Finding, names_of
 from tpuprof.parsers.pages.findings.subject import MOST_LISTED, SubjectOp, SubjectPart
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.ledger import explained
-from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDING, FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
-from tpuprof.tui.pages.overview.ledger.fields import WITHOUT, WITHOUT_PARTS
-from tpuprof.tui.pages.overview.ledger.report import AccountContent, check, read, taken_away
-from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import (
     Metric,
     Rows,
@@ -30,17 +27,15 @@ from tpuprof.tui.report.fields import (
     attribute,
     listed,
     metric_reasons,
-    metric_rows,
     nested,
     object_table,
 )
 from tpuprof.tui.report.json import PIPE_BYTES
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import Head, ReportRequest
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_MS, VERBATIM
 
-_without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
 _TOLD = "the profile has the data for it"
 
 
@@ -104,7 +99,6 @@ class Found:
 _TABS = {"op-profile": "ops", "memory": "memory-profile"}
 _PS_PER_US = 10**6
 _OF_ALL_CORES = "cores"
-_OWNERS_OF_KINDS = {name: kind.owners for name, kind in KINDS.items() if kind.owners}
 
 _A_STEP = "a mean over cores, of a step where there are steps, else of the capture"
 _NO_STEP = "it claims the same time in every step, or none in any"
@@ -225,9 +219,8 @@ def _nothing(page: Overview) -> str:
     return "Nothing stands out." if can_tell else "This profile lacks the data for every kind of finding."
 
 
-def declare(content: AccountContent, request: ReportRequest) -> Declared:
-    """The findings, their evidence and what to try, the kinds that can't be detected, and the step without some."""
-    page, taken = content.page, content.without
+def declare(page: Overview, request: ReportRequest) -> Declared:
+    """The findings, their evidence and what to try, and the kinds that can't be detected."""
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
     which = (("--host", request.host), ("--core", request.run.core))
     options = tuple(word for name, value in which if value for word in (name, value))
@@ -243,15 +236,10 @@ def declare(content: AccountContent, request: ReportRequest) -> Declared:
             Block(markdown=Section(SOUGHT, untold, "What this profile can't show").markdown),
             Metrics(METRICS, page),
             *([Metrics(LEFT_OUT, left)] if (left := len(found) - len(findings.shown)) else []),
-            *taken_away(content, request),
         ),
-        metrics=lambda: [] if taken is None else metric_rows(WITHOUT_PARTS, taken),
         csv=findings,
         reasons=_REASONS,
-        text=lambda pen: [
-            *(() if taken is None else _without_lines(taken, pen)),
-            *_drawn(page, request.limit or len(page.findings), pen),
-        ],
+        text=lambda pen: _drawn(page, request.limit or len(page.findings), pen),
     )
 
 
@@ -295,12 +283,12 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.notes(page.warnings, ())]
 
 
-def _fitting(content: AccountContent, request: ReportRequest) -> str:
+def _fitting(page: Overview, request: ReportRequest) -> str:
     """JSON with as many of the first findings as a pipe is given unasked, at least one; all where keys are chosen."""
-    number = len(content.page.findings)
+    number = len(page.findings)
 
     def written(asked: ReportRequest) -> str:
-        text = _REPORT.writers["json"](content, asked)
+        text = _REPORT.writers["json"](page, asked)
         assert isinstance(text, str), "declared pages make JSON whole"
         return text
 
@@ -315,11 +303,9 @@ def _fitting(content: AccountContent, request: ReportRequest) -> str:
 
 _REPORT = declared(
     "findings",
-    partial(read, known=_OWNERS_OF_KINDS),
+    page_of(OVERVIEW),
     declare,
     (FOUND,),
-    (*METRICS, *LEFT_OUT, WITHOUT),
-    warnings=lambda content: content.page.warnings,
-    check=partial(check, known=_OWNERS_OF_KINDS),
+    (*METRICS, *LEFT_OUT),
 )
 REPORT = replace(_REPORT, writers={**_REPORT.writers, "json": _fitting})

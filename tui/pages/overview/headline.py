@@ -18,7 +18,6 @@ from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import TALL, WIDE, cut, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
-from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, what_if_card
 
 
 class _Card(NamedTuple):
@@ -85,7 +84,7 @@ _SPARED = (75.0, 99.9, 90.0)  # percentiles that a narrow screen spares, the fir
 _ROOMY = 15  # cells from which on a card says what its figure is of
 
 
-def headline(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:
+def headline(page: Overview, pen: Pen) -> list[Line]:
     """Three rows of cards: label, figure, and its range or a bar; the first one is of the step that is asked for."""
     cards = _cards(page, pen.width >= WIDE)
     step_width = max(22, min(36, pen.width - 14 * len(cards)))
@@ -93,8 +92,6 @@ def headline(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]
     card_rows = step_time_card(page.performance.step_time, pen.at(step_width))
     if page.serves and page.inference is not None:
         card_rows = _latency_card(page.inference, pen.at(step_width))
-    if what_if.left is not None:
-        card_rows = what_if_card(what_if.left, pen.at(step_width))
     blocks, widths = [[pen.at(step_width).fit(row) for row in card_rows]], [step_width]
     for place, card in enumerate(cards):
         room = each if place < len(cards) - 1 else pen.width - step_width - each * (len(cards) - 1)

@@ -7,16 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from textual import work
-from textual.message import Message
-
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.findings.why_slow import KINDS
-from tpuprof.parsers.pages.overview.ledger import owners_without
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
-from tpuprof.parsers.steps.what_if import Without, without
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -31,17 +24,15 @@ from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.pages.overview.inference.meanings import LATENCY_MEANINGS
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
-from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, sentence, taken_words
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.states import Failed, state_lines
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload, jump_row
+from tpuprof.tui.widgets.tab import Jump, PageWanted, Payload, jump_row
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.shared.latencies import InferencePage, LatencyRow
-    from tpuprof.parsers.steps.step_account import Account
     from tpuprof.tui.pages.overview.ledger.model_use.screen import ModelView
     from tpuprof.tui.report.describe import Section
 
@@ -69,9 +60,6 @@ MEANINGS: Mapping[str, str] = {
     "A step goes": "to its owners, which add up to the mean step. Enter on a bar shows what the owner is, since "
     "when, the steps and cores with most of it, and its ops; o goes to where to look. On a low "
     "screen the cursor moves over the parts of one bar; i lists all owners.",
-    "What if": "Space on a bar or a reason takes that owner out of the step; again puts it back, Esc puts all "
-    "back. A core that becomes faster helps only as far as others wait for it: "
-    "the steps are replayed with their waits. Bars keep the lengths and shares of the measured step.",
     "AT THE ROOF": "the part of the mean step that its compute ops would take at their roof; FLOPS beside it is a "
     "share of the device's peak over the whole capture.",
     "Letters": f"{'; '.join(f'{OWNER_LETTER[owner]} {OWNER_TITLES[owner]}' for owner in OWNERS)}; O others.",
@@ -90,13 +78,6 @@ MEANINGS: Mapping[str, str] = {
     "Also in i.",
     "n/a": "unknown: the notes (W) say why. Unknown is never shown as 0.",
 }
-
-
-@dataclass()
-class LeftReady(Message):
-    """The step without some owners is computed."""
-
-    left: Without
 
 
 class OverviewTab(StepGraphTab[Overview]):
@@ -131,10 +112,6 @@ class OverviewTab(StepGraphTab[Overview]):
         self._no_model: ProfileError | None = None
         self._taken: str | None = None
         """The annotation whose spans are taken for requests."""
-        self._measured: Overview | None = None
-        """The page as it was read: without what is left of owners' times where some are taken away."""
-        self._ledger: Account | None = None
-        self._what_if = AS_IT_IS
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
         if self._shown == "latencies" and page.inference is not None:
@@ -143,7 +120,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if self._shown == "model":
             pen = Pen(width, self.look.glyphs)
             return self._model.compose(pen, cursor) if self._model else self._waiting(pen, height)
-        return compose(page, Pen(width, self.look.glyphs), height, cursor, self._what_if)
+        return compose(page, Pen(width, self.look.glyphs), height, cursor)
 
     def _waiting(self, pen: Pen, height: int) -> ComposedGraph:
         """What stands for the view of the model while it is read, or cannot be."""
@@ -211,7 +188,7 @@ class OverviewTab(StepGraphTab[Overview]):
             figures = verb_row("figures", self._open_figures, short="figures", rank=3)
             return (*motions, figures, *self._view_keys, *self._request_keys, *leads_on)
         others = (*jump_row("timeline", self._longest_run), *jump_row("graph", self._graph))
-        return (*super().keys, *self._view_keys, *leads_on, *self._mark_keys, *others)
+        return (*super().keys, *self._view_keys, *leads_on, *others)
 
     @property
     def _view_keys(self) -> Sequence[KeyRow]:
@@ -230,23 +207,6 @@ class OverviewTab(StepGraphTab[Overview]):
         """The key that takes other spans for requests, where there are some."""
         page = self._page.inference if self._page is not None and self._shown == "latencies" else None
         return () if page is None or not page.offers else (verb_row("group", self._take_next, short="requests"),)
-
-    @property
-    def _mark_keys(self) -> Sequence[KeyRow]:
-        """The key that takes what is under the cursor out of the step, and the one that puts all back."""
-        page, place, taken = self._page, self.place, self._what_if
-        rows = []
-        if (
-            page is not None
-            and page.account is not None
-            and place is not None
-            and place.panel in ("findings", "owners")
-        ):
-            owners = self._owners_here
-            words = "put back" if owners and taken.takes(owners) else "what if"
-            title = "What if: the step without the bar's owner, or the finding's cause; and back"
-            rows.append(verb_row("mark", self._take_away, title, words, rank=1 if taken.owners else 2))
-        return (*rows, *([KeyRow("back", "as it is", rank=1)] if taken.owners else []))
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
         return page.inference.modules[index] if self._shown == "latencies" and page.inference is not None else None
@@ -309,22 +269,12 @@ class OverviewTab(StepGraphTab[Overview]):
         return (title, found[1]) if found is not None and title is not None else found
 
     def show(self, part: str, payload: Payload) -> None:
-        """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them.
-
-        The account by core and step is of the page that is shown, and answers what was asked of it.
-        """
-        if part == "ledger":
-            self._ledger = payload
-            self._compute_left()
-            return
+        """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them."""
         if part == "model":
             self._model = payload
             self.redraw()
             return
-        self._measured, self._ledger, self._what_if, self._model, self._no_model = payload, None, AS_IT_IS, None, None
-        self._show_page(payload)
-
-    def _show_page(self, payload: Overview) -> None:
+        self._model = self._no_model = None
         old, self._page = self._page, payload
         self._view = self._shown
         self._keep_cursors(old, payload)
@@ -357,8 +307,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def opened(self) -> Mapping[str, Callable[[], object]]:
-        view = {self._shown: lambda: self._show_view("overview")} if self._shown != "overview" else {}
-        return view | ({"what if": lambda: self._show_left(AS_IT_IS)} if self._what_if.owners else {})
+        return {self._shown: lambda: self._show_view("overview")} if self._shown != "overview" else {}
 
     @property
     def view_name(self) -> str:
@@ -372,83 +321,13 @@ class OverviewTab(StepGraphTab[Overview]):
     def why_not(self, verb: str) -> str:
         return WHY_NOT.get(verb, "") if self._page is not None else ""
 
-    # --- the step without some owners
-
-    @property
-    def _owners_here(self) -> frozenset[Owner]:
-        """The owners of the bar under the cursor, or those that the finding there is about as a whole."""
-        page, place = self._page, self.place
-        if page is None or place is None:
-            return frozenset()
-        if place.panel == "owners":
-            return self._bars(page)[place.index].names
-        return frozenset(KINDS[page.findings[place.index].kind].owners) if place.panel == "findings" else frozenset()
-
-    def _take_away(self) -> str:
-        """Takes the owners under the cursor away from the step, or puts them back; says what comes of it."""
-        page, owners = self._page, self._owners_here
-        account = None if page is None else page.account
-        if account is None:
-            return "There is no account of a step"
-        if not owners:
-            return "This reason claims a part of an owner's time: take away a bar below"
-        if not any(each.owner in owners and each.time_ps + each.between_ps > 0 for each in account.owners):
-            return f"No part of a step is {taken_words(owners)}"
-        self._what_if = self._what_if.toggled(owners)
-        if not self._what_if.owners:
-            self._show_left(AS_IT_IS)
-            return "The step as it is"
-        words = f"Without {taken_words(self._what_if.owners)}"
-        if self._ledger is None:
-            self.post_message(PageWanted())
-            return f"{words}: the account of each core and step is being read"
-        self._compute_left()
-        return words
-
     @property
     def wanted(self) -> str:
-        if self._shown == "model" and self._model is None and self._no_model is None:
-            return "model"
-        return "ledger" if self._what_if.owners and self._ledger is None else ""
+        is_missing = self._shown == "model" and self._model is None and self._no_model is None
+        return "model" if is_missing else ""
 
     def show_failure(self, page: str, error: ProfileError) -> None:
-        if page == "model":
-            self._no_model = error
-            self.redraw()
-            return
-        self._show_left(AS_IT_IS)
-
-    def _compute_left(self) -> None:
-        if self._ledger is None:
-            self._show_left(AS_IT_IS)
-        elif not self._what_if.is_whole:
-            self._without(self._ledger, self._what_if.owners)
-
-    @work(thread=True, exclusive=True, group="what-if", description="what-if")
-    def _without(self, of: Account, owners: frozenset[Owner]) -> None:
-        self.post_message(LeftReady(without(of, owners)))
-
-    def on_left_ready(self, message: LeftReady) -> None:
-        """Shows what is left, unless another step is asked for by now."""
-        message.stop()
-        left = message.left
-        if left.of is self._ledger and frozenset(left.owners) == self._what_if.owners:
-            self._show_left(WhatIf(self._what_if.owners, left))
-            self.post_message(CursorMoved(sentence(left, self.look.glyphs)))
-
-    def _show_left(self, what_if: WhatIf) -> None:
-        """Shows the step without some owners, or as it is; the cursor stays on its bar."""
-        page, here = self._measured, self._owners_here
-        self._what_if = what_if
-        if page is None:
-            return
-        account = page.account
-        if account is not None and what_if.left is not None:
-            account = replace(account, owners=owners_without(account.owners, what_if.left))
-        self._page = replace(page, account=account)
-        found = (index for index, bar in enumerate(self._bars(self._page)) if bar.names & here)
-        if self.place is not None and self.place.panel == "owners" and (index := next(found, None)) is not None:
-            self._lists["owners"] = Listing(index)
+        self._no_model = error
         self.redraw()
 
     @property

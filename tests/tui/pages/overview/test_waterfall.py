@@ -13,21 +13,17 @@ from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_
 from tests.support.build import present
 from tests.support.golden import check_lines
 from tests.support.golden import frame as text_of
-from tests.support.made.pages import MS, training_account, training_overview, training_steps, two_findings
-from tpuprof.parsers.base.errors import ProfileError
+from tests.support.made.pages import MS, training_account, training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
-from tpuprof.parsers.pages.overview.ledger import MeanStep, owners_without, with_claims
-from tpuprof.parsers.pages.overview.model import LEDGER, Overview
+from tpuprof.parsers.pages.overview.ledger import MeanStep, with_claims
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
-from tpuprof.parsers.steps.step_account import Account
-from tpuprof.parsers.steps.what_if import without
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
 from tpuprof.tui.pages.overview.ledger.bars import Bar, bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.pages.overview.ledger.drawing import owner_parts, stacked_bar, waterfall
-from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 LOSS = OwnerOps(
@@ -113,6 +109,13 @@ def test_the_smallest_owners_have_a_card_together_that_defines_each() -> None:
     assert "11.0 ms     5.2%" in said and "moving data within the device" in said
 
 
+@given(st.integers(40, 160), st.sampled_from([BLOCK, ASCII]), st.one_of(st.none(), st.integers(2, 12)))
+def test_bars_keep_their_width(width: int, glyphs: Glyphs, most: int | None) -> None:
+    account, pen = training_account(), Pen(width, glyphs)
+    check_lines(waterfall(account, pen, most, 1), width, glyphs)
+    check_lines(stacked_bar(owner_parts(account), pen, True, 1), width, glyphs)
+
+
 @given(st.sampled_from(OWNERS), st.integers(40, 160), st.sampled_from([BLOCK, ASCII]), st.text(max_size=40))
 def test_cards_keep_their_width_whatever_ops_are_called(owner: Owner, width: int, glyphs: Glyphs, name: str) -> None:
     account = training_account()
@@ -181,104 +184,3 @@ async def test_on_a_low_screen_the_heading_names_the_part_under_the_cursor() -> 
         assert "at the roof 83.0 ms 39.2%" in await after(pilot, "j", "j")
         assert "▸█R 39.2%" in frame(app)
         assert "below the roof 50.0 ms 23.6%" in await after(pilot, "j")
-
-
-# --- what if
-
-
-class WithLedger(ReadyPages):
-    """A session that also has the account by core and step.
-
-    Attributes:
-        read: how often that was asked for.
-    """
-
-    def __init__(self, page: Overview) -> None:
-        super().__init__(page)
-        self.made = {**self.made, LEDGER: self.ledger}
-        self.read = 0
-
-    def ledger(self, _: str | None) -> Account:
-        self.read += 1
-        return training_steps()
-
-
-async def test_space_on_a_bar_takes_its_owner_away_and_again_puts_it_back() -> None:
-    pages = WithLedger(page_with_ops())
-    async with scene(make_app(pages), width=120, height=40) as (app, pilot):
-        as_it_is = await after(pilot, "j", "j", "j")
-        assert "▸input" in as_it_is and "what if" in as_it_is.splitlines()[-1]
-        without = await after(pilot, "space")
-        assert "MEAN STEP what if" in without and "212 ms → 180 ms" in without and "32.5 ms less, 15.3%" in without
-        row = next(line for line in without.splitlines() if line.startswith("▸input"))
-        assert row.split()[2:] == ["-32.5", "ms", "-15.3%", "taken", "away"]
-        assert "mean step 212 ms → 180 ms without input" in without.splitlines()[-1], "it is said once"
-        assert "mean step 212 ms → 180 ms without input" in next(
-            line for line in without.splitlines() if "Where a step goes" in line
-        )
-        assert "AT THE ROOF 46.2% of the step that is left" in without
-        shown = [line.split() for line in without.splitlines() if line.startswith(" without these")]
-        assert shown[0][3:6] == ["180", "ms", "84.7%"]
-        assert await after(pilot, "space") == as_it_is.replace(as_it_is.splitlines()[-1], frame(app).splitlines()[-1])
-        assert pages.read == 1
-
-
-async def test_space_on_a_reason_takes_away_what_it_is_about_and_escape_puts_all_back() -> None:
-    async with scene(make_app(WithLedger(page_with_ops()))) as (app, pilot):
-        assert "212 ms → 180 ms without input" in await after(pilot, "space")
-        assert "without input wait, copies" in await after(pilot, "j", "space")
-        assert "Esc as it is" in await after(pilot, "j")
-        assert "what if" not in (await after(pilot, "escape")).replace("space what if", "")
-        assert overview_tab(app)._what_if.owners == frozenset()
-
-
-async def test_the_key_says_why_where_a_reason_is_about_a_part_of_an_owner_or_one_that_has_no_time() -> None:
-    base = two_findings()[0]
-    findings = tuple(dataclasses.replace(base, kind=kind) for kind in ("padding", "compilation"))
-    page = dataclasses.replace(page_with_ops(), findings=findings)
-    async with scene(make_app(WithLedger(page))) as (app, pilot):
-        assert "a part of an owner's time" in await after(pilot, "space")
-        assert "No part of a step is compiling" in await after(pilot, "j", "space")
-        assert overview_tab(app)._what_if.owners == frozenset()
-
-
-async def test_an_account_that_cannot_be_read_is_told_and_the_step_stays_as_it_is() -> None:
-    pages = WithLedger(page_with_ops())
-
-    def fail(_: str | None) -> Account:
-        raise ProfileError("corrupt", "The file has changed.", "")
-
-    pages.made[LEDGER] = fail
-    async with scene(make_app(pages)) as (app, pilot):
-        assert "The file has changed." in await after(pilot, "space")
-        assert overview_tab(app)._what_if == AS_IT_IS and "STEP TIME" in frame(app)
-
-
-async def test_another_page_is_shown_as_it_is() -> None:
-    async with scene(make_app(WithLedger(page_with_ops()))) as (app, pilot):
-        await press(pilot, "space", "r")
-        assert "STEP TIME" in frame(app) and "what if" not in frame(app).replace("space what if", "")
-        assert "212 ms → 180 ms" in await after(pilot, "space"), "the account is read again"
-
-
-@given(
-    st.sets(st.sampled_from(OWNERS), min_size=1),
-    st.integers(40, 160),
-    st.sampled_from([BLOCK, ASCII]),
-    st.one_of(st.none(), st.integers(2, 12)),
-)
-def test_without_any_owners_the_bars_are_as_long_as_what_is_left(
-    owners: set[Owner], width: int, glyphs: Glyphs, most: int | None
-) -> None:
-    left = without(training_steps(), owners)
-    account = training_account()
-    account = dataclasses.replace(account, owners=owners_without(account.owners, left))
-    what_if = WhatIf(frozenset(owners), left)
-    pen = Pen(width, glyphs)
-    check_lines(waterfall(account, pen, most, 1, what_if), width, glyphs)
-    check_lines(stacked_bar(owner_parts(account, what_if), pen, True, 1), width, glyphs)
-    kept = [bar.left_ps for bar in bars(account, most) if not what_if.takes(bar.names)]
-    assert sum(kept) == pytest.approx(left.mean_step_ps, abs=1)
-    assert sum(part.fraction for part in owner_parts(account, what_if) if not part.is_taken) == pytest.approx(
-        left.mean_step_ps / account.step_ps
-    )

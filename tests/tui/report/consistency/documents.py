@@ -126,7 +126,7 @@ def _written(name: str, folder: Path) -> str:
     return str(write_run(folder, **{f"host{number}": data for number, data in enumerate(hosts)}))
 
 
-ASKED = {"facts": True, "without": "input"}
+ASKED = {"facts": True}
 """Options with which pages show more."""
 
 

@@ -407,10 +407,6 @@ COUNTS = (
     Quantity("shares that findings are worth", each(("overview", "findings"), "findings[].worth_fraction")),
     Quantity("what is left without findings", each(("overview", "findings"), "findings[].after_ms")),
     Quantity("time from one step to the next", each(("ledger", "model"), "period_ms")),
-    *(
-        Quantity(f"{key} without input", each(("ledger", "findings"), f"without.{key}"))
-        for key in ("step_time_ms", "period_ms", "saved_ms", "saved_percent")
-    ),
     Quantity(
         "capacity of HBM",
         (At("memory", "capacity_bytes"),),

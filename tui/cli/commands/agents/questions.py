@@ -84,7 +84,7 @@ OF_PAGES: Mapping[str, str] = {
     "cores": "Which core is late, and where does the time of each go?",
     "overview": "How long is a step, how busy is the device, what limits it?",
     "findings": "Why is it slow, on what evidence, how much would each cause save, what to try?",
-    "ledger": "Who owns each part of a step's time, and how long would a step be without some owners?",
+    "ledger": "Who owns each part of a step's time?",
     "model": "How much of the peak does the model use (MFU, HFU), and where does the rest go?",
     "input": "How much of a step waits for input, and for which stage?",
     "inference": "What are the latency percentiles of requests, or of each program's runs?",

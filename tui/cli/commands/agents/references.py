@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tpuprof.parsers.ops.filtering.filter import HELP as FILTER_TERMS
 from tpuprof.parsers.pages.findings.why_slow import KINDS
-from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNER_TITLES, OWNER_WORDS
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.questions import OF_PAGES
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
@@ -94,9 +94,6 @@ def _findings() -> Iterator[str]:
     yield "\n## Owners of a step's time\n"
     yield "Every picosecond of each core's steps has one owner; together they are the step.\n"
     yield from (f"- `{owner}` ({OWNER_TITLES[owner]}): {words}" for owner, words in OWNER_WORDS.items())
-    yield "\nGroups for `--without`: " + "; ".join(
-        f"`{group}`: {', '.join(owners)}" for group, owners in OWNER_GROUPS.items()
-    )
 
 
 def _filter() -> Iterator[str]:

@@ -43,7 +43,7 @@ _READING = (
 )
 _NOT = (
     "No finding of a kind does not mean that all is well: `kinds[].untold` says what this profile can't show.",
-    "Fixing several findings may save less than their sum: `report ledger --without input,host` replays the schedule.",
+    "Fixing several findings may save less than their sum.",
     "An op's times are sums over cores and the whole capture; `report op` has them per step.",
     "A busy device is not an efficient one: compare with the roof.",
     "An op without counted work has an unknown efficiency, not 0%.",

@@ -67,11 +67,6 @@ class Bar:
         return sum((each.time_ps for each in self.owners), 0.0)
 
     @property
-    def left_ps(self) -> float:
-        """What it has of the step that is shown: without some owners where these are taken away."""
-        return sum((each.time_ps if each.without_ps is None else each.without_ps for each in self.owners), 0.0)
-
-    @property
     def names(self) -> frozenset[Owner]:
         return frozenset(each.owner for each in self.owners)
 
@@ -93,9 +88,8 @@ def bars(account: MeanStep, most: int | None = None) -> tuple[Bar, ...]:
 
 
 def _with_time(account: MeanStep) -> list[OwnerTime]:
-    """Owners with time in the step as it is or as it would be, the largest first: each keeps its place meanwhile."""
-    having = (each for each in account.owners if each.time_ps > 0 or (each.without_ps or 0) > 0)
-    return sorted(having, key=lambda each: -each.time_ps)
+    """Owners with time in the step, the largest first."""
+    return sorted((each for each in account.owners if each.time_ps > 0), key=lambda each: -each.time_ps)
 
 
 def parts(account: MeanStep) -> tuple[Bar, ...]:

@@ -85,14 +85,12 @@ def _of_one(of: OwnerTime, account: MeanStep, reasons: Sequence[Finding], pen: P
 
 
 def _times(of: OwnerTime, account: MeanStep, is_ascii: bool) -> list[tuple[str, str]]:
-    """What else there is to say of an owner's time: between steps, for whom, without some owners, in which steps."""
+    """What else there is to say of an owner's time: between steps, for whom, in which steps."""
     rows = []
     if of.between_ps > 0:
         rows.append(("between steps", f"{duration(of.between_ps, is_ascii)} more, between a step and the next"))
     if of.owner in WAITS and account.waited_for:
         rows.append(("for whom", account.waited_for))
-    if of.without_ps is not None:
-        rows.append(("without some", f"{duration(of.without_ps, is_ascii)}, in the step without the owners taken away"))
     if of.timing:
         there, elsewhere = duration(of.timing_ps, is_ascii), duration(of.elsewhere_ps, is_ascii)
         rows.append(("since when", f"{of.timing}: {there}, in the other steps {elsewhere} on average"))

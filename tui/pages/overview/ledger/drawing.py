@@ -16,21 +16,16 @@ from tpuprof.tui.draw.layout import WIDE, cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.overview.ledger.bars import Bar, bars, parts
-from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, NAMED_BETWEEN, WhatIf
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a bar: its name and letter, the class whose colour it has, and its fraction of the whole, 0-1.
-
-    Where it `is_taken` away, the bar has a hole in its place.
-    """
+    """A part of a bar: its name and letter, the class whose colour it has, and its fraction of the whole, 0-1."""
 
     name: str
     letter: str
     op_class: OpClass
     fraction: float
-    is_taken: bool = False
 
 
 def stacked_bar(parts: Sequence[Part], pen: Pen, compact: bool = False, cursor: int | None = None) -> list[Line]:
@@ -43,10 +38,8 @@ def stacked_bar(parts: Sequence[Part], pen: Pen, compact: bool = False, cursor: 
     """
     bar: list[Span] = [(" ", "text")]
     on_bar: set[str] = set()
-    kept = [part for part in parts if not part.is_taken]
-    hole = max(0.0, 1.0 - sum(part.fraction for part in kept)) if len(kept) < len(parts) else 0.0
-    *sizes, empty = whole_cells([*(part.fraction for part in kept), hole], pen.width - 2)
-    for part, cells in zip(kept, sizes, strict=True):
+    sizes = whole_cells([part.fraction for part in parts], pen.width - 2)
+    for part, cells in zip(parts, sizes, strict=True):
         label = f" {part.name} {percent(part.fraction * 100, 0)} "
         fits = len(label) + 2 * pen.glyphs.letters <= cells
         on_bar |= {part.name} if fits else set()
@@ -56,7 +49,7 @@ def stacked_bar(parts: Sequence[Part], pen: Pen, compact: bool = False, cursor: 
             short = f" {part.letter}" if cells >= _LETTER else ""
             bar.append((f"{label if fits else short:<{cells}}", ON_CLASS_STYLE[part.op_class]))
     legend = _short_legend(parts, on_bar, pen, cursor) if compact else _legend(parts, pen, cursor)
-    return [pen.fit([*bar, (pen.glyphs.light * empty, "dim")]), *legend]
+    return [pen.fit(bar), *legend]
 
 
 _LETTER = 3  # cells from which on a letter stands on a part
@@ -88,27 +81,21 @@ def _entry(part: Part, pen: Pen, selected: bool, name: str | None = None) -> lis
     """A part of the legend, with a cell before it for the cursor's mark: letter and name, or the one that is given."""
     sign = part.letter if pen.glyphs.letters else f"{pen.glyphs.full}{part.letter}"
     style = CLASS_STYLE[part.op_class]
-    if part.is_taken:
-        sign, style = f"{pen.glyphs.light}{part.letter}", "dim"
     first: Span = (pen.glyphs.mark, "mark") if selected else (" ", "text")
     shown = part.name if name is None else name
     words: Span = (f" {shown} " if shown else " ", "cursor" if selected else "dim")
     return [first, (sign, style), words, (percent(part.fraction * 100), "cursor" if selected else "text")]
 
 
-def owner_parts(account: MeanStep, what_if: WhatIf = AS_IT_IS) -> list[Part]:
-    """The parts of the mean step for one bar, what is ideal first; the smallest owners are put together.
-
-    All shares are of the step as it is measured.
-    """
+def owner_parts(account: MeanStep) -> list[Part]:
+    """The parts of the mean step for one bar, what is ideal first; the smallest owners are put together."""
     whole = account.step_ps or 1.0
     return [
         Part(
             "others" if len(bar.owners) > 1 else bar.label,
             bar.letter,
             bar.op_class,
-            (bar.time_ps if what_if.takes(bar.names) else bar.left_ps) / whole,
-            what_if.takes(bar.names),
+            bar.time_ps / whole,
         )
         for bar in parts(account)
     ]
@@ -121,16 +108,12 @@ _STANDS_OUT = 1.5
 _TOLD = 0.001
 """It is told in which steps an owner is from this share of a step on."""
 
-_CHANGED = 0.005
-"""What an owner had before is told where others taken away change it by this share."""
+_NAMED_BETWEEN = 0.01
+"""Steps follow each other closely: what lies between them is named from this share of the period on."""
 
 
-def waterfall(
-    account: MeanStep, pen: Pen, most: int | None = None, cursor: int | None = None, what_if: WhatIf = AS_IT_IS
-) -> list[Line]:
+def waterfall(account: MeanStep, pen: Pen, most: int | None = None, cursor: int | None = None) -> list[Line]:
     """A bar an owner, each beginning where the one above ends; together they are as long as the step.
-
-    Lengths and shares are of the step as it is measured, also where some owners are taken away.
 
     Args:
         most: lines; the smallest owners are put together where there are more.
@@ -138,35 +121,20 @@ def waterfall(
     """
     shown = bars(account, most)
     width, step_ps = _bar_width(pen), account.step_ps
-    left = [0.0 if what_if.takes(bar.names) else bar.left_ps for bar in shown]
-    *cells, hole = whole_cells([*left, max(0.0, step_ps - sum(left)) if what_if.owners else 0.0], width)
-    lines, at = [_row(_whole(account, what_if, width - hole, hole, pen), False, pen)], 0
+    cells = whole_cells([bar.time_ps for bar in shown], width)
+    lines, at = [_row(_Row("measured", width, 0, "dim", step_ps, 1.0, ""), False, pen)], 0
     for index, (bar, filled) in enumerate(zip(shown, cells, strict=True)):
-        taken = what_if.takes(bar.names)
-        ps = -bar.time_ps if taken else bar.left_ps
-        fraction = ps / step_ps if step_ps else 0.0
-        note = _note(bar, account, pen) if not taken else "taken away" if _note_width(pen) else ""
-        lines.append(
-            _row(_Row(bar.label, filled, at, "dim" if taken else bar.style, ps, fraction, note), index == cursor, pen)
-        )
+        fraction = bar.time_ps / step_ps if step_ps else 0.0
+        row = _Row(bar.label, filled, at, bar.style, bar.time_ps, fraction, _note(bar, account, pen))
+        lines.append(_row(row, index == cursor, pen))
         at += filled
     return lines
 
 
-def _whole(account: MeanStep, what_if: WhatIf, cells: int, hole: int, pen: Pen) -> _Row:
-    if what_if.left is None:
-        return _Row("measured", cells, 0, "dim", account.step_ps, 1.0, "", hole)
-    then = what_if.left.mean_step_ps
-    note = f"measured: {duration(account.step_ps, pen.glyphs.is_ascii)}" if _note_width(pen) else ""
-    return _Row("without these", cells, 0, "dim", then, then / account.step_ps, note, hole)
-
-
 def _note(bar: Bar, account: MeanStep, pen: Pen) -> str:
-    """Where an owner stands out, which owners are put together, or what it was before others were taken away."""
+    """Where an owner stands out, or which owners are put together."""
     if not _note_width(pen):
         return ""
-    if abs(bar.left_ps - bar.time_ps) > _CHANGED * max(bar.left_ps, bar.time_ps):
-        return f"was {duration(bar.time_ps, pen.glyphs.is_ascii)}"
     if len(bar.owners) > 1:
         return ", ".join(OWNER_TITLES[each.owner] for each in bar.owners)
     of = bar.owners[0]
@@ -192,7 +160,7 @@ def _bar_width(pen: Pen) -> int:
 
 
 class _Row(NamedTuple):
-    """A row of the waterfall: label, cells of its bar and before it, style, time, share, note, light cells after it."""
+    """A row of the waterfall: label, cells of its bar and before it, style, time, share, note."""
 
     label: str
     bar: int
@@ -201,25 +169,22 @@ class _Row(NamedTuple):
     ps: float
     fraction: float
     note: str
-    hole: int = 0
 
 
 def _row(row: _Row, selected: bool, pen: Pen) -> Line:
-    before, after = " " * row.at, " " * (_bar_width(pen) - row.at - row.bar - row.hole)
-    key: StyleKey = "cursor" if selected else "dim" if row.ps < 0 else "text"
+    before, after = " " * row.at, " " * (_bar_width(pen) - row.at - row.bar)
+    key: StyleKey = "cursor" if selected else "text"
     label = f"{row.label:<{_LABEL - 1}}"
     spans: list[Span] = [(pen.glyphs.mark, "mark"), (label, key)] if selected else [(f" {label}", key)]
-    spans += [(before, "text"), (pen.glyphs.full * row.bar, row.style), (pen.glyphs.light * row.hole, "dim")]
-    sign = "-" if row.ps < 0 else ""
-    time = f"{sign}{duration(abs(row.ps), pen.glyphs.is_ascii)}"
-    spans += [(after, "text"), (f"{time:>{_TIME}}", "strong" if key == "text" else key)]
-    share = f"{sign}{percent(100 * abs(row.fraction))}"
-    spans.append((f"{share:>{_SHARE}}", key))
+    spans += [(before, "text"), (pen.glyphs.full * row.bar, row.style)]
+    time = duration(row.ps, pen.glyphs.is_ascii)
+    spans += [(after, "text"), (f"{time:>{_TIME}}", "cursor" if selected else "strong")]
+    spans.append((f"{percent(100 * row.fraction):>{_SHARE}}", key))
     note = cut_words(row.note, pen.width - line_width(spans) - 2, pen.glyphs) if row.note else ""
     return pen.fit([*spans, (f"  {note}", "dim")])
 
 
-def shares_line(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:
+def shares_line(page: Overview, pen: Pen) -> list[Line]:
     """How much of the step is at the roof, what the program reaches of the peak, and how long no op runs.
 
     The headline's idle time is of the capture, the account is of the steps: where there is room, the line has the time
@@ -229,14 +194,11 @@ def shares_line(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Li
     ideal = () if account is None else tuple(bar for bar in bars(account) if bar.names == {"ideal"})
     spans: list[Span] = []
     if account is not None and ideal:
-        step_ps = account.step_ps if what_if.left is None else what_if.left.mean_step_ps
-        left = 0.0 if what_if.takes(ideal[0].names) else ideal[0].left_ps
-        of = "the mean step" if what_if.left is None else "the step that is left"
-        spans += [(" AT THE ROOF ", "dim"), (percent(100 * left / step_ps if step_ps else None), "strong")]
-        spans.append((f" of {of}  ", "dim"))
+        share = percent(100 * ideal[0].time_ps / account.step_ps if account.step_ps else None)
+        spans += [(" AT THE ROOF ", "dim"), (share, "strong"), (" of the mean step  ", "dim")]
     if flops is not None:
         spans += [(" FLOPS ", "dim"), (percent(flops), "strong"), (" of peak", "dim")]
-        idle = _no_op(account, page.performance.device_idle_percent) if what_if.left is None else []
+        idle = _no_op(account, page.performance.device_idle_percent)
         fits = idle and line_width((*spans, *idle)) <= pen.width
         spans += idle if fits else [(", from the first op to the last", "dim")]
     return [pen.fit(spans)] if spans else []
@@ -250,19 +212,14 @@ def _no_op(account: MeanStep | None, idle_percent: float | None) -> list[Span]:
     return [(", NO OP ", "dim"), (percent(idle_percent), "strong"), (f" over the capture ({in_steps} in steps)", "dim")]
 
 
-def between_line(account: MeanStep, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:
+def between_line(account: MeanStep, pen: Pen) -> list[Line]:
     """What lies between steps, where it matters: the period is what the program takes a step."""
     between = account.period_ps - account.step_ps
-    if between < NAMED_BETWEEN * account.period_ps:
+    if between < _NAMED_BETWEEN * account.period_ps:
         return []
     largest = max(account.owners, key=lambda each: each.between_ps)
     ascii_only = pen.glyphs.is_ascii
     owner = "ops of no step" if largest.owner == "uncounted" else OWNER_TITLES[largest.owner]
     words = f"{duration(between, ascii_only)} more lie between one step and the next, most of it {owner}"
-    every = f"a step every {duration(account.period_ps, ascii_only)}"
-    if what_if.left is not None:
-        then = duration(what_if.left.mean_period_ps, ascii_only)
-        return pen.wrap(
-            f"With the time between steps there is {every}, without these one every {then}.", "text", [(" ", "text")]
-        )
-    return pen.wrap(f"{words}: {every}.", "text", [(" ", "text")])
+    words += f": a step every {duration(account.period_ps, ascii_only)}."
+    return pen.wrap(words, "text", [(" ", "text")])

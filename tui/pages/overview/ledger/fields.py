@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES, CAUSE_WORDS, Loss
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS, OpGrouping
 from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
 from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, in_order, nested, object_table
-from tpuprof.tui.report.units import COUNT, PERCENT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM, Unit
+from tpuprof.tui.report.units import COUNT, PERCENT, TEXT, TIME_MS, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.steps.what_if import Without
 
 _NO_CAUSE = "the profile does not show who or what causes it"
 VERDICT: tuple[Metric[Any], ...] = (
@@ -56,16 +54,9 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
         attribute("claimed_ms", TIME_MS, f"the part claimed by findings, of {_WHOLE}", "explained"),
         attribute("unclaimed_ms", TIME_MS, f"the part claimed by no finding, of {_WHOLE}", "unexplained"),
         attribute("timing", TEXT, "in which steps it is: every 4th step, from step 106 on", "when", null=_NO_PATTERN),
-        attribute(
-            "without_ms",
-            TIME_MS,
-            "of the mean step without the owners of --without; over all owners they add up to without.step_time_ms",
-            "without",
-            null="no --without takes an owner away",
-        ),
     ),
     (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "its name on the page", heading="owner"),),
-    csv=("owner", *_OWNER_COLUMNS, *_CLAIMS, "without_ms"),
+    csv=("owner", *_OWNER_COLUMNS, *_CLAIMS),
     markdown=("title", *_OWNER_COLUMNS),
 )
 
@@ -149,20 +140,4 @@ METRICS: tuple[Metric[Overview], ...] = (
         "cores hardly wait for each other, or no core or host waits much less than the others",
         "cores wait for",
     ),
-)
-
-_LESS = "a core that becomes faster helps only as far as others wait for it; without waiting all take their own mean"
-WITHOUT_PARTS: tuple[Metric[Without], ...] = (
-    attribute("owners", TEXTS, "the owners that are taken away"),
-    attribute("step_time_ms", TIME_MS, f"the mean step: {_LESS}", "mean step without", name="mean_step_ps"),
-    attribute("period_ms", TIME_MS, "the same with the time up to the next step", name="mean_period_ps"),
-    attribute("saved_ms", TIME_MS, "by how much period_ms is shorter than with them", "saved"),
-    attribute("saved_percent", SHARE_PERCENT, "the same, of period_ms with them", "saved share", name="saved_fraction"),
-)
-WITHOUT: Metric[Without | None] = Metric(
-    "without",
-    nested(WITHOUT_PARTS),
-    lambda without: without,
-    "with --without only: the step without these",
-    NO_TIMED_STEPS,
 )
