@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-MOST_LINES = {"source": 126_886, "tests": 93_101}
+MOST_LINES = {"source": 126_866, "tests": 93_100}
 """Where `main` may end after a change, whatever it adds. These only fall."""
 
 PARTS = {"source": ("parsers", "tui"), "tests": ("tests",)}

@@ -20,7 +20,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, STEPS_LINE
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto
+from tpuprof.tui.pages.timeline.report.perfetto import write_hosts
 
 SHRUNK = "XProf cuts scopes of one span by 1 ns a level, so that its viewer stacks them in order; ours are as measured"
 NUMBERED = "XProf calls a step by its group's number, and adds it to a root's name; ours are as the program named them"
@@ -43,7 +43,7 @@ def our_events(path: Path) -> Events:
     """The trace that we export of a profile."""
     pieces: list[bytes] = []
     with closing(Trace.open(str(path))) as trace:
-        write_perfetto(read_timeline(trace, "host0", str(path)), trace, pieces.append)
+        write_hosts([(read_timeline(trace, "host0", str(path)), trace)], {}, pieces.append)
     events: Events = json.loads(b"".join(pieces))["traceEvents"]
     return events
 

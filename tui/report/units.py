@@ -92,11 +92,6 @@ def _lists(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
     return [None if value is None else list(value) for value in values]
 
 
-def milliseconds(ps: float | None) -> float | None:
-    """One time in picoseconds as JSON and CSV give it in milliseconds; None stays None."""
-    return None if ps is None else ps / PS_PER_MS
-
-
 def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
     return lambda value, _: write(value)
 

@@ -110,10 +110,7 @@ def hlo(report: GraphReport, request: ReportRequest) -> Iterable[str]:
 
 
 _DECLARED = declared("graph", read, declare, (OPERANDS, USERS, CALLED, PATH, NODES, EDGES), METRICS, csv_table=NODES)
-_WRITERS: dict[str, Writer[GraphReport]] = {
-    "hlo": hlo,
-    "proto": lambda report, _: export.proto(report.here.program),
-}
+_WRITERS: dict[str, Writer[GraphReport]] = {"hlo": hlo, "proto": lambda report, _: export.proto(report.here.program)}
 REPORT = replace(_DECLARED, writers={**_DECLARED.writers, **_WRITERS})
 
 

@@ -120,7 +120,6 @@ def test_busy_is_alone_and_beside(both: float, tensor: float, sparse: float, wai
         wait_beside_ps=wait_beside,
     )
     assert split.tensor_alone_ps == tensor and split.sparse_alone_ps == sparse
-    assert split.neither_ps == split.step_ps - tensor - sparse - both
     assert split.held_ps == wait + sparse - wait_beside
 
 

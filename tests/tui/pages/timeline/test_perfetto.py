@@ -19,7 +19,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.read.flows import FlowKind, read_flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.timeline.report.perfetto import write_hosts, write_perfetto
+from tpuprof.tui.pages.timeline.report.perfetto import write_hosts
 from tpuprof.tui.pages.timeline.report.perfetto_args import LONGEST_TEXT, json_number, stat_flow
 
 Event = dict[str, Any]
@@ -30,7 +30,7 @@ def pieces(space: XSpace, start_ps: int | None = None, end_ps: int | None = None
     """What is written of a profile, piece by piece."""
     trace = Trace(MemorySource(space.SerializeToString(), "test"))
     out: list[bytes] = []
-    write_perfetto(read_timeline(trace, "host0", "test"), trace, out.append, start_ps, end_ps)
+    write_hosts([(read_timeline(trace, "host0", "test"), trace)], {}, out.append, start_ps, end_ps)
     return out
 
 
@@ -245,7 +245,7 @@ def check_arrows(path: str) -> None:
     with closing(Trace.open(path)) as trace:
         timeline = read_timeline(trace, "host0", path)
         flows = read_flows(trace, timeline)
-        write_perfetto(timeline, trace, out.append)
+        write_hosts([(timeline, trace)], {}, out.append)
     follow: Counter[tuple[float, float]] = Counter()
     for number, leads_to in enumerate(flows.target.tolist()):
         if flows.kind[number] == ASYNC:
@@ -326,7 +326,7 @@ def test_a_damaged_event_spoils_no_other() -> None:
     data[at] = 0xFF
     trace = Trace(MemorySource(bytes(data), "test"))
     out: list[bytes] = []
-    write_perfetto(read_timeline(trace, "host0", "test"), trace, out.append)
+    write_hosts([(read_timeline(trace, "host0", "test"), trace)], {}, out.append)
     events = [e for e in json.loads(b"".join(out))["traceEvents"] if e["ph"] == "X"]
     assert len(events) == 30
     assert sum(e.get("args") == {"number": int(e["ts"] * 1e5 + 0.5)} for e in events) >= 29

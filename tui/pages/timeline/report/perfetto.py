@@ -92,15 +92,6 @@ class _HostTrace(NamedTuple):
     number: int
 
 
-def write_perfetto(
-    timeline: Timeline, trace: Trace, write: Write, start_ps: int | None = None, end_ps: int | None = None
-) -> None:
-    """Writes the timeline of one host as Chrome trace JSON; see `write_hosts`."""
-    first = timeline.first_ps if start_ps is None else start_ps
-    last = timeline.last_ps if end_ps is None else end_ps
-    write_hosts([(timeline, trace)], {"host": timeline.host}, write, first, last)
-
-
 def write_hosts(
     hosts: Iterable[tuple[Timeline, Trace]],
     metadata: Mapping[str, object],

@@ -254,7 +254,8 @@ def perfetto(content: TimelineContent, request: ReportRequest) -> Produce:
             perfetto.write_hosts(_hosts_one_by_one(content, request), known, write, interval.from_ps, interval.to_ps)
             return
         with closing(Trace.open(timeline.path)) as trace:
-            perfetto.write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
+            host = [(timeline, trace)]
+            perfetto.write_hosts(host, {"host": timeline.host}, write, interval.from_ps, interval.to_ps)
 
     return produce
 
