@@ -31,11 +31,9 @@ from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.session.diff.noise import (
     CONFIDENCE,
     MeanEstimate,
-    estimate_steps,
+    estimate_steady,
     noise_floor,
     student,
-    typical_bounds,
-    within,
 )
 from tpuprof.parsers.session.diff.regression import Regression, noisy, slower
 from tpuprof.parsers.session.opening import host_cache
@@ -65,8 +63,8 @@ class TrendPoint:
     Attributes:
         hosts: that could be read.
         program: name of the module with most op time, without its id; None where no op names one.
-        step_ps, error_ps, freedom: the mean of the typical steps as `diff` judges them, its standard error, and the
-            degrees of freedom of that; None, None and 0 where unknown.
+        step_ps, error_ps, freedom: the mean of the steps that are not odd by chance (`estimate_steady`), its standard
+            error, and the degrees of freedom of that; None, None and 0 where unknown.
         step_count: how many steps there are; mean_step_ps: the mean of all of them.
         roof_fraction: the part of the mean step at the roof (0-1); collective_ps: exposed collectives in it.
         mfu: of the peak by the compiler's count (0-1).
@@ -126,10 +124,7 @@ def point(session: Session) -> TrendPoint:
     page, ops = session.page(OVERVIEW), session.page(OPS)
     memory = [used for summary in read(session, None).summaries if (used := summary.memory) is not None]
     durations = np.array([step.duration_ps for step in page.steps], np.float64)
-    step = None
-    if len(durations):
-        typical, _ = typical_bounds(durations, durations)
-        step = estimate_steps(durations[within(durations, typical)])
+    step = estimate_steady(durations) if len(durations) else None
     account = page.account
     time: dict[str, int] = {}
     for name, own in zip(ops.program, ops.table.self_ps.tolist(), strict=True):

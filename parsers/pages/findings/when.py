@@ -83,7 +83,7 @@ def when(amounts: Floats, names: Sequence[str], least: float) -> When:
     if of_others > _QUIET * of_these:
         return When(everywhere)
     places = np.flatnonzero(inside)
-    words, period = "", _period(places, len(amounts))
+    words, period = "", rhythm(places, len(amounts))
     if period:
         words = f"every {ordinal(period)} step"
     elif lasts:
@@ -110,7 +110,7 @@ def _lasts(inside: Bools, names: Sequence[str]) -> str:
     return f"up to step {last}" if after >= _BESIDE and not before else ""
 
 
-def _period(places: NDArray[np.intp], count: int) -> int:
+def rhythm(places: NDArray[np.intp], count: int) -> int:
     """The distance of some steps of `count` that come in a rhythm from the first to the last; 0 where they do not."""
     if len(places) < _REPEATS:
         return 0

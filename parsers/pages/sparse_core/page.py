@@ -112,6 +112,10 @@ class StepSplit:
         idle = self.idle_beside_ps
         return None if idle is None or self.wait_ps is None else self.wait_ps + idle
 
+    @property
+    def neither_ps(self) -> float | None:
+        return None if self.tensor_alone_ps is None else self.step_ps - self.tensor_alone_ps - self.sparse_ps
+
     def percent(self, part: str) -> float | None:
         value: float | None = getattr(self, f"{part}_ps")
         return 100 * value / self.step_ps if value is not None and self.step_ps > 0 else None

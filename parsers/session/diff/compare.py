@@ -9,7 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
@@ -40,6 +40,7 @@ from tpuprof.parsers.session.diff.noise import Bounds, typical_bounds, within
 from tpuprof.parsers.session.diff.phases import PhaseSide, phases
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_RECORDED
+from tpuprof.parsers.steps.accounts.owners import owner_index
 
 METRICS: tuple[tuple[str, str], ...] = (
     ("device_duty_cycle_percent", "device duty cycle"),
@@ -283,7 +284,7 @@ def _steps(runs: Sequence[_Run], bounds: Sequence[Bounds | None]) -> model.StepT
     if not usual:
         return None
     typical = change_of(noise.estimate_steps(usual[0]), noise.estimate_steps(usual[1]))
-    mean = change_of(noise.estimate_steps(values[0]), noise.estimate_steps(values[1]))
+    mean = change_of(*noise.estimate_both(values[0], values[1], [_compiling(run) for run in runs]))
     return model.StepTimeChanges(
         typical=typical,
         mean=mean,
@@ -292,6 +293,19 @@ def _steps(runs: Sequence[_Run], bounds: Sequence[Bounds | None]) -> model.StepT
         maximum=change(*(float(part.max()) for part in values)),
         odd=_less(mean, typical),
     )
+
+
+_COMPILES = 0.01  # share of a step from which on it is one that compiles
+
+
+def _compiling(run: _Run) -> Bools | None:
+    """bool[steps]: in which steps programs were compiled; None where that is unknown."""
+    account = run.page.account
+    if account is None or len(account.steps) != len(run.step_ps):
+        return None
+    compiling = np.array([step.owner_ps[owner_index("compile")] for step in account.steps])
+    out: Bools = compiling > _COMPILES * run.step_ps
+    return out
 
 
 def _less(whole: Change, part: Change) -> Change:

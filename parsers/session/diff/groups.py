@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.table import OpTable, clone_keys
 from tpuprof.parsers.pages.overview.ledger import MeanStep
@@ -29,11 +30,12 @@ from tpuprof.parsers.session.diff.model import (
     change_of_either,
     plain_change,
 )
-from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, estimate_steps, within
+from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, MeanEstimate, estimate_both, within
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, Owner, has_input_ops
 
 _OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*)\(")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
+_SOME = 0.1  # of the most that a step compiles, the share from which on another one does
 _LEAST_KNOWN = 0.9
 """Share of each run's time in ops whose kind is known for a kind to be new or gone, and not unknown in one of them."""
 
@@ -187,7 +189,7 @@ def owner_changes(
     for column, owner in enumerate(OWNERS):
         if any(times[:, column].any() for times in steps):
             mean, of_typical = (
-                change_of(estimate_steps(old[:, column]), estimate_steps(new[:, column]), len(OWNERS))
+                change_of(*_estimates(old[:, column], new[:, column], [owner]), len(OWNERS))
                 for old, new in (steps, typical)
             )
             by_host = owner == "input" and not any(map(has_input_ops, tables))
@@ -200,11 +202,14 @@ def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Seq
     if before is None or after is None or not owners:
         return UNKNOWN_CHANGE
     columns = [OWNERS.index(owner) for owner in owners]
-    old, new = (
-        estimate_steps(np.array([step.owner_ps for step in account.steps])[:, columns].sum(axis=1))
-        for account in (before, after)
-    )
-    return change_of(old, new)
+    old, new = (np.array([step.owner_ps for step in run.steps])[:, columns].sum(axis=1) for run in (before, after))
+    return change_of(*_estimates(old, new, owners))
+
+
+def _estimates(old: Floats, new: Floats, owners: Sequence[Owner]) -> tuple[MeanEstimate, MeanEstimate]:
+    """What some owners have of the mean steps; a step compiles because of what the program does, and not by chance."""
+    compiling = [of > _SOME * max(float(of.max()), 1.0) if tuple(owners) == ("compile",) else None for of in (old, new)]
+    return estimate_both(old, new, compiling)
 
 
 def kinds(before: BatchedTimes, after: BatchedTimes, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:

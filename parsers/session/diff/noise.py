@@ -11,6 +11,7 @@ Formulas, from first principles:
 - The noise floor is that error times Student's t for `CONFIDENCE`. Of two runs of one program the difference lies
   within it with that probability. Where many ops are compared at once the probability is that of all together
   (Bonferroni), so that an op is not called changed just because there are a thousand of them.
+- A rhythm, such as a checkpoint every ninth step, is no noise: see `by_design`.
 - No floor is below `RESOLUTION` of the larger of the two figures: clocks of two runs do not agree better than that.
 
 Simulated, of two equal runs 4 to 6 % are found to differ, for step times with a tail as for normal ones. Only where a
@@ -23,12 +24,14 @@ layout, another neighbour on the network.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, median
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.findings.when import rhythm
 
 CONFIDENCE = 0.95
 MOST_BATCHES = 32
@@ -41,6 +44,9 @@ MAD_TO_SIGMA = 1.4826
 
 MEDIAN_TO_MEAN = math.sqrt(math.pi / 2)
 """The standard error of a normal distribution's median over that of its mean."""
+
+_SEVERAL = 3
+"""That so many odd steps all fall to one of two equal runs is rare enough, as tried: fewer say nothing."""
 
 _ODD_SIGMAS = 5.0
 _ODD_SHARE = 0.03
@@ -83,11 +89,99 @@ def estimate(sums: Floats, units: Floats) -> MeanEstimate:
     return MeanEstimate(mean, error, len(sums) - 1)
 
 
-def estimate_steps(values: Floats) -> MeanEstimate:
-    """The mean over single steps, float64[steps], at least one."""
+def estimate_steps(values: Floats, *by_design: Bools) -> MeanEstimate:
+    """The mean over single steps, float64[steps], at least one.
+
+    Args:
+        by_design: bool[steps] each, classes of steps that are no chance, and that no step has two of. How many they are
+            has no noise then: each class counts with its share p, so that the error is sqrt(sum(p^2 e^2)) with the
+            error e of the class's mean, which two steps do not show.
+    """
+    others = ~np.any(by_design, axis=0) if by_design else np.ones(len(values), np.bool_)
+    parts = [(values[mask], mask is others or np.count_nonzero(mask) >= _SEVERAL) for mask in (*by_design, others)]
+    found = [(len(of) / len(values), _estimate_class(of)) for of, shows_error in parts if len(of) and shows_error]
+    if len(found) == 1 and found[0][0] == 1.0:
+        return found[0][1]
+    variances = [(share * (each.error or 0.0)) ** 2 for share, each in found]
+    terms = sum(part**2 / each.freedom for part, (_, each) in zip(variances, found, strict=True) if each.freedom)
+    freedom = int(sum(variances) ** 2 / terms) if terms else max((each.freedom for _, each in found), default=1)
+    return MeanEstimate(float(values.mean()), math.sqrt(sum(variances)), max(1, freedom))
+
+
+def _estimate_class(values: Floats) -> MeanEstimate:
+    """The mean of steps that are alike; formulas in the module's text."""
     batch = batches(len(values))
     sums: Floats = np.bincount(batch, values).astype(np.float64)
     return estimate(sums, np.bincount(batch).astype(np.float64))
+
+
+def estimate_both(
+    before: Floats, after: Floats, special: Sequence[Bools | None] = (None, None)
+) -> tuple[MeanEstimate, MeanEstimate]:
+    """The means over all steps of two runs, what comes by design apart from what comes by chance.
+
+    Args:
+        special: bool[steps] of each run, the steps that do something of their own, such as compile: no chance where
+            the other run has none.
+    """
+    odd = [~within(values, usual_bounds(values)) for values in (before, after)]
+    named = [np.zeros(len(of), np.bool_) if own is None else own for of, own in zip(odd, special, strict=True)]
+    chance = []
+    means = list[MeanEstimate]()
+    for values, at in ((before, 0), (after, 1)):
+        of_name = named[at] & (not named[1 - at].any())
+        other = odd[at] & ~of_name
+        is_design = by_design(other, odd[1 - at])
+        means.append(estimate_steps(values, of_name, other & is_design))
+        chance.append(other & (not is_design))
+    return _with_chance(means, (before, after), chance)
+
+
+def estimate_steady(values: Floats) -> MeanEstimate:
+    """The mean over the steps of a run without those that are odd by chance: a rhythm is how the program runs."""
+    typical = within(values, typical_bounds(values, values)[0])
+    odd = ~typical & by_design(~typical, ~typical)
+    kept = typical | odd
+    return estimate_steps(values[kept], odd[kept])
+
+
+def _with_chance(
+    means: Sequence[MeanEstimate], values: Sequence[Floats], odd: Sequence[Bools]
+) -> tuple[MeanEstimate, MeanEstimate]:
+    """The same where a run has fewer odd steps than both have on average: that it has so few may be chance.
+
+    Of two equal runs each has odd steps with the probability p of both together; their number varies by p(1 - p)n.
+
+    Args:
+        odd: bool[steps] of each run, steps that are longer by chance.
+    """
+    steps, number = sum(map(len, odd)), sum(int(of.sum()) for of in odd)
+    before, after = means
+    if not number or number == steps:
+        return before, after
+    longer = [float(of[mask].mean() - of[~mask].mean()) for of, mask in zip(values, odd, strict=True) if mask.any()]
+    spread = math.sqrt(number / steps * (1 - number / steps)) * max(map(abs, longer))
+    return _at_least(before, spread, len(odd[0])), _at_least(after, spread, len(odd[1]))
+
+
+def _at_least(mean: MeanEstimate, spread: float, steps: int) -> MeanEstimate:
+    if mean.error is None:
+        return mean
+    return MeanEstimate(mean.mean, max(mean.error, spread / math.sqrt(steps)), mean.freedom)
+
+
+def by_design(odd: Bools, others: Bools) -> bool:
+    """Whether the odd steps of a run are no chance: they are in a row or a rhythm, or a run as long has none.
+
+    Args:
+        odd: bool[steps], which steps of the run are no typical ones; others: the same of the other run.
+    """
+    places = np.flatnonzero(odd)
+    if len(places) < _SEVERAL:
+        return False
+    in_a_row = bool(places[-1] - places[0] < len(places))
+    has_none = len(odd) <= len(others) and not others.any()
+    return in_a_row or has_none or rhythm(places, len(odd)) > 0
 
 
 def estimate_median(values: Floats) -> MeanEstimate:

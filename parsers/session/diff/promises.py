@@ -153,13 +153,19 @@ def _cause(name: str, pair: Pair, time: Change, step: Change, blind: Sequence[st
         blind: why each run can't show the kind; empty where it can.
     """
     shown = next(finding for finding in pair if finding is not None)
-    noise = step.noise if time.noise is None else time.noise
     why = next((words for words, finding in zip(blind, pair, strict=True) if words and finding is None), "")
     worth = [found.worth_ps if found is not None and found.per == "step" else None for found in pair]
     if not why and any(finding is not None and ps is None for finding, ps in zip(pair, worth, strict=True)):
         why = "how much of it a step can save is unknown"
-    cost = _cost(worth[0], worth[1], noise, bool(why))
+    cost = _cost(worth[0], worth[1], step.noise if time.noise is None else _noise(time, worth), bool(why))
     return Cause(shown.kind, name, shown.title, cost, time, shown.is_estimate, False, why)
+
+
+def _noise(time: Change, worth: Sequence[float | None]) -> float:
+    """The noise of a cost: that of the time that it is about, and more where all cores wait for that of one."""
+    times = (time.before or 0.0, time.after or 0.0)
+    larger = max((cost or 0.0) / of if of > 0 else 0.0 for cost, of in zip(worth, times, strict=True))
+    return (time.noise or 0.0) * max(1.0, larger)
 
 
 def _cost(before: float | None, after: float | None, noise: float | None, is_unknown: bool) -> Change:
@@ -205,7 +211,7 @@ def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> Pro
     names = [cause.name for cause in promising]
     near = nearest(claim, names) or names
     hint = f"one of: {', '.join(near)}" if near else "tpuprof-tui report findings lists what was found"
-    there = any(finding.kind == claim for finding in before.findings)
+    there = claim in names_of(before.findings) or any(finding.kind == claim for finding in before.findings)
     why = "promises nothing: how much it can save is unknown" if there else "is not in the earlier run"
     return ProfileError("unknown_finding", f"The finding {claim} {why}.", hint, EXIT_NOT_FOUND)
 

@@ -119,7 +119,7 @@ def _of_point(name: str, otherwise: object = None) -> Any:  # noqa: ANN401 - lik
 
 
 _WRITTEN = Unit("ISO 8601, UTC", plain, lambda value, _: (value or "?")[:16], is_text=True)
-_TYPICAL = "the mean of its typical steps, those within five deviations of the median, as diff judges them"
+_TYPICAL = "the mean of its steps without those that are odd by chance; what comes in a rhythm counts"
 _ERROR = "its standard error, from the spread of the steps"
 _CHANGE = "step time compared with the level before: the runs since the last change"
 _NOISE = "how much of a change is noise: the spread of the steps and of the runs of the level"

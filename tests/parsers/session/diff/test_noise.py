@@ -17,7 +17,9 @@ from tpuprof.parsers.session.diff.noise import (
     MeanEstimate,
     batches,
     estimate,
+    estimate_both,
     estimate_median,
+    estimate_steady,
     estimate_steps,
     noise_floor,
     student,
@@ -94,6 +96,43 @@ def test_leaving_out_odd_steps_adds_no_errors() -> None:
         kept = [values[within(values, of)] for values, of in zip(pair, bounds, strict=True)]
         wrong += change_of(estimate_steps(kept[0]), estimate_steps(kept[1])).mark != "same"
     assert wrong / TRIALS < 0.075
+
+
+@pytest.mark.parametrize("chance", [0.02, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("steps", [(20, 20), (12, 60)])
+def test_stalls_that_come_by_chance_make_no_difference(steps: tuple[int, int], chance: float) -> None:
+    random = np.random.default_rng(13)
+    wrong = 0
+    for _ in range(TRIALS // 4):
+        pair = [skewed(random, count) for count in steps]
+        for values in pair:
+            values[random.random(len(values)) < chance] += STEP
+        wrong += change_of(*estimate_both(pair[0], pair[1])).mark != "same"
+    assert wrong / (TRIALS // 4) < 0.075
+
+
+@given(st.integers(3, 9), st.integers(3, 5), st.floats(0.2, 20.0), st.integers(0, 8))
+def test_a_rhythm_is_no_noise(period: int, times: int, stall: float, first: int) -> None:
+    random = np.random.default_rng(period)
+    steady, stalled = (random.normal(STEP, 0.001 * STEP, period * times) for _ in range(2))
+    stalled[first % period :: period] += stall * STEP
+    assert change_of(*estimate_both(steady, stalled)).mark == "more"
+    again = random.normal(STEP, 0.001 * STEP, period * times)
+    again[first % period :: period] += stall * STEP
+    assert change_of(*estimate_both(stalled, again)).mark == "same"
+    assert estimate_steady(stalled).mean == pytest.approx(stalled.mean())
+    shuffled = np.append(steady, 3 * STEP)
+    assert estimate_steady(shuffled).mean == pytest.approx(steady.mean(), rel=1e-3)
+
+
+@given(st.integers(0, 11), st.floats(0.2, 20.0))
+def test_one_step_that_compiles_is_no_chance_where_the_other_run_compiles_nothing(at: int, longer: float) -> None:
+    random = np.random.default_rng(at)
+    compiling, steady = (random.normal(STEP, 0.001 * STEP, 12) for _ in range(2))
+    compiling[at] += longer * STEP
+    compiles = [np.arange(12) == at, np.zeros(12, np.bool_)]
+    assert change_of(*estimate_both(compiling, steady, compiles)).mark == "less"
+    assert change_of(*estimate_both(compiling, compiling[::-1], [compiles[0], compiles[0][::-1]])).mark == "same"
 
 
 @pytest.mark.parametrize("share", [0.05, -0.05])
