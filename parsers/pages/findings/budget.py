@@ -32,7 +32,7 @@ from tpuprof.parsers.pages.findings.claims import (
 )
 from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, JumpTarget, Kind, OwnerClaim, with_own_figures
-from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of
+from tpuprof.parsers.pages.findings.subject import LEAST_LARGE, Subject, SubjectOps, subject_of, unnamed
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.step_account import Account
@@ -253,8 +253,12 @@ class Budget:
             basis += f" {time(at_roof)} of that is time at the roof: only less work or fewer bytes can save it."
         if can_overlap and claim.worth_ps > self.computing_ps:
             advice += f" Compute takes {time(self.computing_ps)}: at most that much can be hidden behind it."
-        subject = self.subject(claim.rows, claim.op_ps, claim.cells.sum(axis=2))
-        return replace(finding, claims=claims, basis=basis, advice=advice, subject=subject)
+        subject, table = self.subject(claim.rows, claim.op_ps, claim.cells.sum(axis=2)), self.evidence.table
+        words, least = (finding.title, *finding.evidence), LEAST_LARGE * self.whole_ps
+        places = unnamed(table, claim.rows, self.op_ps(claim.rows), least, words)
+        more = tuple(f"{place} takes {self.amount(ps)}." for place, ps in places.items())
+        evidence = (*finding.evidence, *more)
+        return replace(finding, claims=claims, basis=basis, evidence=evidence, advice=advice, subject=subject)
 
     def subject(self, rows: Rows, claimed_ps: Floats | None = None, cells: Floats | None = None) -> Subject:
         """What a finding is about as data: some ops, and the time that it claims; see `subject_of`."""

@@ -1,20 +1,26 @@
 """What a finding is about, as data: its ops, hosts and cores, the step with most of it, and its figures with units.
 
-It is made of the time that the finding claims, once for all kinds, so that no kind has to tell it in its own words.
+It is made of the time that the finding claims, once for all kinds, so that no kind has to tell it in its own words; and
+the places of ops in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import shortened
 from tpuprof.parsers.files.core_names import host_of
+from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
+from tpuprof.parsers.ops.frames import call_stack, own_call
+from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates
-from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.ops.table import OpTable, kernel_name, without_number
 from tpuprof.parsers.pages.findings.figures import Figure
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
@@ -198,3 +204,70 @@ def _figures_of_steps(by_core: Floats, by_step: Floats) -> tuple[Figure, ...]:
             Figure("steps", float(len(by_step)), "count"),
         ]
     return tuple(found)
+
+
+# --- where ops come from, in words ---------------------------------------------------------------------------------
+
+LEAST_LARGE = 0.10
+"""A place that takes this share of the time has a name, whatever is known of it."""
+
+
+def base_name(table: OpTable, row: int) -> str:
+    """What ops like this one have in common: the end of their framework op, else the name without its number."""
+    parsed = parse_framework_op(table.framework_op[row]).name if table.framework_op[row] else ""
+    parts = [part for part in parsed.split("/") if part and "(" not in part and ")" not in part]
+    return "/".join(parts[-2:]) if parts else without_number(table.name[row])
+
+
+def what_it_does(table: OpTable, row: int) -> str:
+    """What an op does, for a title: its kernel, else the end of its framework op, else its name."""
+    return kernel_name(table, row) if is_kernel_call(table, row) else base_name(table, row)
+
+
+def is_kernel_call(table: OpTable, row: int) -> bool:
+    """Whether an op is a kernel that the program brings, and not what the compiler calls by itself."""
+    return table.category[row] == CUSTOM_CALL and is_kernel(table.expression(row))
+
+
+def in_a_line(table: OpTable) -> Callable[[int], str]:
+    """What an op does, and in which line of the program."""
+    line_of = lines(table)
+
+    def name_of(row: int) -> str:
+        what, line = shortened(what_it_does(table, row)), line_of(row)
+        return f"{what} in {line}" if line.endswith(")") else f"{what} ({line})" if line else what
+
+    return name_of
+
+
+def lines(table: OpTable) -> Callable[[int], str]:
+    """In which function and line of the program an op is; empty where the profile does not say."""
+
+    @cache
+    def words(source: str, stack: str) -> str:
+        frame = own_call(call_stack(source, stack)) or own_call((source,))
+        return "" if frame is None else frame.words
+
+    def line_of(row: int) -> str:
+        one = np.array([row])
+        return words(table.texts("source", one)[0], table.texts("source_stack", one)[0])
+
+    return line_of
+
+
+def unnamed(
+    table: OpTable, rows: NDArray[np.intp], times: Floats, least_ps: float, words: Iterable[str]
+) -> dict[str, float]:
+    """The places of some ops that take at least so much together, most first, and of which no sentence speaks.
+
+    Args:
+        times: float64[rows], the time of each op.
+        words: the sentences.
+    """
+    if float(times.sum()) < least_ps:
+        return {}
+    name_of, text, together = in_a_line(table), " ".join(words), dict[str, float]()
+    for row, ps in zip(rows.tolist(), times.tolist(), strict=True):
+        if shortened(what_it_does(table, row)) not in text and table.name[row] not in text:
+            together[name_of(row)] = together.get(name_of(row), 0.0) + ps
+    return {name: ps for name, ps in sorted(together.items(), key=lambda of: -of[1]) if ps >= least_ps}

@@ -19,7 +19,7 @@ from tests.insight.simulator.blocks import (
     start_collective,
     update,
 )
-from tests.insight.simulator.code import US, Code, Groups, Program, Value, size_of
+from tests.insight.simulator.code import HBM_REACHED, US, Code, Groups, Program, Value, size_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all
 
@@ -332,7 +332,8 @@ class Small:
 
     def build(self, device: Device, cores: int) -> Program:
         code = Code(self.name, device, cores)
-        x = code.param("bf16", 1024, 1024)
+        moved = self.us * 1e-6 * device.hbm_bytes * HBM_REACHED
+        x = code.param("bf16", max(1, round(moved / (3 * 2 * 1024))), 1024)
         with code.at("update/mul", "trainer.py:140"):
             value = code.emit("multiply", x.shape, [x, x])
             code.run(value, self.us * US)

@@ -50,7 +50,7 @@ _OF_OPTIMIZER = pattern(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|a
 MEMORY_BOUND = Kind(
     "memory-bound",
     "ops limited by HBM",
-    advice="Move fewer bytes: fuse, use bfloat16, recompute what is cheap.",
+    advice="Move fewer bytes: fuse these ops with those that make or read their arrays, and recompute what is cheap.",
     rank=32,
     needs=(PEAKS,),
 )
@@ -102,7 +102,11 @@ def memory_bound(budget: Budget) -> Claimed:
         ],
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,
+        advice=_NARROW if halved else "",
     )
+
+
+_NARROW = "Move fewer bytes: use bfloat16 for these arrays, fuse what makes and reads them, recompute what is cheap."
 
 
 def _bytes_words(moved: float, occurrences: int) -> str:

@@ -17,10 +17,11 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.ops.frames import call_stack, own_call
 from tpuprof.parsers.ops.framework_op import parse_framework_op, pass_of
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.ops.table import OpTable, clone_keys, without_number
+from tpuprof.parsers.ops.table import OpTable, clone_keys
 from tpuprof.parsers.pages.findings.budget import Budget, Claimed
 from tpuprof.parsers.pages.findings.claims import Claim, Rows
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget, Kind
+from tpuprof.parsers.pages.findings.subject import base_name
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -81,13 +82,6 @@ def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[CloneGroup]:
         name = table.name[first] if len(chosen) == 1 else base_name(table, first)
         groups.append(CloneGroup(chosen, float(times[order].sum()), name))
     return sorted(groups, key=lambda group: -group.ps)
-
-
-def base_name(table: OpTable, row: int) -> str:
-    """What ops like this one have in common: the end of their framework op, else the name without its number."""
-    parsed = parse_framework_op(table.framework_op[row]).name if table.framework_op[row] else ""
-    parts = [part for part in parsed.split("/") if part and "(" not in part and ")" not in part]
-    return "/".join(parts[-2:]) if parts else without_number(table.name[row])
 
 
 def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:

@@ -20,7 +20,8 @@ from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, dete
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import JumpTarget, Kind, Need
 from tpuprof.parsers.pages.findings.ops.arrays import argument_of, donated
-from tpuprof.parsers.pages.findings.ops.groups import base_name, groups_of, inside, module_of, named, worthwhile
+from tpuprof.parsers.pages.findings.ops.groups import groups_of, inside, module_of, named, worthwhile
+from tpuprof.parsers.pages.findings.subject import base_name
 from tpuprof.parsers.steps.accounts.owners import copies_of_host_memory
 
 LEAST_COPIES = 0.02
@@ -391,12 +392,22 @@ _SHUFFLING: tuple[OpClass, ...] = ("vector", "copy")
 
 
 def _only_moves(budget: Budget, row: int) -> bool:
-    """Whether an op rearranges and does nothing else, by its category or by all that is fused in it."""
+    """Whether an op rearranges and does nothing else, by its category or by all that is fused in it.
+
+    So does one that holds nothing but transposes and copies, beside what costs nothing.
+    """
     table = budget.evidence.table
     category = table.category[row] or ""
     if _REARRANGES.match(category):
         return True
     if not _FUSED.match(category):
         return False
-    opcodes = {each.opcode for each in inside(budget.evidence, row)} - _BESIDE
-    return bool(opcodes) and opcodes <= _REARRANGING
+    held = {each.opcode for each in inside(budget.evidence, row)}
+    opcodes = held - _BESIDE
+    if not opcodes:
+        return bool(held & _TURNS) and held <= _TURNS | _FREE
+    return opcodes <= _REARRANGING
+
+
+_TURNS = frozenset({b"transpose", b"copy"})
+_FREE = frozenset({b"parameter", b"constant", b"bitcast", b"reshape", b"tuple", b"get-tuple-element"})

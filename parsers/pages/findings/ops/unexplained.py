@@ -1,78 +1,210 @@
-"""What no other finding explains: computing ops that take longer than at their roof, by their largest groups."""
+"""What no pattern explains: the places that take most of what is left of a step, each by its name, and the rest.
+
+Nothing but its size decides whether a share is told: from `LEAST_NAMED` of the time on a place has a name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
 import numpy as np
 
+from tpuprof.parsers.base.intervals import Floats, is_among
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, share
+from tpuprof.parsers.base.words import sentence_name, share, time
+from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import PEAKS, JumpTarget, Kind
-from tpuprof.parsers.pages.findings.ops.groups import USUAL, CloneGroup, groups_of, subject
+from tpuprof.parsers.pages.findings.ops.groups import HBM, USUAL, capped
+from tpuprof.parsers.pages.findings.subject import LEAST_LARGE, in_a_line, is_kernel_call, lines, what_it_does
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner, owner_index
 
-LEAST_UNEXPLAINED = 0.05
-"""From this share of the time on it is named; less is what any program loses here and there."""
+LEAST_NAMED = 0.03
+"""A place that loses this share of the time has a name, unless it is `NEAR` its roof."""
+
+NEAR = 0.5
+"""What reaches this share of its roof is no reason by itself: good kernels for attention reach no more."""
+
+LEAST_REST = 0.05
+"""What is lost in smaller places is named from this share on; less is what any program loses here and there."""
+
+SHORT_PS = 3_000_000
+"""An op takes a microsecond or two however little it does: of shorter ones the roof says nothing."""
 
 _MOST_NAMED = 3
-
+_OWNERS: tuple[Owner, ...] = ("loss", "uncounted", "copy", "host_transfer")
 
 UNEXPLAINED = Kind(
     "unexplained",
-    "unexplained losses",
-    advice="In the op profile, check the shapes and layouts of these ops, and what is fused in them.",
+    "time that no pattern explains",
+    advice="No known pattern fits it: begin with what these ops read and write, at the line that they come from.",
     rank=33,
     needs=(PEAKS,),
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Ops that come from one place.
+
+    Attributes:
+        name: what they do, and where.
+        rows: of the op table, the one that takes longest first; ps: their time in the budget.
+        reached: the share of their roof that they reach; None where one of them has none.
+        lost_ps: float64[rows], what each takes above `USUAL` of its roof; all that it takes where it has none.
+    """
+
+    name: str
+    rows: Rows
+    ps: float
+    reached: float | None
+    lost_ps: Floats
+
+    @property
+    def first(self) -> int:
+        return int(self.rows[0])
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it may be a reason."""
+        return self.reached is None or self.reached < NEAR
+
+    @property
+    def all_lost_ps(self) -> float:
+        return float(self.lost_ps.sum())
+
+
 @detects(UNEXPLAINED)
-def unexplained(budget: Budget) -> Claimed:
-    """Where ops are far from their roof although no finding says why.
+def unexplained(budget: Budget) -> list[Claimed]:
+    """Where ops take time that no finding is about: by place, the largest first.
 
     Nothing reaches its peak, so that an op at `USUAL` of its roof loses nothing here.
 
     Args:
         budget: without the ops that other findings are about.
     """
-    table, rates = budget.evidence.table, budget.evidence.rates
-    ideal = budget.owners.ideal
-    rows, times = budget.losing_ops()
-    lost = times * np.maximum(1.0 - ideal[rows] / USUAL, 0.0)
-    together = float(lost.sum())
-    if together < LEAST_UNEXPLAINED * budget.whole_ps:
+    if budget.evidence.peaks.hbm is None:
+        return [NOTHING]
+    left, places, table = _Left.of(budget), list[Place](), budget.evidence.table
+    for name_of in (in_a_line(table), lines(table)):  # what is small in one sense may be large in the next
+        found = left.places(name_of)
+        places += [place for place in found if left.has_name(place)]
+        left = left.only([place for place in found if not left.has_name(place)])
+    claimed = list[Claimed]()
+    for place in sorted(places, key=lambda place: -place.ps):
+        claimed.append(_of_place(budget, place))
+        budget = budget.after(claimed[-1][1])
+    return [*claimed, _of_rest(budget, left.places(lambda row: table.category[row] or ""))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """Ops that no place with a name has yet: their rows, time, share of the roof (NaN: none), and time above it."""
+
+    budget: Budget
+    rows: Rows
+    times: Floats
+    reached: Floats
+    lost: Floats
+
+    @classmethod
+    def of(cls, budget: Budget) -> _Left:
+        """Those that no finding is about. Kernels of unknown work are a reason of their own, if all together."""
+        table, rates = budget.evidence.table, budget.evidence.rates
+        rows = np.concatenate([budget.rows[name] for name in ("compute", "vector", "copy", "host", "unknown")])
+        mine = is_among(budget.owners.owner[rows], np.array([owner_index(owner) for owner in _OWNERS]))
+        rows = rows[mine & ~uncounted(table)[rows]]
+        times, moves = budget.op_ps(rows), capped(rates.bandwidth_utilization[rows, HBM])
+        # the FLOPs of what is no kernel are few where nobody counted them
+        by_bytes = (moves > 0) & ~np.array([is_kernel_call(table, row) for row in rows.tolist()], np.bool_)
+        is_loss = budget.owners.are("loss")[rows]
+        reached = np.where(is_loss, budget.owners.ideal[rows], np.where(by_bytes, moves, np.nan))
+        is_short = table.self_ps[rows] < SHORT_PS * table.occurrences[rows]
+        reached[is_short & (reached < NEAR)] = np.nan
+        lost = times * np.maximum(1.0 - np.nan_to_num(reached) / USUAL, 0.0)
+        return cls(budget, rows, times, reached, lost)
+
+    def only(self, places: Sequence[Place]) -> _Left:
+        """What some places are made of."""
+        at = np.flatnonzero(np.isin(self.rows, np.concatenate([np.zeros(0, np.intp), *(each.rows for each in places)])))
+        return _Left(self.budget, self.rows[at], self.times[at], self.reached[at], self.lost[at])
+
+    def has_name(self, place: Place) -> bool:
+        """Whether a place is told by its name."""
+        computes = self.budget.owners.are("loss")[place.first]
+        is_large = not computes and place.ps >= LEAST_LARGE * self.budget.whole_ps
+        return is_large or (place.is_far and place.all_lost_ps >= LEAST_NAMED * self.budget.whole_ps)
+
+    def places(self, name_of: Callable[[int], str]) -> list[Place]:
+        """These ops by owner and name; those near their roof, and those without one, by themselves."""
+        members: dict[tuple[int, bool, bool, str], list[int]] = {}
+        owners = self.budget.owners.owner[self.rows].tolist()
+        near, unknown = (self.reached >= NEAR).tolist(), np.isnan(self.reached).tolist()
+        for at in np.argsort(-self.times, kind="stable").tolist():
+            members.setdefault((owners[at], near[at], unknown[at], name_of(int(self.rows[at]))), []).append(at)
+        return [self._place(key[-1], np.array(of, np.intp)) for key, of in members.items()]
+
+    def _place(self, name: str, at: Rows) -> Place:
+        ps = float(self.times[at].sum())
+        reached = float((self.times[at] * self.reached[at]).sum()) / ps if ps else np.nan
+        return Place(name, self.rows[at], ps, None if np.isnan(reached) else reached, self.lost[at])
+
+
+def _of_place(budget: Budget, place: Place) -> Claimed:
+    table, count = budget.evidence.table, len(place.rows)
+    name, target = place.name or what_it_does(table, place.first), JumpTarget("op-profile", table.name[place.first])
+    title, bound = (
+        f"{name} takes {share(min(1.0, place.ps / budget.whole_ps))}",
+        budget.evidence.rates.bound_name(place.first),
+    )
+    runs = int(table.occurrences[place.rows].sum())
+    mean = float(table.self_ps[place.rows].sum()) / max(runs, 1)
+    if place.reached is not None:
+        title += f", at {share(place.reached)} of its roof{f' ({bound})' if bound != 'unknown' else ''}"
+        basis = "How much could be saved is unknown: these ops only move data, and that as fast as memory can."
+    elif mean < SHORT_PS:
+        title += f", in ops of {time(mean)}"
+        basis = "How much could be saved is unknown: an op takes a microsecond or two, however little it does."
+    else:
+        basis = "How much could be saved is unknown: the profile does not count all their work."
+    evidence = (
+        f"{counted(count, 'op')} {'takes' if count == 1 else 'take'} {budget.amount(place.ps)}, mean over cores, in "
+        f"{counted(runs, 'run')} of {time(mean)} each.",
+        budget.largest(place.first, float(budget.op_ps(place.rows[:1])[0])) if count > 1 else "",
+    )
+    claim = budget.take_ops(place.rows, place.lost_ps)
+    if place.reached is None or claim.worth_ps < LEAST_NAMED * budget.whole_ps:
+        return budget.of_unknown_worth(UNEXPLAINED, title, basis, evidence, target, place.rows)
+    basis = f"Time of these ops above what their counted work takes at {share(USUAL)} of their roof."
+    return budget.finding(UNEXPLAINED, claim, title, basis, evidence, target, is_estimate=True)
+
+
+def _of_rest(budget: Budget, rest: Sequence[Place]) -> Claimed:
+    """What is lost in places without a name of their own."""
+    losing = sorted((place for place in rest if place.is_far), key=lambda place: -place.all_lost_ps)
+    together = sum(place.all_lost_ps for place in losing)
+    if together < LEAST_REST * budget.whole_ps:
         return NOTHING
-    roof = dict(zip(rows.tolist(), ideal[rows].tolist(), strict=True))
-    own = dict(zip(rows.tolist(), times.tolist(), strict=True))
-    groups = [group for group in groups_of(table, rows, lost) if group.ps > 0]
-    first = groups[0]
-
-    def words(group: CloneGroup) -> str:
-        time = sum(own[row] for row in group.rows.tolist())
-        reached = sum(own[row] * roof[row] for row in group.rows.tolist()) / time if time else 0.0
-        bound = rates.bound_name(group.first)
-        by = f" ({bound})" if bound != "unknown" else ""
-        return f"{sentence_name(group.label)} takes {budget.amount(time)}, at {share(reached)} of its roof{by}."
-
+    rows = np.concatenate([place.rows for place in losing])
     return budget.of_unknown_worth(
         UNEXPLAINED,
-        f"Ops lose {share(min(1.0, together / budget.whole_ps))} for no known reason, mostly in "
-        f"{subject(table, first)}",
-        f"Time of compute ops above what they would take at {share(USUAL)} of their roof, without ops that other "
-        "findings cover. How much could be saved is unknown because the cause is unknown.",
-        (
-            f"{_lose(len(rows), 'compute op')} {budget.amount(together)} against "
-            f"{'its' if len(rows) == 1 else 'their'} roof, mean over cores.",
-            *map(words, groups[:_MOST_NAMED]),
-            f"The other {_lose(len(groups) - _MOST_NAMED, 'group')} "
-            f"{budget.amount(sum(group.ps for group in groups[_MOST_NAMED:]))}."
-            if len(groups) > _MOST_NAMED
-            else "",
-        ),
-        JumpTarget("op-profile", table.name[first.first]),
+        f"Ops lose {share(min(1.0, together / budget.whole_ps))} in places of less than {share(LEAST_NAMED)} each",
+        f"Time of ops that no other finding is about, above what their counted work takes at {share(USUAL)} of their "
+        "roof. How much could be saved is unknown because the cause is unknown.",
+        tuple(_words(budget, losing)),
+        JumpTarget("op-profile", budget.evidence.table.name[losing[0].first]),
         rows,
     )
 
 
-def _lose(number: int, noun: str) -> str:
-    """``1 compute op loses``, ``7 compute ops lose``."""
-    return f"{counted(number, noun)} {'loses' if number == 1 else 'lose'}"
+def _words(budget: Budget, losing: Sequence[Place]) -> Iterator[str]:
+    for place in losing[:_MOST_NAMED]:
+        owner = OWNER_TITLES[OWNERS[int(budget.owners.owner[place.first])]]
+        what = f"{counted(len(place.rows), 'op')} of category {sentence_name(place.name)} ({owner})"
+        yield f"{what} {'loses' if len(place.rows) == 1 else 'lose'} {budget.amount(place.all_lost_ps)}."
+    others = losing[_MOST_NAMED:]
+    if others:
+        what = "another category loses" if len(others) == 1 else f"{len(others)} other categories lose"
+        yield f"{what[0].upper()}{what[1:]} {budget.amount(sum(of.all_lost_ps for of in others))}."

@@ -43,7 +43,8 @@ def vllm() -> Evidence:
         *kernels("quantized_matmul", 38),
         Op("all-reduce.1", "all-reduce", 120),
     ]
-    return evidence(grid({"unknown": 70, "vector": 24, "collective": 6}), [*ops, Op("fusion.1", "loop fusion", 480)])
+    fusion = Op("fusion.1", "loop fusion", 480, hbm=round(24e-6 * 0.8 * 1000e9))
+    return evidence(grid({"unknown": 70, "vector": 24, "collective": 6}), [*ops, fusion])
 
 
 def test_where_the_time_is_comes_first_although_no_saving_is_known() -> None:
