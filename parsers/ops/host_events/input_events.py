@@ -117,10 +117,10 @@ _OF_DATA = "InstantiatedCapturedFunction::"
 """Events in which tf.data runs a function of its pipeline."""
 
 _OF_WEIGHTS = pattern(
-    r"\$.*(?:weight|param(?:eter)?s?(?:_|\b)|checkpoint|restore|load_state|state_dict|sync_model|model_sync)",
+    r"\$.*(?:weight|param(?:eter)?s?(?:_|\b)|checkpoint|restore|load_state|state_dict|sync_model|model_sync|adapter|lora)",
     re.IGNORECASE,
 )
-"""Calls that send weights and not input: those of a trainer to its sampler, or out of a checkpoint."""
+"""Calls that send weights and not input: those of a trainer to its sampler, out of a checkpoint, or of an adapter."""
 
 _ROLES: tuple[_Role, ...] = get_args(_Role)
 _GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER, _QUEUE, _STAGE = range(len(_ROLES))

@@ -9,13 +9,14 @@ from tpuprof.parsers.base.errors import INTERNAL, behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.budget import Budget, Detector
 from tpuprof.parsers.pages.findings.capture import MEMORY_FULL, NO_DEVICE, memory_nearly_full, no_device_events
+from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
 from tpuprof.parsers.pages.findings.cores.collectives import (
     across_slices,
     exposed_collectives,
     imbalance,
     pipeline_bubbles,
 )
-from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, slow_core, straggling
+from tpuprof.parsers.pages.findings.cores.late import late_host, slow_core, straggling
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures

@@ -338,10 +338,16 @@ def _recorded_ps(summaries: Sequence[HostSummary]) -> int:
 
 
 def _runs(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> dict[str, tuple[Int64s, Int64s]]:
-    """When the first host with steps ran its modules, and how long each run took."""
+    """When the first host with steps ran its modules, and how long each run took.
+
+    Where the runs of several cores could not be joined, so many after each other are one.
+    """
     host = host_of(grid.core_names[0]) if grid is not None and grid.core_names else ""
     modules = next((summary.requests.modules for summary in summaries if summary.host == host), ())
-    return {module.name: (module.start_ps, module.duration_ps) for module in modules}
+    each = {module.name: slice(None, None, 1 if module.is_joined else module.cores) for module in modules}
+    return {
+        module.name: (module.start_ps[each[module.name]], module.duration_ps[each[module.name]]) for module in modules
+    }
 
 
 def _outside(summaries: Sequence[HostSummary]) -> tuple[Outside, ...]:

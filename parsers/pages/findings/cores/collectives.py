@@ -50,6 +50,8 @@ _LEAST_BEHIND = 0.05
 _NEARLY_ALL = 0.95
 """A title names one group alone from this share of the time on."""
 
+_EXPERTS = pattern(r"expert|moe|rout(?:ed|er|ing)", re.IGNORECASE)
+_BALANCE_EXPERTS = "Balance the tokens per expert: an auxiliary loss, a lower capacity factor, other routing."
 _NEARLY = 0.25  # share by which what varies may differ from all that is waited for other slices
 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
@@ -223,7 +225,7 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
 IMBALANCE = Kind(
     "imbalance",
     "uneven work",
-    advice="Balance the tokens per expert: an auxiliary loss, a lower capacity factor, other routing.",
+    advice="Give each core as much to compute: as many tokens, as many layers, or as much of a causal mask (zigzag).",
     rank=12,
     owners=WAITS,
     needs=(CORES, STEPS),
@@ -238,10 +240,10 @@ def imbalance(budget: Budget) -> Claimed:
     They wait in all-to-alls, or in any collectives where the busiest core waits least, if it sends along a ring, or if
     the other cores differ in the same ops too. Then they wait for it in the other collectives as well.
     """
-    steps, uneven = budget.steps, _uneven(budget)
+    steps, others, uneven = budget.steps, _uneven(budget), uneven_op(budget)
     waits, kind = waits_in(budget, _TO_ALL), "All-to-alls"
-    if uneven is not None and uneven.waiting_ps > waits.waiting_ps:
-        waits, kind = uneven, "Collectives"
+    if others is not None and others.waiting_ps > waits.waiting_ps:
+        waits, kind = others, "Collectives"
     if steps is None or waits.wait_ps is None:
         return NOTHING
     claim = budget.take(COLLECTIVE_OWNERS, waits.wait_ps)
@@ -274,10 +276,11 @@ def imbalance(budget: Budget) -> Claimed:
             f"{time(float(mean.mean()))}; the busiest is most often {shortened(core)}."
             if worth > 0
             else "",
-            uneven_op(budget),
+            uneven,
             budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1])[0])),
         ],
         JumpTarget("timeline", name),
+        advice=_BALANCE_EXPERTS if _EXPERTS.search(uneven + budget.described(int(waits.rows[0]))) else "",
     )
 
 

@@ -17,9 +17,9 @@ from tpuprof.parsers.ops.host_events.activity import IdleTime
 from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, NOTHING, Budget, Claimed, Steps, detects
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE_OWNERS, NO_CLAIM, Claim, Rows, filled
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, SLOWER, SlowerCore, slower_core
-from tpuprof.parsers.pages.findings.finding import CORES, STEPS, JumpTarget, Kind, Need
-from tpuprof.parsers.pages.findings.idle.meanwhile import behind_one_pool, main_activity, titled
-from tpuprof.parsers.pages.findings.idle.waiting import HOST, IDLE, SERVING, gaps_of_all
+from tpuprof.parsers.pages.findings.finding import CORES, STEPS, JumpTarget, Kind
+from tpuprof.parsers.pages.findings.idle.meanwhile import behind_one_pool, do_the_same, main_activity, titled
+from tpuprof.parsers.pages.findings.idle.waiting import HOST, IDLE, SERVING, gaps_of_all, waits_for_the_last
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS, Owner
 
@@ -287,11 +287,14 @@ def late_host(budget: Budget) -> Claimed:
     if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.account.hosts)) < 2:
         return NOTHING
     late = _Waits(steps, steps.of(*IDLE_OWNERS), 1.0, _LEAST_WAIT * budget.whole_ps, fewest=1).latest(whole_hosts=True)
-    if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
+    if late is None:
+        return _in_turns(budget, steps)
+    if late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
         return NOTHING
     late, pauses = _but_for_pauses_of_all(late)
     is_shared = float(late.others_ps[late.late].mean()) >= _SHARED * float(late.own_ps[late.late].mean())
-    if is_shared and behind_one_pool(_gaps_of_hosts(budget, steps)):
+    of_hosts = _gaps_of_hosts(budget, steps)
+    if is_shared and (behind_one_pool(of_hosts) or do_the_same(of_hosts, _MOSTLY * int(late.late.sum()))):
         return gaps_of_all(budget, True)
     claim = _claim(budget, late, IDLE_OWNERS)
     if claim.worth_ps < LEAST_LATE * budget.whole_ps:
@@ -332,6 +335,26 @@ def late_host(budget: Budget) -> Claimed:
         ],
         late.step(steps),
     )
+
+
+def _in_turns(budget: Budget, steps: Steps) -> Claimed:
+    """Hosts of which now one and now another is late, such as for garbage collection: one cause, whoever has it.
+
+    What the others wait in such a step belongs to the host that is late in it.
+    """
+    hosts, idle = steps.account.hosts, steps.of(*IDLE_OWNERS)
+    of_host = np.stack([idle[hosts == host].mean(axis=0) for host in distinct(hosts).tolist()])
+    latest, usual = of_host.argmax(axis=0), np.median(of_host, axis=0)
+    excess = of_host.max(axis=0) - usual
+    late = excess >= _LEAST_WAIT * budget.whole_ps
+    if len(distinct(latest[late].astype(np.int64))) < 2:
+        return NOTHING
+    waits = waits_for_the_last(budget, idle).cells.sum(axis=2)
+    others = hosts[:, None] != distinct(hosts)[latest]
+    waited = np.where(others & late, waits, 0.0)
+    if waited.mean() < LEAST_LATE * budget.whole_ps or waited.sum() < _MOSTLY * (others * excess * late).sum():
+        return NOTHING
+    return gaps_of_all(budget, True)
 
 
 def _gaps_of_hosts(budget: Budget, steps: Steps) -> list[IdleTime]:
@@ -446,55 +469,3 @@ class _Waits:
         in_collectives, in_gaps = max(0.0, float(collective.mean())), max(0.0, float(idle.mean()))
         worth = float(min(excess.mean(), lost.mean()))
         return _Late(label, rows, late, excess, timing, own.mean(axis=0), others, in_collectives, in_gaps, worth)
-
-
-# --- barriers ------------------------------------------------------------------------------------------------------
-
-LEAST_BARRIER = 0.02
-"""Cores wait a little before every program; from this share of the time on it matters. XProf speaks from 10 % on."""
-
-_LATE = 0.5
-"""A core that waits less than this share of the mean is what the others wait for."""
-
-
-BARRIERS = Need("no core has a line of barriers (XLA TraceMe)", lambda of: bool(of.barriers))
-BARRIER = Kind(
-    "barrier",
-    "waits at barriers",
-    advice=(
-        "Balance the work before the barrier, launch programs on all hosts at the same time, and use fewer, "
-        "larger programs."
-    ),
-    rank=11,
-    owners=("barrier",),
-    needs=(CORES, BARRIERS),
-    page="cores",
-)
-
-
-@detects(BARRIER)
-def at_barriers(budget: Budget) -> Claimed:
-    """Time in which cores wait for one another at barriers (`barrier-cores`), in which they run no op."""
-    waits, steps = budget.evidence.barriers, budget.steps
-    if len(waits) < 2:
-        return NOTHING
-    parts = 1 if steps is None else len(steps)
-    mean = sum(waits.values()) / len(waits) / parts
-    claim = budget.take_mean(("barrier",) if steps is not None else ("between_ops",), mean)
-    worth = claim.worth_ps
-    if worth < LEAST_BARRIER * budget.whole_ps:
-        return NOTHING
-    least, most = min(waits, key=waits.__getitem__), max(waits, key=waits.__getitem__)
-    late = waits[least] / parts < _LATE * mean
-    title = f"Cores wait for core {least} at barriers" if late else "Cores wait for each other at barriers"
-    a_step = "" if steps is None else " a step"
-    spread = f"Core {most} waits longest, {time(waits[most] / parts)}{a_step}; core {least} shortest, "
-    spread += f"{time(waits[least] / parts)}" + (": it comes last." if late else ".")
-    return budget.finding(
-        BARRIER,
-        claim,
-        title,
-        "Mean over cores of the time in barrier-cores events, without time at barriers that other findings count.",
-        [f"Cores wait at barriers, with no op running, for {budget.amount(worth)}.", spread],
-        JumpTarget("timeline"),
-    )

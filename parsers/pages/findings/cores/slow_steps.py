@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Step
 from tpuprof.parsers.pages.findings.claims import Claim
 from tpuprof.parsers.pages.findings.finding import STEPS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.when import when
-from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, WAITS, Owner
 from tpuprof.parsers.steps.times import SLOW_FACTOR, SlowOp
 
 FEW = 0.2
@@ -38,7 +38,7 @@ _LONGEST_NAME = 40
 SLOW_STEP = Kind(
     "slow-step",
     "slow steps",
-    advice="On the timeline, look for what these steps do that the others do not.",
+    advice="Do what these steps do besides on another thread or less often, so that the others need not wait for it.",
     rank=17,
     needs=(STEPS,),
 )
@@ -80,6 +80,7 @@ def slow_steps(budget: Budget) -> Claimed:
     rest = float(excess[longer].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step counted by other findings is left out" if rest > LEAST_WORTH * usual else ""
     of_worst: dict[Owner, float] = dict(zip(OWNERS, more[worst].tolist(), strict=True))
+    most = max(of_worst, key=of_worst.__getitem__)
     return budget.finding(
         SLOW_STEP,
         claim,
@@ -97,8 +98,17 @@ def slow_steps(budget: Budget) -> Claimed:
             _differs(of_worst, more_there),
             _ops(steps.grid.slow_ops, name, more_there),
         ],
-        JumpTarget("input" if max(of_worst, key=of_worst.__getitem__) == "input" else "timeline", name),
+        JumpTarget("input" if most == "input" else "timeline", name),
+        advice=f"Run {sentence_name(module)} less often, or on fewer data." if module else _ADVICE.get(most, ""),
     )
+
+
+_ADVICE: Mapping[Owner, str] = {
+    "input": "Keep more batches ahead (prefetch), so that one that takes longer is ready in time.",
+    "compile": "Pad inputs to few shapes, and compile those before the loop.",
+    **dict.fromkeys(WAITS, "Take what a host or core does besides in these steps off it: all others wait for that."),
+}
+"""What to try, by the owner of most of what these steps take longer."""
 
 
 def _usual(budget: Budget, longest_ps: Floats) -> tuple[float, str]:

@@ -14,6 +14,7 @@ from tpuprof.parsers.ops.host_events.activity import (
     Activity,
     IdleTime,
     is_compilation,
+    is_of_program,
     is_of_runtime,
     waits_for_python,
 )
@@ -109,6 +110,20 @@ def behind_one_pool(gaps: Iterable[IdleTime]) -> bool:
         for of in gaps
     ]
     return len(names) > 1 and bool(set.intersection(*names))
+
+
+def do_the_same(gaps: Sequence[IdleTime], least: float) -> bool:
+    """Whether the launching threads of all hosts run one function of the program in most of their gaps.
+
+    Args:
+        least: how often each runs it at least.
+    """
+    names = set()
+    for of in gaps:
+        doing = main_activity(of)
+        is_its_own = doing is not None and doing.thread == _launcher(of) and doing.occurrences >= least
+        names.add(doing.name if doing is not None and is_its_own else "")
+    return len(names) == 1 and is_of_program(names.pop())
 
 
 def titled(name: str) -> str:

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
-from tpuprof.parsers.ops.host_events.activity import Compilation, IdleTime, is_of_program
+from tpuprof.parsers.ops.host_events.activity import Compilation, IdleTime, is_of_program, is_of_runtime
 from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, NOTHING, Budget, Claimed, Steps, detects
 from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, joined, taken
 from tpuprof.parsers.pages.findings.finding import STEPS, JumpTarget, Kind
@@ -74,7 +74,7 @@ def waiting_for_input(budget: Budget) -> Claimed:
     steps = budget.steps
     if steps is None:
         return _infeed_of_capture(budget)
-    own, others = budget.take_all("input"), _for_the_last(budget, steps.of("input"))
+    own, others = budget.take_all("input"), waits_for_the_last(budget, steps.of("input"))
     claim = joined(own, others)
     waits, worth = claim.cells.sum(axis=2).mean(axis=0), claim.worth_ps
     timing = when(waits, steps.names, LEAST_INPUT * budget.whole_ps)
@@ -109,7 +109,7 @@ def waiting_for_input(budget: Budget) -> Claimed:
     )
 
 
-def _for_the_last(budget: Budget, own_ps: Floats) -> Claim:
+def waits_for_the_last(budget: Budget, own_ps: Floats) -> Claim:
     """What cores wait for the one that has most of something in each step: up to how much more of it that core has.
 
     They wait in collectives, at barriers and behind the end of their step, or they are idle longer than that core.
@@ -193,7 +193,7 @@ SERVING = Kind(
 IDLE = Kind(
     "idle",
     "idle time",
-    advice="Launch steps ahead of the device: the host should neither wait for results nor work between steps.",
+    advice="Launch the next step before this one ends: read results a step later, and move other work to a thread.",
     rank=8,
     owners=IDLE_OWNERS,
 )
@@ -232,11 +232,14 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     if result is not None and result.overlap_ps < _HARDLY * everything and not title.startswith(_READS):
         result = None  # it is there when the host asks for it
     late = NO_CLAIM if result is None or steps is None else _sent_late(budget, steps)
-    others = _for_the_last(budget, steps.of(*IDLE_OWNERS)) if steps is not None and for_the_last else NO_CLAIM
+    others = waits_for_the_last(budget, steps.of(*IDLE_OWNERS)) if steps is not None and for_the_last else NO_CLAIM
     own_ps, claim = claim.worth_ps, joined(claim, late, others)
     worth = claim.worth_ps
     if worth < LEAST_IDLE * budget.whole_ps:
         return NOTHING
+    main, programs = main_activity(gaps, everything), ""
+    if kind is IDLE and place.target == step and (main is None or is_of_runtime(main.name)):
+        title, programs = _many_programs(budget, title, claim.worth_ps)
     serves = budget.evidence.serves
     between_runs = 2 * gaps.unlaunched_ps >= everything
     if kind is IDLE and title == _UNEXPLAINED and between_runs and any(answers_requests(name) for name, _, _ in serves):
@@ -267,12 +270,13 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
             if gaps.count > 0
             else "",
             timing.sentence("it is idle for") if timing is not None and timing.is_regular else idlest,
+            programs,
             _where_in_runs(gaps, everything),
             *_meanwhile(gaps, everything),
             *([_phases(serves)] if serves else []),
         ],
         place,
-        advice=_READ_LATER if title.startswith(_READS) else "",
+        advice=_READ_LATER if title.startswith(_READS) else _ONE_PROGRAM if programs else "",
     )
 
 
@@ -284,12 +288,39 @@ def _sent_late(budget: Budget, steps: Steps) -> Claim:
     return budget.take(("input",), np.array(median(steps.of("input").mean(axis=0))))
 
 
+_WHILE = "Device idle while the host runs"
 _READS = "Device idle after the host reads results"
 _READ_LATER = (
     "Read results of an earlier step, or only every tenth one, so that the next step is launched before this one ends: "
     "block_until_ready, np.asarray, float() and print of an array delay the launch."
 )
 _UNEXPLAINED = "Device idle between its ops"
+_MANY_PROGRAMS = 2
+_ONE_PROGRAM = "Put what these programs do into one jit: the host launches it once, and XLA fuses across them."
+
+
+def _many_programs(budget: Budget, title: str, idle_ps: float) -> tuple[str, str]:
+    """A title and a sentence on idle time between many programs of a step; another title and nothing where it has few.
+
+    Args:
+        idle_ps: the idle time of a step.
+    """
+    if budget.steps is None:
+        return title, ""
+    grid, runs = budget.steps.grid, dict[str, int]()
+    for name, (start, _) in budget.evidence.runs.items():
+        inside = (start >= int(grid.start_ps.min())) & (start < int(grid.end_ps.max()))
+        runs[name.partition("(")[0]] = runs.get(name.partition("(")[0], 0) + int(np.count_nonzero(inside))
+    a_step = sum(runs.values()) / len(budget.steps)
+    if a_step < _MANY_PROGRAMS:
+        return title, ""
+    named = sorted(runs, key=lambda name: -runs[name])
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    words = f"{', '.join(map(shortened, named[:_MOST_NAMED]))}{more}"
+    return (
+        f"Device idle while the host launches {a_step:,.0f} programs a step",
+        f"A step runs {a_step:,.1f} programs ({words}), with {time(idle_ps / a_step)} without an op for each.",
+    )
 
 
 def _where_in_runs(gaps: IdleTime, everything: float) -> str:
@@ -323,7 +354,7 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kin
     first = main_activity(gaps, everything)
     if first is not None:
         kind = HOST if is_of_program(first.name) else IDLE
-        return kind, f"Device idle while the host runs {titled(first.name)}", JumpTarget("timeline", step)
+        return kind, f"{_WHILE} {titled(first.name)}", JumpTarget("timeline", step)
     result = reading(gaps)
     if result is not None:
         return HOST, f"{_READS}: {titled(result.name)}", JumpTarget("timeline", step)
@@ -382,7 +413,7 @@ def compiling(budget: Budget) -> Claimed:
         last = first + np.clip(steps.longest_ps, 0, _FAR).astype(np.int64)
         clipped = (_clipped(stall, int(first.min()), int(last.max())) for stall in stalls)
         stalls = [stall for stall in clipped if stall is not None]
-        claim = joined(budget.take_all("compile"), _for_the_last(budget, steps.of("compile")))
+        claim = joined(budget.take_all("compile"), waits_for_the_last(budget, steps.of("compile")))
     idle = sum(stall.idle_ps for stall in stalls)
     if steps is None:
         claim = budget.take_mean(("between_ops",), idle)
@@ -435,8 +466,12 @@ def _when_compiling(stalls: Sequence[Compilation], steps: Steps) -> When:
     return when(idle, steps.names, LEAST_COMPILING * float(steps.longest_ps.mean()))
 
 
+_ONE_COMPILE = 0.05
+"""A program is traced, lowered and compiled with less than this share of that between one and the next."""
+
+
 def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Joins the compilations that cost idle time and overlap, because several threads may work on one program.
+    """Joins the compilations that cost idle time and overlap or follow each other: all of them are of one program.
 
     The longest one gives the name, the one with the most idle time that time. Figures of a damaged profile are cut.
     """
@@ -447,12 +482,13 @@ def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:
     for compiled in costly:
         name, start, length = compiled.name, max(-_FAR, min(compiled.start_ps, _FAR)), min(compiled.duration_ps, _FAR)
         end, idle = start + length, min(compiled.idle_ps, length)
-        if stalls and start <= stalls[-1].end_ps:
+        if stalls and start <= stalls[-1].end_ps + _ONE_COMPILE * stalls[-1].duration_ps:
             before = stalls.pop()
             name = name if length > longest else before.name
-            start, end, idle = before.start_ps, max(end, before.end_ps), max(idle, before.idle_ps)
+            idle = max(idle, before.idle_ps) if start <= before.end_ps else idle + before.idle_ps
+            start, end = before.start_ps, max(end, before.end_ps)
             length = max(length, longest)
-        stalls.append(Compilation(name, start, end - start, idle))
+        stalls.append(Compilation(name, start, end - start, min(idle, end - start)))
         longest = length
     return stalls
 

@@ -101,8 +101,8 @@ def test_what_can_not_be_told(runs: dict[str, str], call: Call) -> None:
 def test_a_claim_that_was_not_made(runs: dict[str, str], call: Call) -> None:
     sentence, hint = call.error(EXIT_NOT_FOUND, "verify", runs["exposed"], runs["hidden"], "--claim", "colective")
     assert sentence == "The finding colective is not in the earlier run." and hint == "try: one of: collective"
-    sentence, _ = call.error(EXIT_NOT_FOUND, "verify", "demo", runs["hidden"], "--claim", "unexplained")
-    assert sentence == "The finding unexplained promises nothing: how much it can save is unknown."
+    sentence, _ = call.error(EXIT_NOT_FOUND, "verify", "demo", runs["hidden"], "--claim", "unexplained-2")
+    assert sentence == "The finding unexplained-2 promises nothing: how much it can save is unknown."
     call("verify", runs["exposed"], runs["exposed"], code=EXIT_USAGE)
 
 
