@@ -18,6 +18,7 @@ _TABLES = (
     ("labs", ("language", "serving", "media", "science", "agents", "fleets")),
     ("domains", ("fields", "generation", "retrieval", "upkeep")),
     ("trials", ("steps", "hosts", "work")),
+    ("rounds", ("serving", "models", "loops")),
     ("single", ("kernels",)),
 )
 

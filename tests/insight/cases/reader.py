@@ -34,6 +34,7 @@ from tests.insight.cases.models import codebases, dialects, domains, jobs, labs,
 from tests.insight.cases.parts import codebases as codebase_parts
 from tests.insight.cases.parts import domains as domain_parts
 from tests.insight.cases.parts import labs as lab_parts
+from tests.insight.cases.parts import rounds as round_parts
 from tests.insight.cases.shape import Plant, Shape
 from tests.insight.simulator import code, parts, play, scene, schedules, spelled, stack, tensors, workloads
 from tests.insight.simulator.play import MS, Chore
@@ -71,9 +72,10 @@ def _public(modules: Iterable[ModuleType]) -> Iterator[tuple[str, Any]]:
 
 
 _SIMULATOR = (code, parts, play, scene, schedules, spelled, stack, tensors, workloads)
-_MODELS = (scenes, shapes, dialects, jobs, codebases, codebase_parts, labs, lab_parts, domains, domain_parts)
+_MODELS = (scenes, shapes, dialects, jobs, codebases, labs, domains)
+_PARTS = (codebase_parts, lab_parts, domain_parts, round_parts)
 VOCABULARY: dict[str, Any] = {
-    **dict(_public((*_SIMULATOR, *_MODELS))),
+    **dict(_public((*_SIMULATOR, *_MODELS, *_PARTS))),
     "Scene": _scene,
     "replace": replace,
     "turns": _turns,

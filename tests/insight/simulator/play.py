@@ -90,7 +90,8 @@ class Chips:
     Attributes:
         jitter: deviation of an op's time. speed: (core, factor on the time of all its ops).
         matrix_speed: (core, factor on the time of its matrix products).
-        since: the first step at these speeds; 0 if they are so from before the capture on.
+        since: the first step at these speeds; 0 if they are so from before the capture on; until: the first one after
+            them, unless it is 0.
         slow_steps: (step, factor on all times of this step).
         ahead_ps: how much the devices' clocks run ahead of the hosts'.
     """
@@ -99,6 +100,7 @@ class Chips:
     speed: tuple[tuple[int, float], ...] = ()
     matrix_speed: tuple[tuple[int, float], ...] = ()
     since: int = 0
+    until: int = 0
     slow_steps: tuple[tuple[int, float], ...] = ()
     ahead_ps: int = 0
 
@@ -253,7 +255,8 @@ class _Player:
     def _lengths(self) -> Times:
         """How long each op takes on each core: int64[op, core]."""
         stage, table = self.stage, self.stage.table(self.program)
-        even, begun = np.ones(stage.cores), not stage.chips.since or self.step >= stage.chips.since
+        even, chips = np.ones(stage.cores), stage.chips
+        begun = self.step >= (chips.since or self.step) and (not chips.until or self.step < chips.until)
         speed, matrix_speed = (stage.speed, stage.matrix_speed) if begun else (even, even)
         ps = table.durations * table.noise[:, self.step] * speed * stage.slow.get(self.step, 1.0)
         ps[table.multiplies] *= matrix_speed
