@@ -35,8 +35,8 @@ LEAST: dict[tuple[Half, str], tuple[int, int]] = {
     ("held", "trials"): (34, 15),
     ("tuned", "pairs of trials"): (3, 0),
     ("held", "pairs of trials"): (6, 0),
-    ("held", "rounds"): (16, 9),
-    ("held", "pairs of rounds"): (4, 0),
+    ("held", "rounds"): (21, 9),
+    ("held", "pairs of rounds"): (5, 0),
 }
 """Problems found correctly and healthy programs left alone, by half and part. Raise them with the program's.
 
@@ -55,13 +55,6 @@ CONTRADICTS = {
     ),
 }
 """Programs of which the verdict gives another amount than the first reason, and why. None may come to them."""
-
-LEFT_ALONE = {
-    "lora-adapters-taken-slice-by-slice-and-likeliest-tokens-of-the-whole-vocabulary": (
-        "slices of some microseconds each and a custom call without FLOPs are in no reason"
-    ),
-}
-"""Programs far from their roof that are told nothing, and why. None may come to them."""
 
 
 def test_all_cases_count() -> None:
@@ -100,5 +93,5 @@ def test_the_score_holds(half: Half, part: str) -> None:
     healthy = [case.is_healthy for case in CASES if HALF_OF[case.name] == half and case.part == part]
     assert reached.problems - reached.right <= healthy.count(False) - LEAST[half, part][0]
     assert reached.healthy - reached.quiet <= healthy.count(True) - LEAST[half, part][1]
-    assert {one.case.name for one in answers if one.leaves_alone} <= {*LEFT_ALONE}
+    assert not [one.case.name for one in answers if one.leaves_alone]
     assert {one.case.name for one in answers if one.contradicts} <= {*CONTRADICTS}
