@@ -262,8 +262,6 @@ def steps_kept(hosts: Sequence[HostOnCpu]) -> tuple[str, ...]:
     Processes of one program meet in collectives. Those of programs of their own do not, whatever their steps are
     called; nor do steps of one name that go on at other times.
     """
-    if len(hosts) == 1:
-        return hosts[0].names
     common = [name for name in hosts[0].names if all(name in host.names for host in hosts)]
     if not common or not all(host.meets_others for host in hosts):
         return ()

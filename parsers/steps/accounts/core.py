@@ -92,11 +92,7 @@ def idle_by_owner(spans: Intervals, idle_ps: Int64s, busy: Intervals, causes: Id
         idle_ps: int64[n], by the device's clock. Shares are taken from the trace's.
         busy: when an op ran.
     """
-    count = len(idle_ps)
-    out = np.zeros((count, len(OWNERS)), np.int64)
-    known = causes.in_order()
-    if not count:
-        return out
+    count, known = len(idle_ps), causes.in_order()
     borders = distinct(np.concatenate([*spans, *(column for _, of in known for column in of)]))
     middle = borders[:-1]
     span = interval_index(middle, *spans)

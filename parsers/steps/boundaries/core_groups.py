@@ -46,10 +46,10 @@ def by_program(runs: Sequence[ModuleRuns]) -> list[list[int]]:
     """The cores in parts of which none runs the busiest program of another; a core without runs goes to the first."""
     parts: list[list[int]] = []
     often = [_often(core) for core in runs]
-    for core, mine in enumerate(often):
-        shared = [part for part in parts if not mine or any(_share(mine, often[other]) for other in part)]
-        if not mine:
-            shared = shared[:1]
+    for core in sorted(range(len(often)), key=lambda core: not often[core]):  # one without runs joins no parts
+        mine, shared = often[core], sorted(parts)[:1]
+        if mine:
+            shared = [part for part in parts if any(mine[0] in often[of] or often[of][0] in mine for of in part)]
         parts = [part for part in parts if part not in shared]
         parts.append(sorted([core, *(other for part in shared for other in part)]))
     return sorted(parts)
@@ -63,11 +63,6 @@ def _often(core: ModuleRuns) -> list[str]:
         for at in np.argsort(-times, kind="stable").tolist()
         if counts[at] >= MINIMUM_RUNS and not LOST_NAME.fullmatch(core.names[at])
     ]
-
-
-def _share(mine: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether one of two cores runs the other's busiest program; unknown counts as yes."""
-    return not others or mine[0] in others or others[0] in mine
 
 
 def joined_cores(

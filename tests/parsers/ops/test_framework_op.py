@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.parsers.pages.findings.build import Op, table
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
+from tpuprof.parsers.ops.table import kernel_name
 
 
 @pytest.mark.parametrize(
@@ -32,3 +36,10 @@ def test_gradients_are_recognised_by_their_scope() -> None:
     assert is_gradient("gradient_tape/model/MatMul")
     assert not is_gradient("jit(f)/transpose")
     assert not is_gradient("jit(f)/jvp(mlp)/dot_general")
+
+
+@given(st.lists(st.sampled_from(["layer", "jvp(x)", "block"]), max_size=3))
+def test_a_kernel_that_no_function_of_its_own_calls_has_the_name_of_its_scope(scopes: list[str]) -> None:
+    named = [scope for scope in scopes if "(" not in scope]
+    made = table([Op("kernel.1", "custom-call", 1, scope="/".join([*scopes, "pallas_call"]))])
+    assert kernel_name(made, 0) == (named[-1] if named else "kernel")

@@ -390,3 +390,18 @@ def test_hosts_share_what_all_of_them_have(spec: list[tuple[int, int, int]]) -> 
     assert found.hosts.tolist() == [at for at, (_, _, cores) in enumerate(spec) for _ in range(cores)]
     assert (found.class_ps.sum(axis=2) == found.duration_ps).all()
     assert found.start_ps.tolist() == [step * 100_000_000 for step in sorted(shared)]
+
+
+@given(st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=6), min_size=1, max_size=3))
+def test_steps_at_once_are_those_in_whose_middle_each_core_is_in_one_unless_they_are_few(spec: list[list[int]]) -> None:
+    cores = [core([1] * len(lengths), lengths).steps for lengths in spec]
+    fewest = min(cores, key=len)
+    found, before = list[list[int]](), [-1] * len(cores)
+    for start, end in zip(fewest.start_ps.tolist(), fewest.end_ps.tolist(), strict=True):
+        row = [int((of.end_ps <= (start + end) // 2).sum()) for of in cores]
+        if all(last < at < len(of) for last, at, of in zip(before, row, cores, strict=True)):
+            found.append(row)
+        before = row
+    if 2 * len(found) < len(fewest):
+        found = [[at] * len(cores) for at in range(len(fewest))]
+    assert np.transpose(module._at_once(cores)).tolist() == found

@@ -57,6 +57,19 @@ def test_rows_are_a_count_of_unit_cells(events: list[LaneEvent], a: int, b: int)
     assert share.busy_fraction == (None if a == b else share.busy_ps / (b - a))
 
 
+@given(st.one_of(nested_events(), loose_events()), TIMES, TIMES)
+def test_transfers_side_by_side_keep_their_time_and_those_of_one_name_are_one_row(
+    events: list[LaneEvent], a: int, b: int
+) -> None:
+    texts = ("alpha", "beta", "alpha", "alpha")
+    found = measure(timeline([track(events, texts, "async")]), a, b)
+    total = Counter[str]()
+    for event in events:
+        total[texts[event[3]]] += len(cells(event, found.start_ps, found.end_ps))
+    assert {row.name: row.total_ps for row in found.rows() if row.total_ps} == +total
+    assert found.self_ps.tolist() == found.total_ps.tolist()
+
+
 @given(nested_events(), TIMES, TIMES)
 def test_self_times_of_nested_events_add_up_to_the_busy_time(events: list[LaneEvent], a: int, b: int) -> None:
     found = measure(timeline([track(events)]), a, b)

@@ -6,6 +6,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
@@ -13,7 +15,9 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
 from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Trace
 from tpuprof.parsers.timeline.details import own_stats
 from tpuprof.parsers.timeline.model import Section, Timeline, Track
+from tpuprof.parsers.timeline.read import classes
 from tpuprof.parsers.timeline.read import timeline as read_module
+from tpuprof.parsers.timeline.read.classes import PlaneKeys
 from tpuprof.parsers.timeline.read.timeline import needed_bytes, read_timeline
 
 """A `memory_access_breakdown` of 500 bytes read from HBM."""
@@ -309,3 +313,19 @@ def test_the_first_section_is_read_before_any_other_begins(threads: int, monkeyp
     found = read(space, threads)
     assert began[:3] == [0, 0, 0] and sorted(began) == sorted([0, 1, 2] * 3)
     assert [each.plane for each in found.sections] == [f"/device:TPU:{number}" for number in range(3)]
+
+
+@given(st.sets(st.integers(0, 9), min_size=1), st.lists(st.integers(-3, 12)), st.integers(0, 2), st.integers(0, 9))
+def test_an_event_has_the_key_of_its_name_and_lost_names_have_one_each(
+    known: set[int], ids: list[int], few: int, cut: int
+) -> None:
+    plane = PlaneBuilder.alone("/host:CPU")
+    for number in known:
+        plane.plane.event_metadata[number].id = number
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classes, "_FEW", few)
+        keys = PlaneKeys(plane.read())
+        found = [key for part in (ids[:cut], ids[cut:]) for key in keys.of(np.array(part, np.int32)).tolist()]
+    named = [*(f"event {number}" for number in sorted(known)), *keys.lost_names()]
+    assert [named[key] for key in found] == [f"event {number}" for number in ids]
+    assert len({*named}) == len(named) == len(known | {*ids})

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from tests.parsers.ops.counters.test_samples import plane_of
 from tests.support.files.kernels import KernelRun, with_kernels
-from tpuprof.parsers.ops.core.calls import CallRuns, StepSpan, _middle_step, _Scopes, core_calls, has_waits, span_kind
+from tpuprof.parsers.ops.core.calls import (
+    CallRuns,
+    StepSpan,
+    _middle_step,
+    _Scopes,
+    core_calls,
+    has_waits,
+    joined_calls,
+    span_kind,
+)
 
 RUN = KernelRun()
 
@@ -20,6 +29,17 @@ RUN = KernelRun()
 def calls(*kernels: KernelRun, is_traced: bool = True) -> Sequence[CallRuns]:
     """The kernels of one core."""
     return list(core_calls(plane_of(with_kernels(kernels, is_traced=is_traced))))
+
+
+@given(st.integers(1, 4), st.integers(0, 2))
+def test_what_some_cores_run_alike_is_what_one_runs_so_often(cores: int, untraced: int) -> None:
+    (call,), (bare,) = calls(RUN), calls(RUN, is_traced=False)
+    joined = joined_calls([call] * cores + [bare] * untraced)
+    for name in ("traced_ps", "wait_in_ps", "wait_out_ps", "body_ps"):
+        assert getattr(joined, name) == cores * getattr(call, name) > 0
+    assert joined.waits_in_ps == tuple(cores * ps for ps in call.waits_in_ps) != ()
+    assert (joined.grid_steps, joined.step) == (call.grid_steps, call.step)
+    assert [each.total_ps for each in joined.parts] == [cores * each.total_ps for each in call.parts]
 
 
 def test_without_spans_nothing_is_known_of_waits() -> None:

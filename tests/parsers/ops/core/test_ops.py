@@ -12,7 +12,7 @@ from tpuprof.parsers.base.intervals import union_length
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.sums import op_sums
-from tpuprof.parsers.ops.device import op_class
+from tpuprof.parsers.ops.device import kind_by_name, op_class, shortcoming
 from tpuprof.parsers.pages.overview.overview import overview
 
 CATEGORIES = ["convolution fusion", "loop fusion", "copy", "all-reduce", "infeed", "while"]
@@ -117,3 +117,18 @@ def test_a_plane_without_an_op_line_gives_an_empty_table() -> None:
 )
 def test_what_a_category_means(category: str | None, name: str, flops: bool, expected: str) -> None:
     assert op_class(category, name, flops) == expected
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter"])
+def test_a_collective_is_of_one_kind_however_it_is_carried_out(kind: str) -> None:
+    ways = [(kind, "fusion.1"), (f"{kind} fusion", "fusion.2"), ("async-start", f"{kind}-start.3")]
+    ways += [("async-done", f"async-{kind}-done.1.2"), ("custom fusion", f"async-{kind}.4"), (f"{kind}-done", "x")]
+    assert {kind_by_name(*way) for way in ways} == {kind}
+
+
+@given(st.lists(st.sampled_from(["/host:CPU", "/device:TPU:0", "/device:GPU:1", "/device:TPU:0 SparseCore 1"])))
+def test_a_profile_is_whole_if_it_has_a_device_of_any_kind(names: list[str]) -> None:
+    space = XSpace()
+    for number, name in enumerate(names):
+        PlaneBuilder(space, name, number + 1)
+    assert shortcoming(trace_of(space)) == (0 if {*names} & {"/device:TPU:0", "/device:GPU:1"} else 2)

@@ -20,6 +20,7 @@ from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.core import core_account, within_steps
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.step_account import late_one
 
 Span = tuple[int, int]
 
@@ -181,3 +182,17 @@ def test_computing_ops_are_ideal_as_far_as_their_work_takes_at_the_peaks(flops: 
     assert times(owner_ps[0]) == {
         name: ps for name, ps in (("loss", 100 - ideal), ("between_ops", 20), ("ideal", ideal)) if ps
     }
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), max_size=6))
+def test_who_waits_least_is_late_or_its_host_where_all_cores_of_that_wait_as_little(
+    cores: list[tuple[str, int]],
+) -> None:
+    names, waits = [f"{host}:{at}" for at, (host, _) in enumerate(cores)], [wait for _, wait in cores]
+    late = [4 * wait * len(waits) <= sum(waits) for wait in waits]
+    expected = ""
+    if any(waits) and late[waits.index(min(waits))]:
+        expected, host = names[waits.index(min(waits))], cores[waits.index(min(waits))][0]
+        if all(is_late == (of == host) or of != host for is_late, (of, _) in zip(late, cores, strict=True)):
+            expected = host if {of for of, _ in cores} != {host} else expected
+    assert late_one(names, np.array(waits, np.float64)) == expected

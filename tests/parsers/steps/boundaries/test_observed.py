@@ -72,3 +72,17 @@ def test_silence_is_the_longest_time_without_an_op(ops: list[tuple[int, int]]) -
     longest = max(map(len, "".join("x" if idle else " " for idle in runs).split()), default=0)
     assert of.idle_ps == sum(runs)
     assert of.silence is None if not ops else of.silence is not None and of.silence[1] - of.silence[0] == longest
+
+
+@given(st.integers(1, 80), st.integers(-9, 9), st.integers(-9, 9))
+def test_what_is_noted_counts_unless_events_lie_a_20th_of_it_and_a_tenth_of_a_second_outside(
+    noted: int, before: int, after: int
+) -> None:
+    unit = 50 * MS
+    environment = PlaneBuilder.alone("Task Environment")
+    environment.stat("profile_start_time", START_NS)
+    environment.stat("profile_stop_time", START_NS + noted * unit // 1000)
+    seen, far = (-before * unit, max(noted + after, 1 - before) * unit), max(noted / 20, 2)
+    is_noted = before <= far and seen[1] / unit <= noted + far
+    span = (0, noted * unit) if is_noted else seen
+    assert capture_of(environment.read(), [(5, 5), seen]) == Capture(span, is_noted)

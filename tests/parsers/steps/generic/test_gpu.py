@@ -13,9 +13,11 @@ from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import Intervals, no_ints
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import gpu_type
 from tpuprof.parsers.ops.streams.devices import read_gpus
+from tpuprof.parsers.steps.generic import gpu
 from tpuprof.parsers.steps.generic.gpu import STREAM_STATS, gpu_summary
 from tpuprof.parsers.steps.generic.step_events import EventType, GenericStep, GenericSummary, GpuBusy, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
@@ -243,3 +245,24 @@ def test_the_sweep_counts_each_moment_once(
                 expected[number, max(tops)] += begin[number] <= moment < stop[number]
     assert inside.tolist() == expected.tolist()
     assert whole.tolist() == everywhere.tolist()
+
+
+@given(st.lists(st.text("half", max_size=6), max_size=8).flatmap(lambda of: st.permutations([*enumerate(of)])))
+def test_a_word_is_found_in_texts_anywhere_in_a_file_that_is_read_in_pieces(texts: list[tuple[int, str]]) -> None:
+    source = MemorySource("".join(text for _, text in sorted(texts)).encode())
+    length = np.array([len(text) for _, text in texts], np.int64)
+    begin = np.array([sum(len(text) for other, text in texts if other < at) for at, _ in texts], np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu, "_READ_BYTES", 6)
+        assert gpu._holding(source, b"half", begin, length).tolist() == ["half" in text for _, text in texts]
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9)), min_size=1, max_size=4), max_size=3))
+def test_a_gpu_is_busy_whenever_a_stream_is_from_the_first_start_to_the_last_end(
+    streams: list[list[tuple[int, int]]],
+) -> None:
+    kernels = [[("kernel", at, at + long, of(1)) for at, long in sorted(stream)] for stream in streams]
+    busy = {us for stream in kernels for _, start, end, _ in stream for us in range(start, end)}
+    [of_gpu] = summary_of(space_of([(0, 9, [1])], [kernels])).busy
+    whole = max(busy) + 1 - min(busy) if busy else 0
+    assert (of_gpu.busy_ps, of_gpu.span_ps) == (len(busy) * US, whole * US)

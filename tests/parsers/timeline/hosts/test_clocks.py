@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.support.composed.aligned_hosts import MS, US, profiles, timelines
-from tpuprof.parsers.timeline.hosts.clocks import CollectiveRuns, HostClocks
+from tpuprof.parsers.base.intervals import no_ints
+from tpuprof.parsers.timeline.hosts.clocks import CollectiveRuns, HostClocks, clock_of
 from tpuprof.parsers.timeline.hosts.joined import clock_words
 from tpuprof.parsers.timeline.model import Clock
 
@@ -82,3 +83,18 @@ def test_only_what_all_take_part_in_counts() -> None:
     runs = CollectiveRuns.of(timelines(profiles([[1000] * 3], [0], is_async=True))[0])
     assert runs.names == ("all-reduce-done.1",) and len(runs) == 3
     assert (runs.arrive_ps < runs.end_ps - 500 * US).all(), "it came when it started the op"
+
+
+@given(*[st.integers(1, 9)] * 4, st.integers(-20, 20))
+def test_captures_that_began_by_their_own_clocks_met_if_they_overlap(
+    first: int, length: int, its_first: int, its_length: int, later: int
+) -> None:
+    def capture(first_ns: int, length_ns: int, began_ns: int) -> CollectiveRuns:
+        return CollectiveRuns((), *[no_ints()] * 4, None, first_ns * NS, (first_ns + length_ns) * NS, began_ns)
+
+    shifted = range(its_first + later, its_first + its_length + later)
+    met = max(first, shifted.start) < min(first + length, shifted.stop)
+    axis = capture(first, length, 50)
+    assert clock_of(axis, capture(its_first, its_length, 50 + later), axis) == (
+        Clock("start times", later * NS) if met else Clock("none")
+    )
