@@ -22,12 +22,10 @@ from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.device import device_info
-from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.boundaries.markers import marked_steps
 from tpuprof.parsers.steps.boundaries.runs import module_runs
-from tpuprof.parsers.steps.model import SparseCoreTime
 
 US = 1_000_000
 Span = tuple[int, int]
@@ -193,19 +191,6 @@ def test_sparse_cores_have_mean_times_and_the_least_compute_of_each_step() -> No
     assert steps.sparse_core is not None
     # step 0: 60 of 90 and 100 of 100 busy; step 1: 30 of 90 and 50 of 100; step 2: no marker on one, 80 of 80
     assert (steps.sparse_core / US).tolist() == [[95, 95, 80], [60, 30, 80], [15, 55, 0]]
-
-
-def test_sparse_core_steps_of_other_names_are_matched_by_time() -> None:
-    space = XSpace()
-    busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
-    sparse_core(space, 0, [("1", 0, 90), ("2", 100, 190)], [(0, 40), (100, 120)])
-    grid = present(summary_of(space).steps)
-    assert grid.names == ("0", "1", "2")
-    assert grid.sparse_core is not None
-    assert (grid.sparse_core[:, :2] / US).tolist() == [[90, 90], [40, 20], [50, 70]]
-    assert np.isnan(grid.sparse_core[:, 2]).all()
-    beside = [step.sparse_core for step in overview([summary_of(space)]).steps]
-    assert beside == [SparseCoreTime(90 * US, 40 * US, 50 * US), SparseCoreTime(90 * US, 20 * US, 70 * US), None]
 
 
 def test_sparse_cores_without_steps_are_none() -> None:

@@ -68,6 +68,7 @@ def test_transfers_side_by_side_keep_their_time_and_those_of_one_name_are_one_ro
         total[texts[event[3]]] += len(cells(event, found.start_ps, found.end_ps))
     assert {row.name: row.total_ps for row in found.rows() if row.total_ps} == +total
     assert found.self_ps.tolist() == found.total_ps.tolist()
+    assert found.tracks[0].busy_ps == len({cell for event in events for cell in cells(event, *sorted((a, b)))})
 
 
 @given(nested_events(), TIMES, TIMES)
@@ -134,22 +135,6 @@ def test_rows_are_sorted_by_what_is_asked_for() -> None:
         }.get(sort, [row.place[1] for row in rows])
         assert list(zip([row.name for row in rows], values, strict=True)) == expected, sort
     assert [row.name for row in found.rows(limit=2)] == ["delta", "alpha"]
-
-
-def test_asynchronous_events_take_no_time_from_one_another() -> None:
-    found = measure(timeline([small()[1]]), 2, 10)
-    row = found.rows()[0]
-    assert (row.occurrences, row.total_ps, row.self_ps) == (2, 12, 12)
-    assert found.tracks[0].busy_ps == 8
-
-
-@pytest.mark.parametrize(("a", "b"), [(5, 5), (100, 200), (-20, -10)])
-def test_where_nothing_runs_there_are_no_rows(a: int, b: int) -> None:
-    found = measure(timeline([small()[0], track([])]), a, b)
-    assert len(found) == 0
-    assert found.rows() == ()
-    assert [share.busy_ps for share in found.tracks] == [0, 0]
-    assert [share.events for share in found.tracks] == [0, 0]
 
 
 def test_many_names_and_few_events() -> None:

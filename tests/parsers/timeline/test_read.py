@@ -165,20 +165,23 @@ def test_who_gives_up_gets_no_further_part(monkeypatch: pytest.MonkeyPatch) -> N
 # --- events
 
 
-@pytest.mark.parametrize("far", [3, 10_000, 2**40])
-@pytest.mark.parametrize("n", [5, 3000])
-def test_ids_of_any_size_find_their_metadata(n: int, far: int) -> None:
-    builder = plane(XSpace(), "/host:CPU")
-    for number in (1, 2, far):
-        builder.plane.event_metadata[number].id = number
-        builder.plane.event_metadata[number].name = f"name {number}".encode()
-    line = builder.line("python")
-    ids = [(1, 2, far, far + 1, -1)[at % 5] for at in range(n)]
-    for at, number in enumerate(ids):
-        builder.event(line, number, 10 * at, 5)
-    (track,) = section(builder.space).tracks
-    known = {1, 2, far}
-    assert [track.label(at) for at in range(n)] == [f"name {one}" if one in known else f"event {one}" for one in ids]
+IDS = st.integers(-3, 12) | st.sampled_from([10_000, 2**40])
+
+
+@given(st.sets(IDS.filter(lambda number: number >= 0), min_size=1), st.lists(IDS), st.integers(0, 2), st.integers(0, 9))
+def test_an_event_has_the_key_of_its_name_and_lost_names_have_one_each(
+    known: set[int], ids: list[int], few: int, cut: int
+) -> None:
+    plane = PlaneBuilder.alone("/host:CPU")
+    for number in known:
+        plane.plane.event_metadata[number].id = number
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classes, "_FEW", few)
+        keys = PlaneKeys(plane.read())
+        found = [key for part in (ids[:cut], ids[cut:]) for key in keys.of(np.array(part, np.int64)).tolist()]
+    named = [*(f"event {number}" for number in sorted(known)), *keys.lost_names()]
+    assert [named[key] for key in found] == [f"event {number}" for number in ids]
+    assert len({*named}) == len(named) == len(known | {*ids})
 
 
 def test_aggregated_events_are_left_out_and_that_is_said() -> None:
@@ -313,19 +316,3 @@ def test_the_first_section_is_read_before_any_other_begins(threads: int, monkeyp
     found = read(space, threads)
     assert began[:3] == [0, 0, 0] and sorted(began) == sorted([0, 1, 2] * 3)
     assert [each.plane for each in found.sections] == [f"/device:TPU:{number}" for number in range(3)]
-
-
-@given(st.sets(st.integers(0, 9), min_size=1), st.lists(st.integers(-3, 12)), st.integers(0, 2), st.integers(0, 9))
-def test_an_event_has_the_key_of_its_name_and_lost_names_have_one_each(
-    known: set[int], ids: list[int], few: int, cut: int
-) -> None:
-    plane = PlaneBuilder.alone("/host:CPU")
-    for number in known:
-        plane.plane.event_metadata[number].id = number
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classes, "_FEW", few)
-        keys = PlaneKeys(plane.read())
-        found = [key for part in (ids[:cut], ids[cut:]) for key in keys.of(np.array(part, np.int32)).tolist()]
-    named = [*(f"event {number}" for number in sorted(known)), *keys.lost_names()]
-    assert [named[key] for key in found] == [f"event {number}" for number in ids]
-    assert len({*named}) == len(named) == len(known | {*ids})

@@ -16,6 +16,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.parsers.hosts.workers.jobs import ends_itself, fails, looks_up, never_begins, takes_forever
 from tests.support.build import host_bytes, session_at, write_run
@@ -368,3 +370,21 @@ def test_the_meter_names_the_host_at_work() -> None:
     meter.chunk(10, 3)
     assert (seen[-1].host_index, seen[-1].bytes_done, seen[-1].bytes_total, seen[-1].events_done) == (1, 110, 140, 3)
     assert [(one.bytes_done, one.bytes_total) for one in seen[-1].at_work] == [(10, 40)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["begin", "end", "report"]), st.integers(0, 2), *[st.integers(1, 9)] * 3)))
+def test_what_is_written_of_a_host_is_read_of_it_alone(calls: list[tuple[str, int, int, int, int]]) -> None:
+    shared, process, known = SharedProgress(3), [0] * 3, [(0, 0, 0)] * 3
+    for name, host, *values in calls:
+        if name == "report":
+            shared.report(host, *values, is_fetching=values[0] > 5)
+            known[host] = values[0], values[1], values[2]
+        elif name == "begin":
+            shared.begin(host, values[0])
+            process[host], known[host] = values[0], (0, 0, 0)
+        else:
+            shared.end(host)
+            process[host] = 0
+    assert [shared.so_far(host) for host in range(3)] == known
+    assert [shared.process(host) for host in range(3)] == process and not shared.is_cancelled
+    assert [shared.is_fetching(host) for host in range(3)] == [needed > 5 for needed, *_ in known]

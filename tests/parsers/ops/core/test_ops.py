@@ -126,7 +126,9 @@ def test_a_collective_is_of_one_kind_however_it_is_carried_out(kind: str) -> Non
     assert {kind_by_name(*way) for way in ways} == {kind}
 
 
-@given(st.lists(st.sampled_from(["/host:CPU", "/device:TPU:0", "/device:GPU:1", "/device:TPU:0 SparseCore 1"])))
+@given(
+    st.lists(st.sampled_from(["/host:CPU", "/device:TPU:0", "/device:GPU:1", "/device:TPU:0 SparseCore 1"]), min_size=1)
+)
 def test_a_profile_is_whole_if_it_has_a_device_of_any_kind(names: list[str]) -> None:
     space = XSpace()
     for number, name in enumerate(names):
