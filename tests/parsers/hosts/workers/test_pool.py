@@ -375,16 +375,16 @@ def test_the_meter_names_the_host_at_work() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["begin", "end", "report"]), st.integers(0, 2), *[st.integers(1, 9)] * 3)))
 def test_what_is_written_of_a_host_is_read_of_it_alone(calls: list[tuple[str, int, int, int, int]]) -> None:
     shared, process, known = SharedProgress(3), [0] * 3, [(0, 0, 0)] * 3
-    for name, host, *values in calls:
+    for name, host, needed, size, events in calls:
         if name == "report":
-            shared.report(host, *values, is_fetching=values[0] > 5)
-            known[host] = values[0], values[1], values[2]
+            shared.report(host, needed, size, events, needed > 5)
+            known[host] = needed, size, events
         elif name == "begin":
-            shared.begin(host, values[0])
-            process[host], known[host] = values[0], (0, 0, 0)
+            shared.begin(host, size)
+            process[host], known[host] = size, (0, 0, 0)
         else:
             shared.end(host)
             process[host] = 0
     assert [shared.so_far(host) for host in range(3)] == known
     assert [shared.process(host) for host in range(3)] == process and not shared.is_cancelled
-    assert [shared.is_fetching(host) for host in range(3)] == [needed > 5 for needed, *_ in known]
+    assert [shared.is_fetching(host) for host in range(3)] == [of[0] > 5 for of in known]

@@ -89,8 +89,10 @@ def test_only_what_all_take_part_in_counts() -> None:
 def test_captures_that_began_by_their_own_clocks_met_if_they_overlap(
     first: int, length: int, its_first: int, its_length: int, later: int
 ) -> None:
+    none = no_ints()
+
     def capture(first_ns: int, length_ns: int, began_ns: int) -> CollectiveRuns:
-        return CollectiveRuns((), *[no_ints()] * 4, None, first_ns * NS, (first_ns + length_ns) * NS, began_ns)
+        return CollectiveRuns((), none, none, none, none, None, first_ns * NS, (first_ns + length_ns) * NS, began_ns)
 
     shifted = range(its_first + later, its_first + its_length + later)
     met = max(first, shifted.start) < min(first + length, shifted.stop)
