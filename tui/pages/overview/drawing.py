@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Overview, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
@@ -17,7 +16,7 @@ from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, cut_middle, rows_around, shared_prefix
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
-from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
+from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading, machine
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import (
     capture_line,
@@ -98,20 +97,6 @@ def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, 
     spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark"), (CLASS_LETTER[op.op_class], style)]
     spans += [(" ", "text"), (f"{filled:<8}", style), (metrics, "cursor" if selected else "text")]
     return pen.fit([*spans, (f"{name:<{room}}", "cursor" if selected else "strong")])
-
-
-def environment(page: Overview, ascii_only: bool) -> str:
-    """The machine and the capture in one phrase."""
-    env = page.environment
-    parts = [(env.device_type or ("device unknown" if env.device_core_count else "no device"))]
-    if env.device_core_count:
-        parts.append(counted(env.device_core_count, "GPU" if "GPU" in (env.device_type or "") else "core"))
-    parts.append(f"{env.host_count} host{'s' * (env.host_count != 1)}")
-    if env.is_training is not None:
-        parts.append("training" if env.is_training else "inference")
-    if env.profile_duration_ps is not None:
-        parts.append(f"{duration(env.profile_duration_ps, ascii_only)} captured")
-    return ", ".join(parts)
 
 
 def notes(page: Overview, pen: Pen) -> list[Line]:
@@ -210,9 +195,9 @@ def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | Non
     """
     badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
     room = pen.width - line_width(tuple(badge))
-    phrase = environment(page, pen.glyphs.is_ascii)
+    phrase = machine(page.environment, pen.glyphs.is_ascii)
     if len(phrase) + 20 > room:
-        phrase = phrase.removesuffix(" captured")
+        phrase = phrase.removesuffix(" captured").removesuffix(" of events")
     on_host = page.shares and not page.environment.device_core_count
     title = "Time on the host's CPU" if on_host else "Device time"
     if page.account is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_CATEGORY
 from tpuprof.parsers.pages.overview.ledger import OwnerTime
-from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart, TopOp
+from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, StepPart, TopOp
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent, utc
@@ -380,3 +381,18 @@ def sections(page: Overview) -> list[Section]:
         *([("Latency, mean session", latency)] if latency else []),
         ("Program and capture", of_page((*ENVIRONMENT, *OP_COUNTS))),
     ]
+
+
+def machine(environment: Environment, ascii_only: bool = False) -> str:
+    """The machine and the capture in one phrase: how long was captured, or its events last where nobody noted that."""
+    cores, kind = environment.device_core_count, environment.device_type
+    parts = [kind or ("device unknown" if cores else "no device")]
+    if cores:
+        parts.append(counted(cores, "GPU" if "GPU" in (kind or "") else "core"))
+    parts.append(counted(environment.host_count, "host"))
+    if environment.is_training is not None:
+        parts.append("training" if environment.is_training else "inference")
+    if environment.profile_duration_ps is not None:
+        noted = "captured" if environment.profile_start_ns is not None else "of events"
+        parts.append(f"{duration(environment.profile_duration_ps, ascii_only)} {noted}")
+    return ", ".join(parts)

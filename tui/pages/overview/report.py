@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.overview.model import OVERVIEW, Environment, Overview
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, duration
@@ -24,9 +23,9 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
     """Figures, step time, bottleneck, findings, device time by class, and top ops."""
     ran_on, why, most = page.environment, page.bottleneck, request.most_rows
     top = Section(TOP_OPS, page.top_ops, "Top ops", most)
-    title, machine = f"Overview of {request.run.name}", f"ran on: {_machine(ran_on)}"
+    title, where = f"Overview of {request.run.name}", f"ran on: {fields.machine(ran_on)}"
     return Declared(
-        Head(title, request.run, page.hosts, page.warnings, [machine], ran_on.simulated),
+        Head(title, request.run, page.hosts, page.warnings, [where], ran_on.simulated),
         metrics=lambda: [*_step_rows(page.performance.step_time), *metric_rows(fields.MARKDOWN, page)],
         parts=(
             Metrics(fields.BEFORE_OPS, page),
@@ -41,16 +40,6 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
         text=lambda pen: _compose(replace(page, top_ops=page.top_ops[: most or None]), pen, None, Cursor()).lines,
         unknown=page.unknown,
     )
-
-
-def _machine(environment: Environment) -> str:
-    parts = [environment.device_type or "an unknown device", counted(environment.device_core_count, "core")]
-    parts.append(counted(environment.host_count, "host"))
-    if environment.is_training is not None:
-        parts.append("training" if environment.is_training else "inference")
-    if environment.profile_duration_ps is not None:
-        parts.append(f"{duration(environment.profile_duration_ps)} captured")
-    return ", ".join(parts)
 
 
 def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:
