@@ -24,7 +24,8 @@ from tpuprof.parsers.pages.findings.cores.collectives import COLLECTIVE
 from tpuprof.parsers.pages.findings.cores.late import STRAGGLER
 from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget, Kind, OwnerClaim, with_own_figures
-from tpuprof.parsers.pages.findings.idle.waiting import COMPILATION, HOST, IDLE, INPUT
+from tpuprof.parsers.pages.findings.idle.outside import COMPILATION
+from tpuprof.parsers.pages.findings.idle.waiting import HOST, IDLE, INPUT
 from tpuprof.parsers.pages.findings.subject import subject_of_hosts
 from tpuprof.parsers.steps.accounts.cpu import HostFunction, HostOnCpu, HostPart
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index

@@ -20,8 +20,8 @@ from tpuprof.parsers.pages.findings.cores.late import late_host, slow_core, stra
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
-from tpuprof.parsers.pages.findings.idle.outside import SILENCE, long_silence, outside_steps
-from tpuprof.parsers.pages.findings.idle.waiting import COMPILATION, compiling, idle_gaps, waiting_for_input
+from tpuprof.parsers.pages.findings.idle.outside import COMPILATION, SILENCE, compiling, long_silence, outside_steps
+from tpuprof.parsers.pages.findings.idle.waiting import idle_gaps, waiting_for_input
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.kernels import (

@@ -17,7 +17,8 @@ from tpuprof.parsers.pages.findings.cores.collectives import COLLECTIVE
 from tpuprof.parsers.pages.findings.cores.late import STRAGGLER
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, of_launcher
-from tpuprof.parsers.pages.findings.idle.waiting import COMPILATION, IDLE, INPUT
+from tpuprof.parsers.pages.findings.idle.outside import COMPILATION
+from tpuprof.parsers.pages.findings.idle.waiting import IDLE, INPUT
 from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
 from tpuprof.parsers.pages.findings.ops.moving import COPY
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index

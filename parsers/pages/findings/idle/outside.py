@@ -1,12 +1,133 @@
-"""What lies before the first whole step and after the last one, and long times of the capture without an op."""
+"""Programs that are compiled while steps go on, what lies outside of whole steps, and long times without an op."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, time
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, JumpTarget, Kind
+from tpuprof.parsers.ops.host_events.activity import Compilation
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, detects
+from tpuprof.parsers.pages.findings.claims import joined
+from tpuprof.parsers.pages.findings.finding import STEPS, Evidence, Finding, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, of_launcher, titled, working
-from tpuprof.parsers.pages.findings.idle.waiting import COMPILATION, IDLE
+from tpuprof.parsers.pages.findings.idle.waiting import IDLE, waits_for_the_last
+from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.boundaries.outside import Outside
+
+_FAR = 1 << 60
+
+LEAST_COMPILING = 0.01
+"""A steady step never compiles, so compilation counts from this small share on."""
+
+COMPILATION = Kind(
+    "compilation",
+    "compilation during steps",
+    advice="Keep shapes, dtypes and static arguments steady, and compile ahead of the loop.",
+    rank=5,
+    owners=("compile",),
+    needs=(STEPS,),
+)
+
+
+@detects(COMPILATION)
+def compiling(budget: Budget) -> Claimed:
+    """Programs that the host compiled between the first complete step and the last while the device was idle."""
+    stalls, steps = _stalls(budget.evidence.compilations), budget.steps
+    if steps is not None:
+        first = steps.grid.start_ps
+        last = first + np.clip(steps.longest_ps, 0, _FAR).astype(np.int64)
+        clipped = (_clipped(stall, int(first.min()), int(last.max())) for stall in stalls)
+        stalls = [stall for stall in clipped if stall is not None]
+        claim = joined(budget.take_all("compile"), waits_for_the_last(budget, steps.of("compile")))
+    idle = sum(stall.idle_ps for stall in stalls)
+    if steps is None:
+        claim = budget.take_mean(("between_ops",), idle)
+    worth = claim.worth_ps
+    if not stalls or worth < LEAST_COMPILING * budget.whole_ps:
+        return NOTHING
+    worst = max(stalls, key=lambda stall: stall.idle_ps)
+    took = sum(stall.duration_ps for stall in stalls)
+    where, step = "capture", None
+    if steps is not None:
+        where, step = "steps", _step_at(worst.start_ps, steps)
+    timing = None if steps is None else _when_compiling(stalls, steps)
+    times = counted(len(stalls), "time")
+    title = f"The host compiles during the {where} ({times})"
+    if timing is not None and timing.is_regular:
+        title = f"The host compiles {timing.words} ({times})"
+    return budget.finding(
+        COMPILATION,
+        claim,
+        title,
+        "Time without any op while the host traced, lowered or compiled a program"
+        + (", and other cores' waits for it, mean over cores and steps." if steps is not None else "."),
+        [
+            f"{counted(len(stalls), 'compilation')} took {time(took)}; meanwhile the device was idle for {time(idle)}.",
+            f"The worst is {sentence_name(worst.name)}, {time(worst.duration_ps)}"
+            f"{'' if step is None else f', in step {step}'}.",
+            "" if timing is None or not timing.is_regular else timing.sentence("the device is idle meanwhile for"),
+            "A steady program compiles nothing: look for shapes, dtypes or static arguments that change.",
+        ],
+        JumpTarget("timeline", step),
+    )
+
+
+def _clipped(stall: Compilation, begin_ps: int, end_ps: int) -> Compilation | None:
+    """The part of a compilation that lies in a span; None for one outside.
+
+    What began ahead of the steps may cost the first of them.
+    """
+    start, end = max(stall.start_ps, begin_ps), min(stall.end_ps, end_ps)
+    if start >= end:
+        return None
+    return Compilation(stall.name, start, end - start, min(stall.idle_ps, end - start))
+
+
+def _when_compiling(stalls: Sequence[Compilation], steps: Steps) -> When:
+    idle = np.zeros(len(steps))
+    for stall in stalls:
+        inside = (steps.grid.start_ps <= stall.start_ps) & (stall.start_ps < steps.grid.start_ps + steps.longest_ps)
+        idle[int(inside.argmax())] += stall.idle_ps * inside.any()
+    return when(idle, steps.names, LEAST_COMPILING * float(steps.longest_ps.mean()))
+
+
+_ONE_COMPILE = 0.05
+"""A program is traced, lowered and compiled with less than this share of that between one and the next."""
+
+
+def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:
+    """Joins the compilations that cost idle time and overlap or follow each other: all of them are of one program.
+
+    The longest one gives the name, the one with the most idle time that time. Figures of a damaged profile are cut.
+    """
+    costly = [compiled for compiled in compilations if compiled.idle_ps > 0 and compiled.duration_ps > 0]
+    costly.sort(key=lambda compiled: (compiled.start_ps, -compiled.duration_ps))
+    stalls: list[Compilation] = []
+    longest = 0
+    for compiled in costly:
+        name, start, length = compiled.name, max(-_FAR, min(compiled.start_ps, _FAR)), min(compiled.duration_ps, _FAR)
+        end, idle = start + length, min(compiled.idle_ps, length)
+        if stalls and start <= stalls[-1].end_ps + _ONE_COMPILE * stalls[-1].duration_ps:
+            before = stalls.pop()
+            name = name if length > longest else before.name
+            idle = max(idle, before.idle_ps) if start <= before.end_ps else idle + before.idle_ps
+            start, end = before.start_ps, max(end, before.end_ps)
+            length = max(length, longest)
+        stalls.append(Compilation(name, start, end - start, min(idle, end - start)))
+        longest = length
+    return stalls
+
+
+def _step_at(time_ps: int, steps: Steps) -> str | None:
+    """The first step that holds a time."""
+    inside = (steps.grid.start_ps <= time_ps) & (time_ps < steps.grid.start_ps + steps.longest_ps)
+    return steps.names[int(inside.argmax())] if inside.any() else None
+
+
+# --- what lies outside of steps ------------------------------------------------------------------------------------
 
 LARGE = 0.25
 """From this share of the profile on it is a finding."""
