@@ -442,24 +442,32 @@ def _shifted(spans: Intervals, shift_ps: int) -> Intervals:
     return spans[0] + shift_ps, spans[1] + shift_ps
 
 
+_LEAST_FED = 0.05
+"""What the host did while it waited for input is looked at from this share of the gaps on."""
+
+
 def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide, shift_ps: int) -> IdleTime | None:
-    """The long gaps of a core, without those in which the host waited for input.
+    """The long gaps of a core, apart from those in which the host waited for input.
 
     Args:
         shift_ps: what to add to the device's times to compare them with the host's.
     """
     gaps = subtract(*core.gaps, *_shifted(side.waits, -shift_ps))
-    if not len(gaps[0]):
+    fed = subtract(*core.gaps, *gaps)
+    length, fed_ps = gaps[1] - gaps[0], int((fed[1] - fed[0]).sum())
+    if not len(length) and not fed_ps:
         return None
-    length = gaps[1] - gaps[0]
-    longest = int(length.argmax())
+    longest = int(length.argmax()) if len(length) else 0
     did, inside = ((), ()) if side.events is None else host_during(side.events, _shifted(gaps, shift_ps))
+    is_fed = side.events is not None and fed_ps >= _LEAST_FED * int((core.gaps[1] - core.gaps[0]).sum())
     return IdleTime(
         core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
         unlaunched_ps=_outside(gaps, union(runs.start_ps, runs.end_ps)),
         count=len(length),
-        longest=(int(gaps[0][longest]), int(gaps[1][longest])),
+        longest=(int(gaps[0][longest]), int(gaps[1][longest])) if len(length) else (0, 0),
+        feeding=activities(side.events, _shifted(fed, shift_ps)) if is_fed and side.events is not None else (),
+        feeding_ps=fed_ps,
         activities=did,
         inside=inside,
         in_flight=_in_flight(plane, gaps),

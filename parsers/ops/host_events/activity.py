@@ -54,6 +54,9 @@ _WAITS_OF_PYTHON = pattern(
 """Names that the Python tracer gives to functions of the modules threading, queue, selectors, time and
 concurrent.futures, and to the built-in functions that wait: whoever calls them is what waits."""
 
+_SENDS = pattern(r"DevicePut|device_put\b|BufferFromHost|TransferToDevice|CopyFromHost|LinearizeInto")
+"""Names of events in which the runtime sends something to a device."""
+
 _RUNTIME = pattern(
     r"PjitFunction|PjRt|Pjit|ParseArguments|Execute|Enqueue|Dispatch|Transfer|Threadpool|tpu::|Tpu|Xla|xla::|ThunkExecutor|Buffer"
 )
@@ -120,6 +123,7 @@ class IdleTime:
         in_flight: asynchronous ops and for how much of the gaps they were in flight, by time.
         core: the core's ordinal.
         unlaunched_ps: the part of `gap_ps` in which no module ran.
+        feeding: what the host's threads did while the core waited for input, for `feeding_ps`, by time.
     """
 
     gap_ps: int = 0
@@ -130,12 +134,15 @@ class IdleTime:
     core: int = 0
     unlaunched_ps: int = 0
     inside: tuple[Activity, ...] = ()
+    feeding: tuple[Activity, ...] = ()
+    feeding_ps: int = 0
 
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
     """What the host's threads did during disjoint intervals in order; the activity with most time comes first.
 
-    The thread that launches programs waits in Python's own library for the function that calls it, which gets the time.
+    The thread that launches programs waits in Python's own library for the function that calls it, which gets the time;
+    so does a function that sends something to the device, and launches nothing.
     """
     return host_during(host, gaps)[0]
 
@@ -144,9 +151,10 @@ def host_during(host: HostEvents, gaps: Intervals) -> tuple[tuple[Activity, ...]
     """See `activities`, and `IdleTime.inside`."""
     launches = host.ids_named(lambda name: LAUNCHES.search(name) is not None)
     waits = host.ids_named(waits_for_python) if len(launches) else no_ints()
+    sends = host.ids_named(lambda name: _SENDS.search(name) is not None) if len(launches) else no_ints()
     found: tuple[list[Activity], list[Activity]] = ([], [])
     for thread in host.threads:
-        of_thread = _of_thread(host, thread, gaps, waits, launches)
+        of_thread = _of_thread(host, thread, gaps, waits, sends, launches)
         found[0].extend(of_thread[0])
         found[1].extend(of_thread[1])
     return _by_time(found[0]), _by_time(found[1])
@@ -157,13 +165,13 @@ def _by_time(found: Sequence[Activity]) -> tuple[Activity, ...]:
 
 
 def _of_thread(
-    host: HostEvents, thread: HostThread, gaps: Intervals, waits: Int64s, launches: Int64s
+    host: HostEvents, thread: HostThread, gaps: Intervals, waits: Int64s, sends: Int64s, launches: Int64s
 ) -> tuple[list[Activity], list[Activity]]:
     """What one thread did; and what it did directly inside annotations that mark steps.
 
     Args:
         waits: metadata ids of the events whose time is that of the innermost other event around them, if there is one,
-            on a thread that launches programs.
+            on a thread that launches programs. sends: those of which it is so if that launches nothing.
         launches: metadata ids of launches.
     """
     in_gaps = overlap(thread.start_ps, thread.end_ps, *gaps)
@@ -174,9 +182,12 @@ def _of_thread(
     alone = in_gaps - sum_by_key(parent[inside], in_gaps[inside], len(chosen))
     ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
     launched = np.sort(thread.start_ps[thread.rows_of(launches)])
-    if len(waits) and len(launched):
-        parks = is_among(thread.metadata_id[chosen], waits)
-        alone = sum_by_key(callers(parent, parks), np.maximum(alone, 0), len(chosen))
+    if len(launched):
+        sending = is_among(thread.metadata_id[chosen], sends)
+        of = callers(parent, is_among(thread.metadata_id[chosen], waits) | sending)
+        launches_too = np.searchsorted(launched, end[of]) > np.searchsorted(launched, start[of])
+        of = np.where(sending & launches_too, np.arange(len(of)), of)
+        alone = sum_by_key(of, np.maximum(alone, 0), len(chosen))
     marks = set(thread.metadata_id[thread.stat("step_num").rows].tolist())
     wholes = sum_by_key(key, in_gaps, len(ids))
     least = _SPANS * int((gaps[1] - gaps[0]).sum())

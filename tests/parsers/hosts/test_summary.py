@@ -146,7 +146,9 @@ def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:
     busy_core(space, 0, [(n * 100 + 40, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
     add_host(space, [("$loader.py:1 __next__", n * 100, n * 100 + 40) for n in range(4)])
     found = summary_of(space)
-    assert found.idle is None
+    assert found.idle is not None and (found.idle.gap_ps, found.idle.count) == (0, 0)
+    assert [each.name for each in found.idle.feeding] == ["$loader.py:1 __next__"]
+    assert found.idle.feeding_ps == 4 * 40 * US
     assert found.steps is not None
     assert found.steps.input_source == "host"
 
@@ -275,7 +277,7 @@ def test_whatever_the_numbers_nothing_is_negative(
         assert (found.steps.part_ps >= 0).all() and (found.steps.class_ps >= 0).all()
         assert (found.steps.part_ps <= found.steps.duration_ps[:, :, None]).all()
     if found.idle is not None:
-        assert found.idle.count > 0 and found.idle.gap_ps > 0
+        assert (found.idle.count > 0) == (found.idle.gap_ps > 0) and found.idle.gap_ps + found.idle.feeding_ps > 0
         assert all(0 < one.overlap_ps <= found.idle.gap_ps for one in found.idle.activities)
     assert all(0 <= one.idle_ps <= one.duration_ps for one in found.compilations)
     assert all(0 <= chip.active_ps <= chip.total_ps for chip in found.duty)

@@ -37,11 +37,11 @@ def working(gaps: IdleTime) -> Sequence[Activity]:
 
     A function in which the launching thread waits, such as for a checkpoint, is what the next program waits for too.
     """
-    launcher = _launcher(gaps)
-    return [each for each in gaps.activities if not _WAITING.search(each.name) or _holds_up(each, launcher)]
+    own = launcher(gaps)
+    return [each for each in gaps.activities if not _WAITING.search(each.name) or _holds_up(each, own)]
 
 
-def _launcher(gaps: IdleTime) -> str | None:
+def launcher(gaps: IdleTime) -> str | None:
     """The thread that launches programs; None where no event shows it."""
     return next((each.thread for each in gaps.activities if LAUNCHES.search(each.name)), None)
 
@@ -61,8 +61,8 @@ def of_launcher(gaps: IdleTime) -> IdleTime:
 
     The next program waits for that thread: what others do meanwhile, such as a loader that is always busy, is chance.
     """
-    launcher = _launcher(gaps)
-    own, inside = (tuple(each for each in of if each.thread == launcher) for of in (gaps.activities, gaps.inside))
+    thread = launcher(gaps)
+    own, inside = (tuple(each for each in of if each.thread == thread) for of in (gaps.activities, gaps.inside))
     explains = sum(each.overlap_ps for each in own) >= EXPLAINS * gaps.gap_ps
     return replace(gaps, activities=own, inside=inside) if explains else gaps
 
@@ -104,7 +104,7 @@ def behind_one_pool(gaps: Iterable[IdleTime]) -> bool:
         {
             each.name
             for each in of.activities
-            if each.thread != _launcher(of) is not None and each.overlap_ps >= EXPLAINS * of.gap_ps > 0
+            if each.thread != launcher(of) is not None and each.overlap_ps >= EXPLAINS * of.gap_ps > 0
             if not each.marks_step and not _WAITING.search(each.name)
         }
         for of in gaps
@@ -121,7 +121,7 @@ def do_the_same(gaps: Sequence[IdleTime], least: float) -> bool:
     names = set()
     for of in gaps:
         doing = main_activity(of)
-        is_its_own = doing is not None and doing.thread == _launcher(of) and doing.occurrences >= least
+        is_its_own = doing is not None and doing.thread == launcher(of) and doing.occurrences >= least
         names.add(doing.name if doing is not None and is_its_own else "")
     return len(names) == 1 and is_of_program(names.pop())
 

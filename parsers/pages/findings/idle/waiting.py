@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,12 +11,14 @@ from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
-from tpuprof.parsers.ops.host_events.activity import IdleTime, is_of_program, is_of_runtime
+from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime, is_of_program, is_of_runtime, waits_for_python
 from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, NOTHING, Budget, Claimed, Steps, detects
 from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, joined, taken
 from tpuprof.parsers.pages.findings.finding import JumpTarget, Kind
 from tpuprof.parsers.pages.findings.idle.meanwhile import (
+    EXPLAINS,
     but_for_compiling,
+    launcher,
     main_activity,
     of_launcher,
     reading,
@@ -81,12 +84,13 @@ def waiting_for_input(budget: Budget) -> Claimed:
     measured = "idle device time while the host waited for input or sent it" if is_host else "time in infeed ops"
     worst = f"; {time(longest)} in step {name}" if longest >= _STANDS_OUT * worth else ""
     mean = "mean over steps" if steps.core_count < 2 else "mean over cores and steps"
-    for_last = others.worth_ps
+    for_last, host = others.worth_ps, _host_with_input(steps)
+    maker, feeding = _feeding(budget, host) if is_host else (None, ())
     more = f", and their wait for the last core ({time(for_last)})" if for_last >= 1 else ""
     return budget.finding(
         INPUT,
         claim,
-        _input_title(waits, timing, _host_with_input(steps)),
+        _input_title(waits, timing, host) + (f": {shortened(titled(maker.name))}" if maker is not None else ""),
         f"Mean over cores and complete steps of {measured}{more}.",
         [
             f"The device waits for input {budget.amount(worth)}, {mean}{worst}."
@@ -98,10 +102,36 @@ def waiting_for_input(budget: Budget) -> Claimed:
             "The program has no infeed ops, so this is inferred from what the host did at that time."
             if is_host
             else "",
+            *feeding,
         ],
         JumpTarget("input", name),
         is_estimate=is_host,
     )
+
+
+def _feeding(budget: Budget, host: str) -> tuple[Activity | None, tuple[str, ...]]:
+    """What makes the input that a host waits for, and sentences on it: another thread's work comes before that wait.
+
+    Args:
+        host: the one that waits most; empty for that of the core that is idle most.
+    """
+    gaps = budget.evidence.host_gaps.get(host) or budget.evidence.gaps or IdleTime()
+    at_work = [
+        each
+        for each in working(replace(gaps, activities=gaps.feeding))
+        if each.overlap_ps >= _HARDLY * gaps.feeding_ps > 0
+        if is_of_program(each.name) and not waits_for_python(each.name) and not each.marks_step
+    ]
+    own = launcher(gaps)
+    at_work.sort(key=lambda each: each.thread == own and each.occurrences == 1)  # the loop around all comes last
+    at_work.sort(key=lambda each: each.thread == own or each.overlap_ps < EXPLAINS * gaps.feeding_ps)
+    words = tuple(
+        f"Meanwhile {sentence_name(each.thread) or 'a host thread'} is in {sentence_name(each.name)} for "
+        f"{share(min(1.0, each.overlap_ps / gaps.feeding_ps))} of the time ({counted(each.occurrences, 'time')})."
+        for each in at_work[:_MOST_NAMED]
+    )
+    makes = at_work and at_work[0].overlap_ps >= EXPLAINS * gaps.feeding_ps
+    return at_work[0] if makes else None, words
 
 
 def waits_for_the_last(budget: Budget, own_ps: Floats) -> Claim:

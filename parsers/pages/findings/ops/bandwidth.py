@@ -21,6 +21,8 @@ from tpuprof.parsers.pages.findings.finding import PEAKS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     LEAST_WORTH,
+    SHORT_PS,
+    USUAL,
     capped,
     groups_of,
     inside,
@@ -71,9 +73,12 @@ def memory_bound(budget: Budget) -> Claimed:
     if together < LEAST_MEMORY_BOUND * budget.whole_ps:
         return NOTHING
     best = reached(budget, used, op_ps)
-    above = op_ps * np.maximum(1 - used / best, 0.0)
-    fewer = _halved(table, op_ps * np.minimum(used / best, 1.0), rows.tolist())
-    fewer[is_among(rows, _sums_of_gradients(budget, rows[fewer > 0]))] = 0.0
+    picks = op_ps >= _LEAST_OP * budget.whole_ps
+    picks[picks] = [_picks(budget, row) for row in rows[picks].tolist()]
+    most = np.where(picks, min(best, USUAL), best)  # rows by index come slower than those in order, however narrow
+    above = op_ps * np.maximum(1 - used / most, 0.0)
+    fewer = _halved(table, op_ps * np.minimum(used / most, 1.0), rows.tolist())
+    fewer[picks | is_among(rows, _sums_of_gradients(budget, rows[fewer > 0]))] = 0.0
     moves_fewer = float(fewer.sum()) > float(above.sum())
     claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
     worth, halved = claim.worth_ps, float(fewer.sum())
@@ -167,9 +172,6 @@ def _adds_up(budget: Budget, row: int) -> bool:
 _LATENT = 0.2
 """Share of HBM's peak below which an op that gathers or scatters waits for single accesses."""
 
-_LONG_PS = 5e6
-"""Shorter ops are small, whatever they do."""
-
 _LEAST_OP = 2e-4
 """An op counts from this share of the time on: one of the clones of a layer takes little, all of them much."""
 
@@ -193,7 +195,7 @@ def latency_bound(budget: Budget) -> Claimed:
     rows, times = budget.ops("vector", "copy")
     used, flops = capped(rates.bandwidth_utilization[rows, HBM]), np.nan_to_num(capped(rates.flops_utilization[rows]))
     mean_ps = table.self_ps[rows] / np.maximum(table.occurrences[rows], 1)
-    slow = (used < _LATENT) & (flops < _LATENT) & (mean_ps >= _LONG_PS) & (used > 0)
+    slow = (used < _LATENT) & (flops < _LATENT) & (mean_ps >= SHORT_PS) & (used > 0)
     slow &= (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
     slow[slow] = [_picks(budget, row) for row in rows[slow].tolist()]
     best = reached(budget, used, times)

@@ -34,6 +34,9 @@ REACHED = 0.9
 USUAL = 0.75
 """What they reach where the profile has none to compare with, or only ones that are slower."""
 
+SHORT_PS = 3_000_000
+"""An op takes a microsecond or two however little it does: of shorter ones the roof says nothing."""
+
 LEAST_WORTH = 0.01
 """Below this share of the time an estimate is not worth a line."""
 

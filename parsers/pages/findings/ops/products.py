@@ -255,7 +255,7 @@ _MUCH = 4.0
 
 VECTOR_WORK = Kind(
     "vector-work",
-    "matrix products on the vector unit",
+    "products and running sums on the vector unit",
     advice="Write it as a dot product, so that it runs on the matrix unit.",
     rank=30,
     needs=(HLO, PEAKS),
@@ -273,6 +273,9 @@ def vector_work(budget: Budget) -> Claimed:
     large = (times >= _LEAST_OP * budget.whole_ps) & (used > 0) & (used < _SLOW_VECTOR) & (intensity >= _MUCH)
     large &= ~(bandwidth > _ON_HBM)
     large[large] = [_sums_products(budget, row) for row in rows[large].tolist()]
+    windows = (times >= _LEAST_OP * budget.whole_ps) & (used < _SLOW_VECTOR) & ~large & ~(bandwidth > _ON_HBM)
+    windows[windows] = [_sums_windows(budget, row) for row in rows[windows].tolist()]
+    large |= windows
     after = np.maximum(np.nan_to_num(used), np.nan_to_num(bandwidth)) / REACHED
     saved = np.where(large, times * np.maximum(1 - after, 0.0), 0.0)
 
@@ -281,6 +284,17 @@ def vector_work(budget: Budget) -> Claimed:
         return NOTHING
     first = rows == losing.first
     rate, per_byte = float(used[first][0]), float(intensity[first][0])
+    if windows[first].any():
+        return losing.finding(
+            VECTOR_WORK,
+            f"{subject(evidence.table, losing.groups[0])} adds up window by window",
+            f"Time of these ops above what HBM needs for their arrays, at {share(REACHED)} of its peak.",
+            [
+                losing.words(more=" together"),
+                f"{budget.described(losing.first)} adds each element once for each window.",
+            ],
+            advice=_RUNNING_SUM,
+        )
     return losing.finding(
         VECTOR_WORK,
         f"{subject(evidence.table, losing.groups[0])} multiplies and sums on the vector unit",
@@ -294,6 +308,17 @@ def vector_work(budget: Budget) -> Claimed:
             else "",
         ],
     )
+
+
+_RUNNING_SUM = (
+    "Take the running sum with jax.lax.associative_scan, or as a product with a triangular matrix of ones: a "
+    "reduce-window over n elements adds n times n."
+)
+
+
+def _sums_windows(budget: Budget, row: int) -> bool:
+    """Whether an op holds a sum over windows, such as a running sum."""
+    return any(each.opcode == b"reduce-window" for each in inside(budget.evidence, row))
 
 
 def _sums_products(budget: Budget, row: int) -> bool:

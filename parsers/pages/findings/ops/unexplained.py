@@ -17,7 +17,7 @@ from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import PEAKS, JumpTarget, Kind
-from tpuprof.parsers.pages.findings.ops.groups import HBM, USUAL, capped
+from tpuprof.parsers.pages.findings.ops.groups import HBM, SHORT_PS, USUAL, capped
 from tpuprof.parsers.pages.findings.subject import LEAST_LARGE, in_a_line, is_kernel_call, lines, what_it_does
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner, owner_index
 
@@ -29,9 +29,6 @@ NEAR = 0.5
 
 LEAST_REST = 0.05
 """What is lost in smaller places is named from this share on; less is what any program loses here and there."""
-
-SHORT_PS = 3_000_000
-"""An op takes a microsecond or two however little it does: of shorter ones the roof says nothing."""
 
 _MOST_NAMED = 3
 _OWNERS: tuple[Owner, ...] = ("loss", "uncounted", "copy", "host_transfer")

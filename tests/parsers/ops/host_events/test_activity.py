@@ -218,3 +218,19 @@ def test_async_ops_count_for_the_gaps_that_they_are_under_way_in() -> None:
     assert list(found.items()) == [("copy-start.1", 50), ("all-gather-start.2", 10), ("b", 5)]
     assert in_flight([], *gaps_of(), gaps_of((0, 5))) == {}
     assert in_flight(names, starts, ends, gaps_of()) == {}
+
+
+@given(st.integers(2, 6), st.integers(1, 9), st.booleans())
+def test_what_a_function_sends_is_its_time_unless_it_launches_too(count: int, long: int, launches: bool) -> None:
+    events: list[Event] = [("PjitFunction(step)", 1000 * at, 1000 * at + 5) for at in range(count + 1)]
+    events += [("$loop.py:9 run", 0, 1000 * (count + 1))] if launches else []
+    around = "$loop.py:9 run" if launches else "$lora.py:40 swap"
+    for at in range(count):
+        begin = 1000 * at + 100
+        events += [] if launches else [("$lora.py:40 swap", begin, begin + 10 * long + 20)]
+        events += [("DevicePut", begin + 10, begin + 10 + 10 * long), ("BufferFromHostBuffer", begin + 11, begin + 15)]
+    events.sort(key=lambda event: (event[1], -event[2]))
+    found = {each.name: each.overlap_ps for each in activities(host_of(events), gaps_of((50, 1000 * count + 50)))}
+    sent = {name for name in found if name in ("DevicePut", "BufferFromHostBuffer")}
+    assert sent == ({"DevicePut", "BufferFromHostBuffer"} if launches else set())
+    assert found[around] == (1000 * count - count * 10 * long - 5 * count if launches else count * (10 * long + 20))

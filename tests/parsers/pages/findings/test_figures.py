@@ -52,7 +52,7 @@ FOUND_IN = {
     "shuffles": "time-mixing-tokens-shifted-by-cut-and-pad",
     "memory_bound": "ulysses-rotary-in-f32",
     "slow_steps": "rhythm-validates-every-3rd-step",
-    "unexplained": "moe-job-places-by-running-sums",
+    "unexplained": "guided-angles-taken-anew-by-each-head",
 }
 """A planted program for each detector, by name: it finds something there."""
 

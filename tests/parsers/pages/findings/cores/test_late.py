@@ -288,3 +288,17 @@ def test_a_host_that_pauses_once_is_what_the_others_wait_for() -> None:
     proof = pausing([6])
     assert the("host", proof).title == "Host host1 starts its cores later than the others in 1 of 12 steps"
     assert [found(kind, proof) for kind in ("collective", "imbalance", "slow-step")] == [None] * 3
+
+
+@pytest.mark.parametrize("hosts", [2, 4])
+def test_hosts_that_are_late_in_turns_for_one_thing_are_one_reason(hosts: int) -> None:
+    late = np.zeros((8, 12))
+    for step in range(0, 12, 2):
+        late[np.arange(8) * hosts // 8 == step // 2 % hosts, step] = 100.0
+    waits = np.where((late == 0) & (late.max(axis=0) > 0), 100.0, 0.0)
+    proof = evidence(grid({"compute": 100, "idle": late, "collective": waits}, cores=8, steps=12, hosts=hosts))
+    collects = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "$gc collect", 290 * US, 3),))
+    finding = the("host", with_(proof, gaps=collects))
+    assert finding.title == "Every other step the device is idle while the host runs $gc collect"
+    assert finding.worth_ps == pytest.approx(50 * US)
+    assert found("collective", with_(proof, gaps=collects)) is None

@@ -299,3 +299,19 @@ def test_compilation_counts_without_steps() -> None:
     assert (finding.title, finding.worth_ps) == ("The host compiles during the capture (1 time)", 250 * US)
     assert the("idle", proof).worth_ps == 50 * US
     assert "250 µs counted by other findings is left out" in the("idle", proof).basis
+
+
+@pytest.mark.parametrize("makes", [0.4, 0.9])
+def test_the_thread_that_makes_the_input_is_named_before_the_loop_that_waits_for_it(makes: float) -> None:
+    feeding = (
+        Activity("python", "$train.py:1 fit", 100 * US, 1),
+        Activity("python", "PjitFunction(step)", 1 * US, 9),
+        Activity("pool", "$queue.py:17 get", 100 * US, 9),
+        Activity("tokens", "$tokens.py:4 encode", round(makes * 100 * US), 9),
+    )
+    launched = (Activity("python", "PjitFunction(step)", 1 * US, 9),)
+    gaps = IdleTime(activities=launched, feeding=feeding, feeding_ps=100 * US)
+    finding = the("input", with_(evidence(grid({"compute": 80, "idle": 20}, waits=18, input_source="host")), gaps=gaps))
+    assert finding.title == "Steps wait for input" + ": $tokens.py:4 encode" * (makes > 0.5)
+    assert [words for words in finding.evidence if "tokens is in $tokens.py:4 encode" in words]
+    assert not [words for words in finding.evidence if "queue" in words]
