@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tpuprof.parsers.session.diff.model import change, change_of
+from tpuprof.parsers.session.diff.model import change, change_of, plain_change
 from tpuprof.parsers.session.diff.noise import (
     MOST_BATCHES,
     RESOLUTION,
@@ -27,6 +27,7 @@ from tpuprof.parsers.session.diff.noise import (
     usual_bounds,
     within,
 )
+from tpuprof.parsers.session.diff.promises import _cost
 
 Floats = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, int], Floats]
@@ -223,3 +224,6 @@ def test_a_change_within_its_noise_is_none(before: int, after: int, noise: int |
     assert (mark == "same") == (abs(after - before) <= (noise or 0))
     assert (mark == "unknown") == (noise is None and before != after)
     assert mark in ("same", "unknown", "more" if after > before else "less")
+    assert plain_change(before, after) == change(before, after, 0.0)
+    for ends, alone in (((before, None), "gone"), ((None, before), "new")):
+        assert _cost(*ends, noise or 0.0, False).mark == (alone if abs(before) > (noise or 0) else "same")

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-from tests.parsers.session.diff.build import MS, Program, diff_of
-from tests.parsers.session.diff.test_compare import BASE, JITTER, steady
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.parsers.session.diff.build import MS, diff_of
+from tests.parsers.session.diff.test_compare import BASE, JITTER
+from tests.support.build import present
+from tpuprof.parsers.session.diff.model import Change, change
 from tpuprof.parsers.session.diff.regression import regression
 
-
-def slower(by: int) -> Program:
-    """The base with a copy that takes so much longer."""
-    return replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 10 * MS + by), ("all-reduce.3", 20 * MS)))
+CHANGE = st.builds(change, *[st.integers(0, 20).map(float)] * 2, st.integers(0, 9).map(float))
+SAME = cache(lambda folder: diff_of(folder, BASE, BASE))
 
 
-def test_slower_than_allowed(tmp_path: Path) -> None:
-    diff = diff_of(tmp_path, BASE, slower(7 * MS))
-    found = regression(diff, 0.05)
-    assert found.outcome == "slower"
-    assert found.sentence == "The typical step takes 7.0% longer than before, more than the 5% allowed."
-    assert regression(diff, 0.07).outcome == "passed" and regression(diff, 0.08).sentence == ""
-
-
-def test_faster_passes(tmp_path: Path) -> None:
-    assert regression(diff_of(tmp_path, slower(7 * MS), BASE), 0.0).outcome == "passed"
-
-
-def test_within_the_noise_passes_and_says_how_little_that_means(tmp_path: Path) -> None:
-    wild = [1, 40, -35, 20, -20, 35, -30, 10, -10, 5]
-    steps = [[("fusion.1", 60 * MS + by * MS)] for by in wild]
-    after = [[("fusion.1", 66 * MS + by * MS)] for by in wild]
-    found = regression(diff_of(tmp_path, replace(BASE, steps=steps), replace(BASE, steps=after)), 0.05)
-    assert found.outcome == "passed" and "is larger than the 5% allowed: more steps would decide" in found.sentence
+@given(CHANGE, CHANGE, st.integers(0, 300))
+def test_what_grows_by_more_than_noise_and_what_is_allowed_fails_and_large_noise_is_told(
+    tmp_path_factory: pytest.TempPathFactory, typical: Change, mean: Change, allowed: int
+) -> None:
+    diff = SAME(tmp_path_factory.getbasetemp() / "same")
+    found = regression(replace(diff, steps=replace(present(diff.steps), typical=typical, mean=mean)), allowed / 100)
+    expected, sentence = "passed", ""
+    for name, of in (("mean", mean), ("typical", typical)):
+        before, after, noise = (of.before or 0.0, of.after or 0.0, of.noise or 0.0)
+        is_more = before > 0 and (after - before) / before > allowed / 100
+        if abs(after - before) <= noise and (is_more or name == "typical") and 100 * noise > allowed * before > 0:
+            sentence = f"The noise ({100 * noise / before:.1f}%) is larger than the {allowed}% allowed"
+    for name, of in (("mean", mean), ("typical", typical)):
+        before, after, noise = (of.before or 0.0, of.after or 0.0, of.noise or 0.0)
+        if before > 0 and after - before > noise and (after - before) / before > allowed / 100:
+            expected, sentence = "slower", f"The {name} step takes {100 * (after - before) / before:.1f}% longer"
+    assert found.outcome == expected and found.sentence.startswith(sentence) and bool(found.sentence) == bool(sentence)
 
 
 def test_odd_steps_that_slow_the_mean(tmp_path: Path) -> None:

@@ -116,6 +116,10 @@ def test_from_the_other_side_every_change_is_the_opposite(
     has_others = forth.different or forth.before.odd_count + forth.after.odd_count
     assert found.items() <= expected.items() and (found == expected or has_others)
     assert all(f"HLO of {module.name}(" in module.problem for module in forth.modules)
+    shares = [max(phase.share.before or 0, phase.share.after or 0) for phase in forth.phases]
+    assert shares == sorted(shares, reverse=True)
+    assert all(forth.basis == "step" for phase in forth.phases if phase.in_steps)
+    assert not any("None" in f"{phase.ops.before.unit_name}{phase.ops.after.unit_name}" for phase in forth.phases)
     itself = compare(a, a)
     assert {change.mark for _, change in changes(itself)} <= {"same", "unknown"}
     assert all(change.before == change.after for _, change in changes(itself)) and not itself.kinds
