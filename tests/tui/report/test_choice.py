@@ -10,11 +10,15 @@ from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGES
+from tpuprof.tui.report.fields import Table, in_order, named, order
+from tpuprof.tui.report.units import COUNT, TEXT
 
 WITHOUT_ROWS = {"timeline", "live-arrays"}
 """Pages that hold several tables of one kind, or none."""
@@ -133,15 +137,18 @@ def test_a_pipe_gets_what_fits_and_is_told_what_shows_the_rest() -> None:
     assert len(two["rows"]) == 2 and two["left_out_rows"] == two["matching_rows"] - 2 and two["more"]
 
 
-def test_unknown_values_are_last_in_both_directions() -> None:
-    for way in ("asc", "desc"):
-        values = [
-            row["roofline_efficiency"]
-            for row in rows("ops", "--sort", f"roofline_efficiency:{way}", "--columns", "roofline_efficiency")["rows"]
-        ]
-        known = [value for value in values if value is not None]
-        assert values == [*sorted(known, reverse=way == "desc"), *[None] * (len(values) - len(known))]
-        assert len(known) < len(values)
+@given(st.lists(st.tuples(st.none() | st.integers(-20, 20), st.none() | st.text("ab", max_size=2))), st.booleans())
+def test_rows_are_in_the_order_of_a_column_and_those_where_it_is_unknown_last(
+    values: list[tuple[int | None, str | None]], descending: bool
+) -> None:
+    numbers = named("n", COUNT, lambda source, rows: [source[row][0] for row in rows], "numbers", "N", 5)
+    texts = named("t", TEXT, lambda source, rows: [source[row][1] for row in rows], "texts", "T", 5)
+    table = Table("rows", (numbers, texts), len, json=in_order("n t"), screen=in_order(["n"], "t"))
+    sign = -1 if descending else 1
+    by_number = sorted(enumerate(values), key=lambda row: (row[1][0] is None, sign * (row[1][0] or 0)))
+    by_text = sorted(enumerate(values), key=lambda row: row[1][1] or "", reverse=descending)
+    for name, expected in (("N", by_number), ("T", by_text)):
+        assert order(table, values, name, descending).tolist() == [row for row, _ in expected]
 
 
 @pytest.mark.parametrize("page", [page.name for page in PAGES if page.name not in WITHOUT_ROWS])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.build import present
 from tpuprof.tui.cli.arguments.report import report_parser
 from tpuprof.tui.pages import (
     COMMAND_PAGES,
@@ -22,7 +23,7 @@ from tpuprof.tui.pages import (
     tab_of,
     views_of,
 )
-from tpuprof.tui.report.fields import Table
+from tpuprof.tui.report.fields import Table, help_rows
 from tpuprof.tui.report.page import FORMATS
 
 README = Path(__file__).parents[3] / "README.md"
@@ -82,5 +83,10 @@ def test_every_format_takes_its_columns_from_the_fields(table: Table[Any]) -> No
     for shown in (table.json, table.csv, table.markdown, table.screen):
         assert set(shown) <= set(keys) and len(set(shown)) == len(shown)
     assert all(one.screen is not None for one in table.chosen(table.screen))
+    titles = [present(one.screen).title for one in table.chosen(table.screen)]
+    helped = dict(help_rows(table))
+    for one, title in zip(table.chosen(table.screen), titles, strict=True):
+        if title and titles.count(title) == 1:
+            assert one.meaning in helped[title] and (f"n/a: {one.null}." in helped[title]) == bool(one.null)
     titles = [one.heading for one in table.chosen(table.markdown) if one.heading]
     assert len(set(titles)) == len(titles)

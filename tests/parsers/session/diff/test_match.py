@@ -91,18 +91,24 @@ def test_different_origins_are_new_and_gone(tmp_path: Path) -> None:
     assert sorted(item.time.mark for item in diff.ops if item.name == "copy.3") == ["gone", "new"]
 
 
-def test_layers_alike_are_matched_in_order(tmp_path: Path) -> None:
-    """Three layers, then four: the fourth is new."""
-    text = "f32[8] fusion(f32[8] %p.1), calls=%c.1"
-    layers = [f"fusion.{number}" for number in (2, 9, 10, 30)]
-    before = Program(steps=[[(name, MS) for name in layers[:3]]] * 3, texts=dict.fromkeys(layers, text))
-    after = replace(
-        before, steps=[[(f"{name}0", MS) for name in layers]] * 3, texts={f"{name}0": text for name in layers}
+LAYERS = st.dictionaries(st.integers(1, 99), st.integers(1, 5), min_size=1, max_size=4)
+
+
+@settings(max_examples=20)
+@given(LAYERS, LAYERS)
+def test_layers_alike_are_matched_in_the_order_of_their_numbers_whatever_time_they_take(
+    tmp_path_factory: pytest.TempPathFactory, before: dict[int, int], after: dict[int, int]
+) -> None:
+    named = (
+        {f"fusion.{at}": ms * MS for at, ms in before.items()},
+        {f"fusion.{at}00": ms * MS for at, ms in after.items()},
     )
-    diff = diff_of(tmp_path, before, after)
-    pairs = {item.name: item.old_name for item in diff.ops}
-    assert pairs == {"fusion.20": "fusion.2", "fusion.90": "fusion.9", "fusion.100": "fusion.10", "fusion.300": None}
-    assert op(diff, "fusion.300").time.mark == "new"
+    texts = [dict.fromkeys(of, "f32[8] fusion(f32[8] %p.1), calls=%c.1") for of in named]
+    a, b = (Program(steps=[[*of.items()]] * 3, texts=text) for of, text in zip(named, texts, strict=True))
+    pairs = {(op.old_name, op.name) for op in diff_of(tmp_path_factory.mktemp("runs"), a, b).ops if op.old_name}
+    assert pairs == {
+        (f"fusion.{old}", f"fusion.{new}00") for old, new in zip(sorted(before), sorted(after), strict=False)
+    }
 
 
 def test_a_program_that_was_renamed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.support.build import present
 from tpuprof.parsers.session.diff.model import Change, change
 from tpuprof.parsers.session.diff.regression import regression
 
-CHANGE = st.builds(change, *[st.integers(0, 20).map(float)] * 2, st.integers(0, 9).map(float))
+CHANGE = st.builds(change, *[st.integers(0, 7).map(float)] * 3)
 SAME = cache(lambda folder: diff_of(folder, BASE, BASE))
 
 

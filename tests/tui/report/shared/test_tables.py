@@ -123,7 +123,10 @@ VALUES = st.one_of(
 )
 
 
-@given(st.lists(VALUES, max_size=5) | st.lists(st.none() | st.integers(-9, 9), max_size=5) | st.lists(st.booleans()))
+NUMBERS = st.none() | st.integers(-9, 9) | st.floats(-9, 9)
+
+
+@given(st.lists(VALUES, max_size=5) | st.lists(NUMBERS, max_size=5) | st.lists(st.booleans()))
 def test_an_array_holds_what_the_column_holds(values: list[object]) -> None:
     found = as_array(values)
     back = [None if isinstance(each, float) and math.isnan(each) else each for each in found.tolist()]
@@ -132,6 +135,8 @@ def test_an_array_holds_what_the_column_holds(values: list[object]) -> None:
     assert (found.dtype == np.bool_) == (kinds == {bool})
     if kinds == {int} and all(isinstance(value, int) and abs(value) < 2**63 for value in values):
         assert found.dtype == np.int64
+    if kinds == {int, float} and all(isinstance(value, (int, float)) and abs(value) < 9 for value in values):
+        assert found.dtype == np.float64
 
 
 @given(st.text("abcdef", max_size=20), st.integers(3, 25))
