@@ -14,18 +14,13 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.support.build import OpSpec, PlaneBuilder, present, summary_of, tpu_plane, trace_of
-from tpuprof.parsers.base.intervals import union
-from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.base.intervals import Intervals, union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
+from tpuprof.parsers.hosts import core_summary
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
-from tpuprof.parsers.ops.device import device_info
-from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.aligned import InputSource
-from tpuprof.parsers.steps.boundaries.markers import marked_steps
-from tpuprof.parsers.steps.boundaries.runs import module_runs
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 
 US = 1_000_000
 Span = tuple[int, int]
@@ -48,64 +43,41 @@ def add_host(space: XSpace, *threads: Sequence[HostEvent]) -> None:
 # --- one core ------------------------------------------------------------------------------------------------------
 
 
-def core_of(busy: Sequence[Span], steps: Sequence[Span], waits: Sequence[Span] = ()) -> CoreSummary:
-    space = XSpace()
-    busy_core(space, 0, busy, steps)
-    plane = trace_of(space).planes[0]
-    columns = np.array(waits, np.int64).reshape(-1, 2) * US
-    intervals = (columns[:, 0], columns[:, 1])
-    marked, runs = marked_steps(plane), module_runs(plane)
-    causes = IdleCauses(input=intervals)
-    return summarise_core(
-        plane,
-        device_info(plane),
-        marked,
-        runs,
-        False,
-        intervals,
-        causes,
-        HloModules({}),
-        KernelWorks(lambda: HloModules({})),
-    )
+LAID = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), max_size=6)
+"""Spans one after the other: how long after the one before, and how long."""
 
 
-def gaps(core: CoreSummary) -> list[Span]:
-    return [(int(a) // US, int(b) // US) for a, b in zip(*core.gaps, strict=True)]
+def laid(spec: Sequence[Span]) -> Intervals:
+    end = np.cumsum([gap + length for gap, length in spec], dtype=np.int64)
+    return end - np.array([length for _, length in spec], np.int64), end
 
 
-def test_short_gaps_are_none() -> None:
-    core = core_of([(0, 5000), (5009, 7000), (7011, 9000), (9700, 9900)], [(0, 10_000)])
-    assert gaps(core) == [
-        (7011 - 11, 7011),
-        (9000, 9700),
-    ]  # 10 is a thousandth of the step; what follows all ops is none
-
-
-def test_without_steps_gaps_are_those_of_the_whole_time() -> None:
-    assert gaps(core_of([(0, 100), (250, 300), (400, 1000)], [])) == [(100, 250), (300, 400)]
+@given(LAID.filter(bool), LAID, LAID, st.integers(0, 9))
+def test_gaps_are_times_without_an_op_in_the_steps_that_are_long_beside_one(
+    busy: list[Span], behind: list[Span], steps: list[Span], tenths: int
+) -> None:
+    (starts, ends), others, (first, last) = laid(busy), laid(behind), laid(steps)
+    marked = CoreSteps(tuple(map(str, range(len(steps)))), first, last, last - first)
+    every = [starts[0], ends[-1], *others[0], *others[1]]
+    usual = sorted(last - first)[len(steps) // 2] if steps else max(every) - min(every)
+    least = max(1, int(tenths / 10 * usual))
+    borders = zip([first[0] if steps else min(every), *ends], [*starts, max(every)], strict=True)
+    cells = {cell for a, b in borders if b - a >= least for cell in range(a, b)}
+    cells -= {cell for a, b in zip(*others, strict=True) for cell in range(a, b)}
+    cells &= {*range(first[0], last[-1])} if steps else cells
+    spans = [(a, min(b for b in range(a, 300) if b not in cells)) for a in cells if a - 1 not in cells]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core_summary, "_LONG_GAP", tenths / 10)
+        found = core_summary._long_gaps((starts, ends), others, marked)
+    assert [*zip(*found, strict=True)] == sorted((a, b) for a, b in spans if b - a >= least)
 
 
 def test_a_core_that_is_hardly_idle_has_no_gaps() -> None:
-    assert gaps(core_of([(0, 500), (509, 1000)], [(0, 500), (500, 1000)])) == []
-    assert gaps(core_of([(0, 500), (520, 1000)], [(0, 500), (500, 1000)])) == [(500, 520)]
-    assert gaps(core_of([], [(0, 100)])) == []
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40)), min_size=2, max_size=10), st.integers(0, 3))
-def test_gaps_are_disjoint_idle_and_from_the_first_step_to_the_last(spec: list[tuple[int, int]], count: int) -> None:
-    busy, at = [], 0
-    for gap, length in spec:
-        busy.append((at + gap, at + gap + length))
-        at += gap + length
-    steps = [(at * n // (count + 1), at * (n + 1) // (count + 1) - 3 * n) for n in range(count)]
-    core = core_of(busy, steps)
-    found = [cell for a, b in gaps(core) for cell in range(a, b)]
-    whole = [step for step in steps if step[0] < step[1]]
-    begins = whole[0][0] if core.step_times.steps else busy[0][0]
-    between = set(range(begins, at)) - {cell for a, b in busy for cell in range(a, b)}
-    inside = between & set(range(begins, whole[-1][1])) if core.step_times.steps else between
-    assert found in ([], sorted(inside))
-    assert core.gap_ps == len(found) * US
+    for idle, gap_ps in ((9, None), (20, 20 * US)):
+        space = XSpace()
+        busy_core(space, 0, [(0, 500), (500 + idle, 1000)], [(0, 500), (500, 1000)])
+        found = summary_of(space).idle
+        assert (found and found.gap_ps) == gap_ps
 
 
 # --- idle time -----------------------------------------------------------------------------------------------------

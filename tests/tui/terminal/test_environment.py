@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer
 from tpuprof.tui.terminal.custom import Custom
 from tpuprof.tui.terminal.detect import REMOTE_FRAMES_PER_SECOND, detect, textual_settings
-from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name, verbs_of, written
 from tpuprof.tui.terminal.pressed import KeysAhead, Opened
 
 TERMS = ("", "dumb", "unknown", "linux", "xterm", "vt100", "xterm-256color", "xterm-kitty", "xterm-mono", "foot-direct")
@@ -107,6 +107,10 @@ def test_the_grammar_knows_each_verb_by_each_of_its_keys() -> None:
     for verb in VERBS:
         assert all(verb in verbs_of(name) for name in verb.typed)
         shown = shown_keys([verb.name])
+        assert ", ".join(written(verb)).startswith(shown.partition(",")[0]) and set(written(verb)) <= {
+            "1-9",
+            *verb.keys,
+        }
         assert shown == ("1-9" if verb.name == "pick" else ", ".join(verb.keys) if verb in MOTIONS else verb.key)
     for typed in {name for verb in VERBS for name in verb.typed}:
         assert verbs_of(typed) == [verb for verb in VERBS if typed in map(typed_name, verb.keys)]

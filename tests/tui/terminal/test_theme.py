@@ -12,10 +12,10 @@ from rich.style import Style
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
-from tpuprof.tui.draw.spans import Key
+from tpuprof.tui.draw.spans import Fill, Key
 from tpuprof.tui.terminal.custom import THEMES, Theme
 from tpuprof.tui.terminal.detect import ColorMode
-from tpuprof.tui.terminal.theme import KEYS, palette
+from tpuprof.tui.terminal.theme import KEYS, _area_key, palette
 from tpuprof.tui.widgets.popup import on_panel
 
 Floats = NDArray[np.float64]
@@ -106,6 +106,16 @@ def test_few_colours_are_the_terminals_own(theme: Theme, color: ColorMode, light
         assert not styles["dim"].dim and styles["dim"] == styles["text"]
     names = [styles[CLASS_STYLE[name]] for name in OP_CLASSES if name not in ("idle", "unknown")]
     assert len(set(map(str, names))) == (5 if color == "16" else 1)
+
+
+@pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("truecolor", "256", "16"), (False, True))))
+def test_two_fills_that_share_a_cell_have_their_own_colours_there(theme: Theme, color: ColorMode, light: bool) -> None:
+    of, mono = palette(color, light, theme), palette("mono", light, theme)
+    fills: list[Fill] = ["page", *OP_CLASSES]
+    for ink, ground in product(fills, repeat=2):
+        style, both = of.style((ink, ground)), [of.styles[_area_key(fill)].bgcolor for fill in (ink, ground)]
+        assert [style.color, style.bgcolor][:: -1 if style.reverse else 1] == both or ink == ground == "page"
+        assert mono.style((ink, ground)) in mono.styles.values()
 
 
 def test_dark_and_light_are_no_colours_of_their_own() -> None:

@@ -225,5 +225,5 @@ def test_a_change_within_its_noise_is_none(before: int, after: int, noise: int |
     assert (mark == "unknown") == (noise is None and before != after)
     assert mark in ("same", "unknown", "more" if after > before else "less")
     assert plain_change(before, after) == change(before, after, 0.0)
-    for ends, alone in (((before, None), "gone"), ((None, before), "new")):
-        assert _cost(*ends, noise or 0.0, False).mark == (alone if abs(before) > (noise or 0) else "same")
+    for old, new, alone in ((before, None, "gone"), (None, before, "new")):
+        assert _cost(old, new, noise or 0.0, False).mark == (alone if abs(before) > (noise or 0) else "same")

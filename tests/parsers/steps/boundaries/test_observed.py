@@ -69,7 +69,7 @@ def test_silence_is_the_longest_time_without_an_op(ops: list[tuple[int, int]]) -
     assert of.silence is None if not ops else of.silence is not None and of.silence[1] - of.silence[0] == longest
 
 
-@given(st.integers(0, 80), st.integers(-9, 9), st.integers(-9, 9))
+@given(st.integers(0, 80), st.integers(-1, 5), st.integers(-1, 5))
 def test_what_is_noted_counts_unless_events_lie_a_20th_of_it_and_a_tenth_of_a_second_outside(
     noted: int, before: int, after: int
 ) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.made.serving import US, Request, read_requests, serving_profile
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.ops.host_events.events import Ends
@@ -85,6 +86,7 @@ TIMES = st.lists(st.integers(2, 8), max_size=2).map(
 )
 
 
+@settings(max_examples=EXAMPLES // 4)
 @given(
     st.lists(st.tuples(st.integers(70, 99), TIMES, TIMES, TIMES), min_size=1, max_size=5),
     st.sampled_from([("SessionRun", 1), ("ModelServerRequest_1", 1), ("anything", -1)]),
