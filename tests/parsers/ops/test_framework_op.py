@@ -38,8 +38,15 @@ def test_gradients_are_recognised_by_their_scope() -> None:
     assert not is_gradient("jit(f)/jvp(mlp)/dot_general")
 
 
-@given(st.lists(st.sampled_from(["layer", "jvp(x)", "block"]), max_size=3))
-def test_a_kernel_that_no_function_of_its_own_calls_has_the_name_of_its_scope(scopes: list[str]) -> None:
+@given(
+    st.lists(st.sampled_from(["lay", "blo", "f"]), max_size=2),
+    st.lists(st.sampled_from(["layer", "jvp(x)", "block"]), max_size=2),
+    st.sampled_from(["layer", "block", "kernel"]),
+)
+def test_a_kernel_is_named_by_its_function_or_its_scope(calls: list[str], scopes: list[str], op: str) -> None:
     named = [scope for scope in scopes if "(" not in scope]
-    made = table([Op("kernel.1", "custom-call", 1, scope="/".join([*scopes, "pallas_call"]))])
-    assert kernel_name(made, 0) == (named[-1] if named else "kernel")
+    path = "/".join([*(f"jit({function})" for function in calls), *scopes, "pallas_call"])
+    expected = named[-1] if named else op
+    if calls and (scopes[-1:] != [op] or op.startswith(calls[-1])):
+        expected = calls[-1]
+    assert kernel_name(table([Op(f"{op}.1", "custom-call", 1, scope=path)]), 0) == expected

@@ -17,7 +17,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGES
-from tpuprof.tui.report.fields import Table, in_order, named, order
+from tpuprof.tui.report.fields import Table, in_order, named, order, reasons
 from tpuprof.tui.report.units import COUNT, TEXT
 
 WITHOUT_ROWS = {"timeline", "live-arrays"}
@@ -143,7 +143,8 @@ def test_rows_are_in_the_order_of_a_column_and_those_where_it_is_unknown_last(
 ) -> None:
     numbers = named("n", COUNT, lambda source, rows: [source[row][0] for row in rows], "numbers", "N", 5)
     texts = named("t", TEXT, lambda source, rows: [source[row][1] for row in rows], "texts", "T", 5)
-    table = Table("rows", (numbers, texts), len, json=in_order("n t"), screen=in_order(["n"], "t"))
+    table = Table("rows", (numbers, texts), len, json=in_order(["n"], "t"), screen=in_order("n t"))
+    assert reasons(table.fields, "rows[]", {}) == {}
     sign = -1 if descending else 1
     by_number = sorted(enumerate(values), key=lambda row: (row[1][0] is None, sign * (row[1][0] or 0)))
     by_text = sorted(enumerate(values), key=lambda row: row[1][1] or "", reverse=descending)

@@ -53,10 +53,3 @@ def test_copies_of_one_name_in_both_runs_are_no_clones_without_a_framework_op(tm
     diff = diff_of(tmp_path, before, after)
     marks = {group.change.name: group.change.time.mark for group in diff.groups}
     assert marks == {"fusion.7": "gone", "fusion.8 (2 ops)": "new"}
-
-
-def test_every_op_is_in_one_group(tmp_path: Path) -> None:
-    diff = diff_of(tmp_path, layers(6, MS), layers(3, MS))
-    assert sorted(number for group in diff.groups for number in group.members) == list(range(len(diff.ops)))
-    changes = [abs(group.change.time.delta or 0.0) for group in diff.groups]
-    assert changes == sorted(changes, reverse=True)

@@ -53,16 +53,6 @@ def test_a_program_of_one_run_alone(tmp_path: Path) -> None:
     assert {one.time.mark for one in alone.ops.ops} == {"new"}
 
 
-def test_new_and_gone_kinds_of_ops(tmp_path: Path) -> None:
-    kernel = ("jit_decode", [("custom-call.9", 3 * MS), ("all-reduce.2", MS)])
-    diff = pair(tmp_path, [[decode()]] * 8, [[kernel]] * 8)
-    assert [(kind.of, kind.name, kind.time.mark) for kind in diff.kinds] == [
-        ("category", "custom-call", "new"),
-        ("custom call", "custom-call.9", "new"),
-        ("category", "fusion", "gone"),
-    ]
-
-
 def test_kinds_that_a_profile_does_not_tell_are_not_gone(tmp_path: Path) -> None:
     quiet = Program([[("fusion.1", 9 * MS)]] * 4, categories={"fusion.1": ""}, texts={"fusion.1": ""})
     assert diff_of(tmp_path, Program([[("fusion.1", 9 * MS)]] * 4), quiet).kinds == ()

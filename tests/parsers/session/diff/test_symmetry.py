@@ -110,13 +110,17 @@ def test_from_the_other_side_every_change_is_the_opposite(
             (each.before is None, each.after is None), each.mark
         )
     assert ("settings" in forth.unknown) == (None in (of_a, of_b))
-    kinds = [{op.partition(".")[0] for step in steps for _, ops in step for op, _ in ops} for steps in (before, after)]
-    found = {kind.name: kind.time.mark for kind in forth.kinds if kind.of == "category"}
+    names = [{op for step in steps for _, ops in step for op, _ in ops} for steps in (before, after)]
+    kinds = [{op.partition(".")[0] for op in of} | {op for op in of if "custom" in op} for of in names]
+    found = {kind.name: kind.time.mark for kind in forth.kinds if kind.of in ("category", "custom call")}
     expected = {**dict.fromkeys(kinds[0] - kinds[1], "gone"), **dict.fromkeys(kinds[1] - kinds[0], "new")}
     has_others = forth.different or forth.before.odd_count + forth.after.odd_count
     assert found.items() <= expected.items() and (found == expected or has_others)
     assert all(f"HLO of {module.name}(" in module.problem for module in forth.modules)
     assert not any("None" in f"{phase.ops.before.unit_name}{phase.ops.after.unit_name}" for phase in forth.phases)
+    assert sorted(number for group in forth.groups for number in group.members) == [*range(len(forth.ops))]
+    sizes = [abs(group.change.time.delta or 0.0) for group in forth.groups]
+    assert sizes == sorted(sizes, reverse=True)
     itself = compare(a, a)
     assert {change.mark for _, change in changes(itself)} <= {"same", "unknown"}
     assert all(change.before == change.after for _, change in changes(itself)) and not itself.kinds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.owners import Owner
-from tpuprof.parsers.steps.boundaries.recorded import ModuleHoles, _missing_ps
+from tpuprof.parsers.steps.boundaries.recorded import ModuleHoles
 
 MS = 10**9
 PROGRAM = (("fusion.1", "convolution fusion", 25), ("all-reduce.1", "all-reduce", 20))
@@ -91,18 +90,3 @@ def test_stalls_branches_and_small_modules_are_no_holes(runs: Sequence[str]) -> 
     space = XSpace()
     tpu_plane(space, 0, ops, modules=modules)
     assert summary_of(space).holes == ()
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=20),
-    st.sets(st.integers(0, 4), min_size=1),
-)
-def test_a_run_lacks_the_least_that_its_ops_take_elsewhere(ops: list[tuple[int, int, int]], quiet: set[int]) -> None:
-    time = dict[tuple[int, int], int]()
-    for run, row, ps in ops:
-        time[run, row] = time.get((run, row), 0) + ps
-    usual = {row: min(ps for (_, of), ps in time.items() if of == row) for _, row in time}
-    usual = {row: ps for row, ps in usual.items() if all((run, row) in time for run in quiet)}
-    expected = [sum(ps for row, ps in usual.items() if (run, row) not in time) for run in range(5)]
-    of_run, of_row, ps_of = np.array(ops, np.int64).T
-    assert _missing_ps(of_run, of_row, ps_of, np.array(sorted(quiet)), 5).tolist() == expected
