@@ -198,12 +198,17 @@ def _why_unknown(diff: Diff, step: Change, claimed: Sequence[Cause], promised: f
 
 
 def _outcome(step: Change, claimed: Sequence[Cause], promised: float | None) -> Outcome:
-    if promised is None or not any(cause.cost.mark in _FELL for cause in claimed):
+    if promised is None or not any(_fell(cause.cost) for cause in claimed):
         return "not kept"
     if step.mark != "less":
         return "moved"
-    wanted = min(promised - (step.noise or 0.0), NEARLY_ALL * promised)
-    return "kept" if -(step.delta or 0.0) >= wanted else "partly"
+    wanted, got = min(promised - (step.noise or 0.0), NEARLY_ALL * promised), -(step.delta or 0.0)
+    return "kept" if got >= wanted else "partly" if got >= (1 - NEARLY_ALL) * promised else "not kept"
+
+
+def _fell(cost: Change) -> bool:
+    """Whether a cause costs less, by a share of it that is worth the word."""
+    return cost.mark in _FELL and -(cost.delta or 0.0) >= (1 - NEARLY_ALL) * (cost.before or 0.0)
 
 
 def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> ProfileError:
