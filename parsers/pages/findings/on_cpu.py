@@ -24,18 +24,16 @@ from tpuprof.parsers.pages.findings.cores.collectives import COLLECTIVE
 from tpuprof.parsers.pages.findings.cores.late import STRAGGLER
 from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget, Kind, OwnerClaim, with_own_figures
-from tpuprof.parsers.pages.findings.idle.outside import COMPILATION
+from tpuprof.parsers.pages.findings.idle.outside import COMPILATION, LEAST_COMPILING
 from tpuprof.parsers.pages.findings.idle.waiting import HOST, IDLE, INPUT
 from tpuprof.parsers.pages.findings.subject import subject_of_hosts
+from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.cpu import HostFunction, HostOnCpu, HostPart
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.step_account import Account, late_one
 
 LEAST = 0.05
 """A cause is named from this share of a step on."""
-
-LEAST_COMPILING = 0.01
-"""A steady step never compiles."""
 
 _MOVE_LESS = (
     "Send less, or less often. CPU devices share the host's cores: with more devices than cores they wait for each "
@@ -120,11 +118,6 @@ class OnCpu:
         return parts
 
 
-def functions_of(steps: HostOnCpu, *owners: Owner) -> list[HostFunction]:
-    """What the step's thread was in, of some owners' time, most first."""
-    return sorted((each for each in steps.functions if each.owner in owners), key=lambda each: -each.time_ps)
-
-
 def _claimed(left: Floats, chosen: Bools, owners: Sequence[Owner]) -> Floats:
     claim = np.zeros_like(left)
     for owner in owners:
@@ -178,9 +171,16 @@ def _longest_step(of: OnCpu, *owners: Owner) -> str:
     return of.account.names[int(of.account.of(*owners).mean(axis=0).argmax())]
 
 
-def _inside(steps: HostOnCpu, ps: float, *owners: Owner) -> tuple[str, list[str]]:
-    """The function that has most of the time, for a title, and sentences on what the thread was in."""
-    return _named(steps, functions_of(steps, *owners), ps)
+def _when(of: OnCpu, *owners: Owner) -> When:
+    """In which steps some owners have their time."""
+    return when(of.account.of(*owners).mean(axis=0).astype(np.float64), of.account.names, LEAST * of.whole_ps)
+
+
+def _inside(of: OnCpu, claim: Floats, *owners: Owner) -> tuple[HostOnCpu, str, list[str]]:
+    """The host with most of a claim, the function that has most of it, for a title, and sentences on both."""
+    host, steps, most = _most(of, claim)
+    name, sentences = _named(steps, steps.functions_of(*owners), most)
+    return steps, name, [f"The largest part is on {host}."] * (len(of.hosts) > 1) + sentences
 
 
 def _named(steps: HostOnCpu, functions: Sequence[HostFunction], ps: float) -> tuple[str, list[str]]:
@@ -206,11 +206,9 @@ def _named(steps: HostOnCpu, functions: Sequence[HostFunction], ps: float) -> tu
 
 def _input(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
     claim = _claimed(left, np.ones(len(left), np.bool_), ("input",))
-    host, steps, most = _most(of, claim)
-    name, sentences = _inside(steps, most, "input")
+    _, name, sentences = _inside(of, claim, "input")
     words = [f"The step's thread waits for, makes or sends input for {of.amount(float(claim.mean(axis=0).sum()))}."]
-    words += [f"The largest part is on {host}."] * (len(of.hosts) > 1)
-    title = "Steps wait for input" + (f" in {name}" if name and name != NOT_TRACED else "")
+    title = f"Steps wait for input{_when(of, 'input').after}" + (f" in {name}" if name and name != NOT_TRACED else "")
     basis = f"{_BASIS}, and the step's thread waited for input or made it."
     return _finding(
         of, INPUT, title, claim, LEAST, basis, [*words, *sentences], JumpTarget("input", _longest_step(of, "input"))
@@ -219,9 +217,8 @@ def _input(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, F
 
 def _compiling(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
     claim = _claimed(left, np.ones(len(left), np.bool_), ("compile",))
-    _, steps, most = _most(of, claim)
     compiling = int((of.account.of("compile").sum(axis=0) > 0).sum())
-    name, sentences = _inside(steps, most, "compile")
+    steps, name, sentences = _inside(of, claim, "compile")
     what = f" {shortened(steps.compiled[0])}" if steps.compiled else ""
     where = "Each step" if compiling == len(of.account) else f"{compiling} of {counted(len(of.account), 'step')}"
     verb = "compile" if 1 < compiling < len(of.account) else "compiles"
@@ -245,19 +242,21 @@ def _compiling(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | Non
 def _host(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
     claim = _claimed(left, np.ones(len(left), np.bool_), ("host", "dispatch"))
     claim[:, owner_index("host")] = np.maximum(claim[:, owner_index("host")] - untraced, 0.0)
-    host, steps, most = _most(of, claim)
-    name, sentences = _inside(steps, most, "host", "dispatch")
+    steps, name, sentences = _inside(of, claim, "host", "dispatch")
     launches = float(claim[:, owner_index("dispatch")].sum()) >= _HOLDS * float(claim.sum())
-    longest = next(iter(functions_of(steps, "host", "dispatch")), None)
+    longest = next(iter(steps.functions_of("host", "dispatch")), None)
     is_named = bool(name) and name != NOT_TRACED
     waits = is_named and longest is not None and longest.waits
     what = "launches programs" if launches else "waits" if waits else "works"
     words = [f"For {of.amount(float(claim.mean(axis=0).sum()))} the step's thread {what} and no op runs."]
-    words += [f"The largest part is on {host}."] * (len(of.hosts) > 1)
-    title = f"No op runs: the host {what if launches or waits or not is_named else 'is'}" + f" in {name}" * is_named
+    timing = _when(of, "host", "dispatch")
+    doing = what if launches or waits or not is_named else "is"
+    title = f"{timing.first} no op runs" if timing.words else "No op runs"
+    title += f": the host {doing}" + f" in {name}" * is_named
     return _finding(
         of, HOST, title, claim, LEAST, f"{_BASIS}, and the step's thread ran the program's code or launched ops.",
-        [*words, *sentences], JumpTarget("timeline", _longest_step(of, "host", "dispatch")),
+        [*words, timing.sentence("has no op for") if timing.is_regular else "", *sentences],
+        JumpTarget("timeline", _longest_step(of, "host", "dispatch")),
         LAUNCH_LESS if launches else FIND_THE_WAIT if waits else "", is_estimate=waits,
     )  # fmt: skip
 
@@ -305,8 +304,7 @@ def _part(
 
 
 def _untraced(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
-    claim = np.zeros_like(left)
-    at = owner_index("host")
+    claim, at = np.zeros_like(left), owner_index("host")
     claim[:, at] = np.minimum(untraced, left[:, at])
     ps = float(claim.mean(axis=0).sum())
     return _finding(
@@ -343,7 +341,9 @@ def _late_process(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | 
         longer += [(owner, more)] * (more > 0)
     name, steps = of.hosts[late]
     first, more = max(longer, key=lambda pair: pair[1], default=("host", 0.0))
-    function, sentences = _inside(steps, more, first) if first != "uncounted" else ("", ["Its ops take longer."])
+    function, sentences = (
+        _named(steps, steps.functions_of(first), more) if first != "uncounted" else ("", ["Its ops take longer."])
+    )
     waiting = [host for (host, _), is_other in zip(of.hosts, others.tolist(), strict=True) if is_other]
     who = waiting[0] if len(waiting) == 1 else f"{len(waiting)} processes"
     where = f", which is in {function}" if function and function != NOT_TRACED else ""

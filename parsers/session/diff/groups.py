@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.table import OpTable, clone_keys
 from tpuprof.parsers.pages.overview.ledger import MeanStep
@@ -30,7 +30,14 @@ from tpuprof.parsers.session.diff.model import (
     change_of_either,
     plain_change,
 )
-from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, MeanEstimate, estimate_both, within
+from tpuprof.parsers.session.diff.noise import (
+    EVERY_STEP,
+    Bounds,
+    estimate_both,
+    estimate_steps,
+    odd_by_design,
+    within,
+)
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, Owner, has_input_ops
 
 _OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*)\(")
@@ -179,6 +186,7 @@ def owner_changes(
     """
     if before is None or after is None:
         return ()
+    odd = _odd(before, after)
     steps, typical = [], []
     for account, of in zip((before, after), bounds, strict=True):
         times = np.array([step.owner_ps for step in account.steps])
@@ -188,10 +196,10 @@ def owner_changes(
     changes = []
     for column, owner in enumerate(OWNERS):
         if any(times[:, column].any() for times in steps):
-            mean, of_typical = (
-                change_of(*_estimates(old[:, column], new[:, column], [owner]), len(OWNERS))
-                for old, new in (steps, typical)
-            )
+            means = estimate_both(steps[0][:, column], steps[1][:, column], _special(steps, owner, odd))
+            mean = change_of(*means, len(OWNERS))
+            both = [estimate_steps(of[:, column]) for of in typical]
+            of_typical = change_of(both[0], both[1], len(OWNERS))
             by_host = owner == "input" and not any(map(has_input_ops, tables))
             changes.append(OwnerChange(owner, mean, of_typical, not by_host and owner not in WITHOUT_OPS))
     return tuple(changes)
@@ -202,14 +210,23 @@ def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Seq
     if before is None or after is None or not owners:
         return UNKNOWN_CHANGE
     columns = [OWNERS.index(owner) for owner in owners]
-    old, new = (np.array([step.owner_ps for step in run.steps])[:, columns].sum(axis=1) for run in (before, after))
-    return change_of(*_estimates(old, new, owners))
+    old, new = (np.array([step.owner_ps for step in run.steps]) for run in (before, after))
+    special = _special([old, new], owners[0] if len(owners) == 1 else None, _odd(before, after))
+    return change_of(*estimate_both(old[:, columns].sum(axis=1), new[:, columns].sum(axis=1), special))
 
 
-def _estimates(old: Floats, new: Floats, owners: Sequence[Owner]) -> tuple[MeanEstimate, MeanEstimate]:
-    """What some owners have of the mean steps; a step compiles because of what the program does, and not by chance."""
-    compiling = [of > _SOME * max(float(of.max()), 1.0) if tuple(owners) == ("compile",) else None for of in (old, new)]
-    return estimate_both(old, new, compiling)
+def _odd(before: MeanStep, after: MeanStep) -> tuple[Bools, Bools]:
+    """bool[steps] of each run: which steps are longer by design, whoever has their time."""
+    old, new = (np.array([step.time_ps for step in run.steps], np.float64) for run in (before, after))
+    return odd_by_design(old, new)
+
+
+def _special(times: Sequence[Floats], owner: Owner | None, odd: Sequence[Bools]) -> Sequence[Bools]:
+    """The steps that are a class of their own: those that compile, because of what the program does; else odd ones."""
+    if owner != "compile":
+        return odd
+    compiling = [of[:, OWNERS.index(owner)] for of in times]
+    return [of > _SOME * max(float(of.max()), 1.0) for of in compiling]
 
 
 def kinds(before: BatchedTimes, after: BatchedTimes, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:

@@ -170,6 +170,12 @@ def _at_least(mean: MeanEstimate, spread: float, steps: int) -> MeanEstimate:
     return MeanEstimate(mean.mean, max(mean.error, spread / math.sqrt(steps)), mean.freedom)
 
 
+def odd_by_design(before: Floats, after: Floats) -> tuple[Bools, Bools]:
+    """bool[steps] of each run: the odd steps that are no chance (`by_design`)."""
+    odd = [~within(values, usual_bounds(values)) for values in (before, after)]
+    return odd[0] & by_design(odd[0], odd[1]), odd[1] & by_design(odd[1], odd[0])
+
+
 def by_design(odd: Bools, others: Bools) -> bool:
     """Whether the odd steps of a run are no chance: they are in a row or a rhythm, or a run as long has none.
 

@@ -112,6 +112,10 @@ class HostOnCpu:
     def __len__(self) -> int:
         return len(self.names)
 
+    def functions_of(self, *owners: Owner) -> list[HostFunction]:
+        """What the step's thread was in, of some owners' time, most first."""
+        return sorted((each for each in self.functions if each.owner in owners), key=lambda each: -each.time_ps)
+
     @property
     def has_partners(self) -> bool:
         return 0 < self.local_devices < self.devices

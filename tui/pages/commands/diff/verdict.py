@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.session.diff.model import Change, Diff, Mark
+from tpuprof.parsers.session.diff.model import Change, Diff, Mark, StepTimeChanges
 from tpuprof.parsers.session.diff.noise import RESOLUTION
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
 from tpuprof.tui.draw.format import duration
@@ -35,16 +35,30 @@ class Contribution:
 
 
 def headline_mark(diff: Diff) -> Mark:
-    """What the whole change is: of the typical step, else of all time; for different programs it is unknown."""
+    """What the whole change is: of the typical step, or the mean one where that alone changed, else of all time.
+
+    For different programs it is unknown.
+    """
     if diff.different:
         return "unknown"
-    return (diff.steps.typical if diff.steps is not None else diff.total).mark
+    return diff.total.mark if diff.steps is None else _of_mean(diff.steps).mark
+
+
+def _of_mean(steps: StepTimeChanges) -> Change:
+    """The change of the typical step; of the mean one where only that changed, because of odd steps."""
+    return steps.mean if steps.typical.mark == "same" and steps.mean.is_beyond_noise else steps.typical
 
 
 def verdict(diff: Diff, ascii_only: bool = False) -> str:
     """One to three sentences, in one line without control characters."""
     sentences = [_main(diff, ascii_only)]
-    if not diff.different and diff.steps is not None and diff.steps.odd.is_beyond_noise:
+    if not diff.different and diff.steps is not None and _of_mean(diff.steps) is diff.steps.mean:
+        mean = diff.steps.mean
+        size = f"{signed(mean.delta, 'time', ascii_only)} in the mean step ({relative(mean)})"
+        counts = [f"{side.odd_count} of {len(side.step_ps)}" for side in (diff.before, diff.after)]
+        of_typical = f"{sentences[0][0].lower()}{sentences[0][1:]}"
+        sentences = [f"{size}, by odd steps ({counts[0]} before, {counts[1]} after); the typical step is {of_typical}"]
+    elif not diff.different and diff.steps is not None and diff.steps.odd.is_beyond_noise:
         odd = diff.steps.odd
         counts = [f"{side.odd_count} of {len(side.step_ps)}" for side in (diff.before, diff.after)]
         words = f"Odd steps ({counts[0]} before, {counts[1]} after)"
