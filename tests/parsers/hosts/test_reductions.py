@@ -13,11 +13,12 @@ import pytest
 from tests.parsers.hosts.test_cache import later
 from tests.parsers.hosts.test_codec import assert_same
 from tests.parsers.memory.allocators.made import training_space
-from tests.support.build import session_at, write_run
+from tests.support.build import session_at, trace_of, write_run
 from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
 from tests.support.files.kernels import with_kernels
+from tests.support.gpus import gpu_profile
 from tests.support.imports import program
 from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
@@ -123,6 +124,14 @@ def test_a_reduction_gives_the_same_in_processes_and_out_of_the_cache(
             assert_same(mine, its)
     for page in (pooled, recalled):
         assert repr(page) == repr(alone)
+
+
+@pytest.mark.parametrize("name", ["ops", "summary", "collectives"])
+def test_a_reduction_needs_the_bytes_that_it_decodes(name: str) -> None:
+    for space in (gpu_profile(), sparse_profile((BOUND,), chips=2), slices.host_space("host0")):
+        done, trace, file = list[int](), trace_of(space), HostFile("host0", "", 1, 0.0, False)
+        REDUCTIONS[name].reduce(trace, file, None, lambda size, _, done=done: done.append(size), 1)  # type: ignore[misc]
+        assert sum(done) == REDUCTIONS[name].needed_bytes(trace)
 
 
 def test_a_reduction_knows_which_others_include_it() -> None:

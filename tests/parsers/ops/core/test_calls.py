@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 
 from tests.parsers.ops.counters.test_samples import plane_of
 from tests.support.files.kernels import KernelRun, with_kernels
-from tpuprof.parsers.ops.core.calls import (
-    CallRuns,
-    StepSpan,
-    _middle_step,
-    _Scopes,
-    core_calls,
-    has_waits,
-    joined_calls,
-    span_kind,
-)
+from tpuprof.parsers.ops.core import calls as module
+from tpuprof.parsers.ops.core.calls import CallRuns, StepSpan, _middle_step, _Scopes, core_calls, has_waits, span_kind
 
 RUN = KernelRun()
 
@@ -34,7 +26,7 @@ def calls(*kernels: KernelRun, is_traced: bool = True) -> Sequence[CallRuns]:
 @given(st.integers(1, 4), st.integers(0, 2))
 def test_what_some_cores_run_alike_is_what_one_runs_so_often(cores: int, untraced: int) -> None:
     (call,), (bare,) = calls(RUN), calls(RUN, is_traced=False)
-    joined = joined_calls([call] * cores + [bare] * untraced)
+    joined = module.joined_calls([call] * cores + [bare] * untraced)
     for name in ("traced_ps", "wait_in_ps", "wait_out_ps", "body_ps"):
         assert getattr(joined, name) == cores * getattr(call, name) > 0
     assert joined.waits_in_ps == tuple(cores * ps for ps in call.waits_in_ps) != ()
