@@ -6,7 +6,7 @@ the places of ops in words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
@@ -229,30 +229,24 @@ def is_kernel_call(table: OpTable, row: int) -> bool:
     return table.category[row] == CUSTOM_CALL and is_kernel(table.expression(row))
 
 
-def in_a_line(table: OpTable) -> Callable[[int], str]:
-    """What an op does, and in which line of the program."""
-    line_of = lines(table)
-
-    def name_of(row: int) -> str:
-        what, line = shortened(what_it_does(table, row)), line_of(row)
-        return f"{what} in {line}" if line.endswith(")") else f"{what} ({line})" if line else what
-
-    return name_of
+def in_a_line(table: OpTable, rows: NDArray[np.intp]) -> list[str]:
+    """What each of some ops does, and in which line of the program."""
+    names = [shortened(what_it_does(table, row)) for row in rows.tolist()]
+    return [
+        f"{what} in {line}" if line.endswith(")") else f"{what} ({line})" if line else what
+        for what, line in zip(names, lines(table, rows), strict=True)
+    ]
 
 
-def lines(table: OpTable) -> Callable[[int], str]:
-    """In which function and line of the program an op is; empty where the profile does not say."""
+def lines(table: OpTable, rows: NDArray[np.intp]) -> list[str]:
+    """In which function and line of the program each of some ops is; empty where the profile does not say."""
 
     @cache
     def words(source: str, stack: str) -> str:
         frame = own_call(call_stack(source, stack)) or own_call((source,))
         return "" if frame is None else frame.words
 
-    def line_of(row: int) -> str:
-        one = np.array([row])
-        return words(table.texts("source", one)[0], table.texts("source_stack", one)[0])
-
-    return line_of
+    return list(map(words, table.texts("source", rows), table.texts("source_stack", rows)))
 
 
 def unnamed(
@@ -264,10 +258,11 @@ def unnamed(
         times: float64[rows], the time of each op.
         words: the sentences.
     """
+    text, together = " ".join(words), dict[str, float]()
+    new = [shortened(what_it_does(table, row)) not in text and table.name[row] not in text for row in rows.tolist()]
+    rows, times = rows[new], times[new]
     if float(times.sum()) < least_ps:
         return {}
-    name_of, text, together = in_a_line(table), " ".join(words), dict[str, float]()
-    for row, ps in zip(rows.tolist(), times.tolist(), strict=True):
-        if shortened(what_it_does(table, row)) not in text and table.name[row] not in text:
-            together[name_of(row)] = together.get(name_of(row), 0.0) + ps
+    for name, ps in zip(in_a_line(table, rows), times.tolist(), strict=True):
+        together[name] = together.get(name, 0.0) + ps
     return {name: ps for name, ps in sorted(together.items(), key=lambda of: -of[1]) if ps >= least_ps}

@@ -5,7 +5,7 @@ Nothing but its size decides whether a share is told: from `LEAST_NAMED` of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -85,15 +85,15 @@ def unexplained(budget: Budget) -> list[Claimed]:
     if budget.evidence.peaks.hbm is None:
         return [NOTHING]
     left, places, table = _Left.of(budget), list[Place](), budget.evidence.table
-    for name_of in (in_a_line(table), lines(table)):  # what is small in one sense may be large in the next
-        found = left.places(name_of)
+    for names_of in (in_a_line, lines):  # what is small in one sense may be large in the next
+        found = left.places(names_of(table, left.rows))
         places += [place for place in found if left.has_name(place)]
         left = left.only([place for place in found if not left.has_name(place)])
     claimed = list[Claimed]()
     for place in sorted(places, key=lambda place: -place.ps):
         claimed.append(_of_place(budget, place))
         budget = budget.after(claimed[-1][1])
-    return [*claimed, _of_rest(budget, left.places(lambda row: table.category[row] or ""))]
+    return [*claimed, _of_rest(budget, left.places([table.category[row] or "" for row in left.rows.tolist()]))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,8 @@ class _Left:
         is_short = table.self_ps[rows] < SHORT_PS * table.occurrences[rows]
         reached[is_short & (reached < NEAR)] = np.nan
         lost = times * np.maximum(1.0 - np.nan_to_num(reached) / USUAL, 0.0)
-        return cls(budget, rows, times, reached, lost)
+        may = np.flatnonzero(~is_loss | (reached < NEAR) | np.isnan(reached))  # what is near its roof is no reason
+        return cls(budget, rows[may], times[may], reached[may], lost[may])
 
     def only(self, places: Sequence[Place]) -> _Left:
         """What some places are made of."""
@@ -134,13 +135,13 @@ class _Left:
         is_large = not computes and place.ps >= LEAST_LARGE * self.budget.whole_ps
         return is_large or (place.is_far and place.all_lost_ps >= LEAST_NAMED * self.budget.whole_ps)
 
-    def places(self, name_of: Callable[[int], str]) -> list[Place]:
+    def places(self, names: Sequence[str]) -> list[Place]:
         """These ops by owner and name; those near their roof, and those without one, by themselves."""
         members: dict[tuple[int, bool, bool, str], list[int]] = {}
         owners = self.budget.owners.owner[self.rows].tolist()
         near, unknown = (self.reached >= NEAR).tolist(), np.isnan(self.reached).tolist()
         for at in np.argsort(-self.times, kind="stable").tolist():
-            members.setdefault((owners[at], near[at], unknown[at], name_of(int(self.rows[at]))), []).append(at)
+            members.setdefault((owners[at], near[at], unknown[at], names[at]), []).append(at)
         return [self._place(key[-1], np.array(of, np.intp)) for key, of in members.items()]
 
     def _place(self, name: str, at: Rows) -> Place:
