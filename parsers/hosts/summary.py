@@ -470,7 +470,7 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
         feeding_ps=fed_ps,
         activities=did,
         inside=inside,
-        in_flight=_in_flight(plane, gaps),
+        in_flight=_in_flight(plane, gaps) if len(length) else {},
     )
 
 

@@ -115,7 +115,9 @@ def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -
 
 def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:
     space = XSpace()
-    busy_core(space, 0, [(n * 100 + 40, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
+    spans = [(n * 100, n * 100 + 100) for n in range(4)]
+    core = busy_core(space, 0, [(start + 40, end) for start, end in spans], spans)
+    core.spans("Async XLA Ops", (("copy-start.1", 30, 70),), US)
     add_host(space, [("$loader.py:1 __next__", n * 100, n * 100 + 40) for n in range(4)])
     found = summary_of(space)
     assert found.idle is not None and (found.idle.gap_ps, found.idle.count) == (0, 0)

@@ -153,10 +153,8 @@ class _Left:
 def _of_place(budget: Budget, place: Place) -> Claimed:
     table, count = budget.evidence.table, len(place.rows)
     name, target = place.name or what_it_does(table, place.first), JumpTarget("op-profile", table.name[place.first])
-    title, bound = (
-        f"{name} takes {share(min(1.0, place.ps / budget.whole_ps))}",
-        budget.evidence.rates.bound_name(place.first),
-    )
+    title = f"{name} takes {share(min(1.0, place.ps / budget.whole_ps))}"
+    bound = budget.evidence.rates.bound_name(place.first)
     runs = int(table.occurrences[place.rows].sum())
     mean = float(table.self_ps[place.rows].sum()) / max(runs, 1)
     if place.reached is not None:
