@@ -77,6 +77,7 @@ def compare(
     for session in sessions:
         session.reduced(STEPS_OF_HOST, host)  # ahead of all pages: that takes the most memory
     sides = [_Run.of(session, host) for session in sessions]
+    sides = _of_one_step(sides)
     basis = _basis(sides)
     bounds = typical_bounds(sides[0].step_ps, sides[1].step_ps) if basis == "step" else (None, None)
     times = [_measured(run, basis, of) for run, of in zip(sides, bounds, strict=True)]
@@ -96,8 +97,20 @@ class _Run:
     summaries: tuple[StepsSummary, ...]
     files: dict[str, HostFile]
     step_ps: Floats
+    modules: dict[str, tuple[int, int]]
     busiest: str
-    runs: int
+    no_steps: str = ""
+
+    @property
+    def runs(self) -> int:
+        """How often the busiest module ran."""
+        return self.modules.get(self.busiest, (0, 0))[1]
+
+    @property
+    def infers_steps(self) -> bool:
+        """Whether a step is a period of the busiest module."""
+        time = self.page.performance.step_time
+        return bool(len(self.step_ps)) and time is not None and time.source == "modules"
 
     @classmethod
     def of(cls, session: Session, host: str | None) -> _Run:
@@ -105,8 +118,9 @@ class _Run:
         page, ops = session.page(OVERVIEW, host), session.page(OPS, host)
         step_ps = np.array([step.duration_ps for step in page.steps], np.float64)
         files = {file.label: file for file in session.run.hosts}
-        busiest, runs = _busiest(summaries)
-        return cls(session, page, ops, summaries, files, step_ps, busiest, runs)
+        modules = _modules_of(summaries)
+        busiest = max(modules, key=lambda name: (modules[name][0], name), default="")
+        return cls(session, page, ops, summaries, files, step_ps, modules, busiest)
 
     @property
     def has_ops_by_step(self) -> bool:
@@ -117,11 +131,11 @@ class _Run:
     def why_no_steps(self) -> str:
         if len(self.step_ps):
             return ""
-        return self.page.unknown.get("performance.step_time_ms", "the profile has no steps")
+        return self.no_steps or self.page.unknown.get("performance.step_time_ms", "the profile has no steps")
 
 
-def _busiest(summaries: Sequence[HostSummary]) -> tuple[str, int]:
-    """The module with the most time over all hosts, and how often it ran; empty and 0 without modules."""
+def _modules_of(summaries: Sequence[HostSummary]) -> dict[str, tuple[int, int]]:
+    """The time of each module over all hosts, and how often it ran."""
     times: dict[str, int] = {}
     counts: dict[str, list[int]] = {}
     for summary in summaries:
@@ -130,10 +144,22 @@ def _busiest(summaries: Sequence[HostSummary]) -> tuple[str, int]:
             times[name] = times.get(name, 0) + int(module.duration_ps.sum())
             runs = len(module) if module.is_joined else round(len(module) / max(1, module.cores))
             counts.setdefault(name, []).append(runs)
-    if not times:
-        return "", 0
-    best = max(times, key=lambda name: (times[name], name))
-    return best, max(1, *counts[best])
+    return {name: (time, max(1, *counts[name])) for name, time in times.items()}
+
+
+def _of_one_step(sides: Sequence[_Run]) -> list[_Run]:
+    """The runs, without steps where these are periods of one module in A and of another in B.
+
+    A program that got faster need not have most time any more. Then times are of runs of the module that has most in
+    both.
+    """
+    a, b = sides
+    common = a.modules.keys() & b.modules.keys()
+    if not (a.infers_steps and b.infers_steps and a.busiest != b.busiest and common):
+        return list(sides)
+    unit = max(common, key=lambda name: (a.modules[name][0] + b.modules[name][0], name))
+    none = np.zeros(0)
+    return [replace(run, step_ps=none, busiest=unit, no_steps=f"a step is a period of {run.busiest}") for run in sides]
 
 
 def _basis(runs: Sequence[_Run]) -> Basis:

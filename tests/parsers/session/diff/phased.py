@@ -18,7 +18,13 @@ Run = tuple[str, Step]
 """The name of a module, and its ops."""
 
 
-def serving(folder: Path, name: str, steps: Sequence[Sequence[Run]], environment: Environment | None = None) -> str:
+def serving(
+    folder: Path,
+    name: str,
+    steps: Sequence[Sequence[Run]],
+    environment: Environment | None = None,
+    is_marked: bool = True,
+) -> str:
     """The path of a run in which each step runs several modules, one after the other; the step is as long as these."""
     plane = PlaneBuilder.alone("/device:TPU:0")
     plane.stat("device_type_string", "TPU test")
@@ -37,7 +43,8 @@ def serving(folder: Path, name: str, steps: Sequence[Sequence[Run]], environment
                 plane.event(line, plane.event_id(text, title, hlo_category=category, **stats), now, duration)
                 now += duration
             plane.event(modules, plane.event_id(f"{program}({programs[program]})"), first, now - first)
-        plane.event(marks, plane.event_id(str(number)), begin, now - begin)
+        if is_marked:
+            plane.event(marks, plane.event_id(str(number)), begin, now - begin)
     if environment is not None:
         told = PlaneBuilder(plane.space, "Task Environment", 99)
         for key, value in environment.items():

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.parsers.session.diff.build import MS, Program, diff_of, op
-from tests.parsers.session.diff.phased import ENVIRONMENT, Environment, decode, mixed, pair
+from tests.parsers.session.diff.phased import ENVIRONMENT, Environment, decode, mixed, pair, prefill, serving
+from tests.support.build import session_at
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff, Phase
 
 
@@ -25,6 +27,16 @@ def test_more_prefills_are_no_slower_decode(tmp_path: Path) -> None:
     assert (filling.runs.before, filling.runs.after) == (10, 20)
     assert {one.time.mark for one in (*decoding.ops.ops, *filling.ops.ops)} == {"same"}
     assert op(diff, "convolution.5").time.mark == "more"  # a step has more of it, a run has not
+
+
+def test_periods_of_two_programs_are_no_step_that_can_be_compared(tmp_path: Path) -> None:
+    slow, fast = ([[prefill(), *[decode(by)] * 8] for _ in range(6)] for by in (1000, -1000))
+    paths = [serving(tmp_path, name, of, is_marked=False) for name, of in (("slow", slow), ("fast", fast))]
+    diff = compare(session_at(paths[0]), session_at(paths[1]))
+    assert diff.steps is None and diff.basis == "module run" and diff.different == ""
+    assert {side.unit_name for side in (diff.before, diff.after)} == {"run of jit_decode"}
+    assert diff.total.delta == pytest.approx(-2 * MS, rel=0.05)
+    assert diff.unknown["steps"] == "A: a step is a period of jit_decode; B: a step is a period of jit_prefill"
 
 
 def test_a_slower_prefill_shows_in_its_own_ops(tmp_path: Path) -> None:
