@@ -46,24 +46,32 @@ def headline_mark(diff: Diff) -> Mark:
 
 def _of_mean(steps: StepTimeChanges) -> Change:
     """The change of the typical step; of the mean one where only that changed, because of odd steps."""
-    return steps.mean if steps.typical.mark == "same" and steps.mean.is_beyond_noise else steps.typical
+    by_odd = steps.typical.mark == "same" and steps.mean.is_beyond_noise and steps.odd.is_beyond_noise
+    return steps.mean if by_odd else steps.typical
 
 
 def verdict(diff: Diff, ascii_only: bool = False) -> str:
     """One to three sentences, in one line without control characters."""
-    sentences = [_main(diff, ascii_only)]
-    if not diff.different and diff.steps is not None and _of_mean(diff.steps) is diff.steps.mean:
-        mean = diff.steps.mean
-        size = f"{signed(mean.delta, 'time', ascii_only)} in the mean step ({relative(mean)})"
+    words, steps = _main(diff, ascii_only), diff.steps
+    if not diff.different and steps is not None and steps.odd.is_beyond_noise:
         counts = [f"{side.odd_count} of {len(side.step_ps)}" for side in (diff.before, diff.after)]
-        of_typical = f"{sentences[0][0].lower()}{sentences[0][1:]}"
-        sentences = [f"{size}, by odd steps ({counts[0]} before, {counts[1]} after); the typical step is {of_typical}"]
-    elif not diff.different and diff.steps is not None and diff.steps.odd.is_beyond_noise:
-        odd = diff.steps.odd
-        counts = [f"{side.odd_count} of {len(side.step_ps)}" for side in (diff.before, diff.after)]
-        words = f"Odd steps ({counts[0]} before, {counts[1]} after)"
-        sentences.append(f"{words} change the mean by another {signed(odd.delta, 'time', ascii_only)} a step.")
-    return clean(" ".join(sentences), ascii_only)
+        odd = f"odd steps ({counts[0]} before, {counts[1]} after)"
+        if _of_mean(steps) is steps.mean:
+            size = f"{signed(steps.mean.delta, 'time', ascii_only)} in the mean step ({relative(steps.mean)})"
+            whose = _whose(diff, steps.mean, ascii_only)
+            words = f"{size}, by {odd}{whose}; the typical step is {words[0].lower()}{words[1:]}"
+        else:
+            size = signed(steps.odd.delta, "time", ascii_only)
+            words = f"{words} {odd[0].upper()}{odd[1:]} change the mean by another {size} a step."
+    return clean(words, ascii_only)
+
+
+def _whose(diff: Diff, mean: Change, ascii_only: bool) -> str:
+    """The owner that has most of what the mean step changed by, if that is beyond its noise and half of it."""
+    most = max(diff.owners, key=lambda of: abs(of.mean.delta or 0.0), default=None)
+    if most is None or not most.mean.is_beyond_noise or 2 * abs(most.mean.delta or 0.0) < abs(mean.delta or 0.0):
+        return ""
+    return f", most of it {OWNER_TITLES[most.owner]} {signed(most.mean.delta, 'time', ascii_only)}"
 
 
 def _main(diff: Diff, ascii_only: bool) -> str:
