@@ -108,11 +108,6 @@ def test_overview(case: Case, agrees: Agrees) -> None:
     agrees(result, f"overview, live {case.name}")
 
 
-def test_the_clock_scale_is_xprofs(case: Case) -> None:
-    scale = case.answers["op_profile.by_program"]["aggDvfsTimeScaleMultiplier"]
-    assert scale == pytest.approx(case.ops.time_scale or 1, rel=1e-9)
-
-
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_are_what_xprof_takes_them_for(codec: str, tmp_path: Path) -> None:
     """It reads our chunks, in each compression, as we do."""

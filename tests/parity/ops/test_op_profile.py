@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.parity.oracle.fields import Agrees, Comparison, Difference
+from tests.parity.oracle.fields import Agrees, Comparison, Difference, compare
 from tests.parity.oracle.golden import RUNS, files_of, golden_answer
 from tests.parity.oracle.op_fields import (
     ABSENT,
@@ -42,6 +42,8 @@ MAIN = "XProf calls a program main that no HLO proto names; ours has its name, o
 NO_TIME = "XProf multiplies a bandwidth by the time: what took none moved nothing"
 ROUNDED = "XProf cuts the time at the nominal clock of each event to whole picoseconds"
 WORDS = "our own wording, with the number of duplicates"
+KIND = "XProf says TPU or GPU here, and which one on other pages"
+NO_SCALE = "no op event has a Time Scale Multiplier: XProf calls that 1, or 0 without ops"
 IDLE_CLOCK = "idle time has no clock to scale to: XProf shows 0, our tree its time"
 FUSED = "instructions of a fusion are no nodes of our trees; they are read from the HLO module when asked for"
 GROUP = "our groups say what their longest op says; XProf's have no provenance"
@@ -75,7 +77,7 @@ class Nodes:
 def xprof_nodes(tree: Any) -> Nodes:
     """XProf's tree as fields; the instructions below an op are a field of it, by name."""
     found: list[tuple[str, str, Cells]] = []
-    for key, kind, node in _walk(tree):
+    for key, kind, node in _walk(tree, depth=int("xla" in tree)):  # idle time alone has no root above it
         fields = _xprof_fields(node)
         if kind == "op":
             fields["fused"] = " ".join(sorted({child["name"] for child in _descendants(node)}))
@@ -389,7 +391,8 @@ def compare_tree(
     for key, row in ours.rows.items():
         path = key.rpartition("/")[0]
         part = ours.kind[key] == "duplicates" and all((path, member) in in_mixed for member in _members(key))
-        if key in theirs.rows or not (part or dropped[under[where[key]]].all()):
+        no_root = key == "root" and key not in theirs.rows
+        if key in theirs.rows or not (part or no_root or dropped[under[where[key]]].all()):
             kept[key] = row
     for by_rule in rules:
         rule = our_nodes(*by_rule, modules)[0].rows
@@ -420,6 +423,13 @@ def compare_op_profile(
             part = compare_tree(answer[name], profile.tree(by), page, modules, by_rules)
             part.unexplained = [f"{name}{line}" for line in part.unexplained]
             total.add(part)
+    for answer in answers.values():
+        theirs = {key: answer[key] for key in ("deviceType", "aggDvfsTimeScaleMultiplier")}
+        ours: Cells = {"deviceType": page.device_type, "aggDvfsTimeScaleMultiplier": page.time_scale}
+        stated = {"deviceType": Difference(page.device_type, KIND)}
+        if page.time_scale is None:
+            stated["aggDvfsTimeScaleMultiplier"] = Difference(None, NO_SCALE)
+        total.add(compare(theirs, ours, stated))
     return total
 
 

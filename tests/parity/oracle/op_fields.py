@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -94,11 +94,10 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
     return [dict(zip(columns, (cell.get("v") for cell in row["c"]), strict=True)) for row in table["rows"]]
 
 
-def table_fields(table: Any, prefix: str, left_out: Collection[str] = ()) -> Cells:
-    """The properties of a chart table, and its cells as ``prefix.row.column``, but some."""
+def table_fields(table: Any, prefix: str) -> Cells:
+    """The properties of a chart table, and its cells as ``prefix.row.column``."""
     rows = ((f"{prefix}.{at}", row) for at, row in enumerate(rows_of(table)))
-    cells = {f"{row}.{column}": value for row, of in rows for column, value in of.items() if column not in left_out}
-    return {key: value for key, value in table["p"].items() if key not in left_out} | cells
+    return table.get("p", {}) | {f"{row}.{column}": value for row, of in rows for column, value in of.items()}
 
 
 def known(value: float) -> float | None:

@@ -20,7 +20,7 @@ from tpuprof.parsers.timeline.read.stat_chunks import StatChunk
 LONGEST_TEXT = 10_000  # characters after which a text is cut; XProf cuts an op's long name there, and lets others grow
 PRODUCER, CONSUMER, FLOW, IS_ASYNC, STEP_NAME = ("_pt", "_p"), ("_ct", "_c"), "flow", "_a", "step_name"
 _CORRELATION = "correlation_id"
-_HIDDEN = frozenset({*PRODUCER, *CONSUMER, "_r", "flops", "program_id", "symbol_id", "kernel_details"})
+_HIDDEN = frozenset({*PRODUCER, *CONSUMER, "_r", "flops", "program_id", "symbol_id"})
 _EXACT = 1 << 53
 _FLOW_BITS, _CATEGORY_BITS = 56, 6
 _GPU_LAUNCH = 9
