@@ -6,19 +6,26 @@ JAX on the CPU. Skipped where XProf is not installed, as `tests.parity.test_live
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.parity.ops.test_framework_ops import compare_framework_ops
+from tests.parity.ops.test_op_profile import compare_op_profile
 from tests.parity.ops.test_ops import ROW as OP_ROW
 from tests.parity.ops.test_ops import our_rows as op_rows
+from tests.parity.ops.test_roofline import ROW as ROOFLINE_ROW
+from tests.parity.ops.test_roofline import our_device, xprof_device
+from tests.parity.ops.test_roofline import our_rows as roofline_rows
 from tests.parity.oracle.fields import Agrees, Difference, Value, compare
-from tests.parity.oracle.golden import golden_answer
+from tests.parity.oracle.golden import GPUS as GOLDEN
+from tests.parity.oracle.golden import files_of, golden_answer
 from tests.parity.oracle.live import ask
 from tests.parity.oracle.op_fields import (
     ABSENT,
@@ -29,11 +36,14 @@ from tests.parity.oracle.op_fields import (
     columns,
     explained,
     flat,
+    modules_of,
     outcome,
     rows_of,
     summaries_of,
     table_fields,
 )
+from tests.parity.pages.test_overview import PRINTED
+from tests.parity.pages.test_overview import xprof_fields as all_of_overview
 from tests.support.build import PlaneBuilder
 from tests.support.gpus import cpu_profile
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -41,7 +51,9 @@ from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.streams.kernels import Kernel, merged_kernels
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
+from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, Grouping
 from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
+from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.model import GenericBreakdown
@@ -61,6 +73,7 @@ NO_STEPS = "XProf prints 0.0 for step times that are unknown"
 TRAINING = "told by the framework ops' names; XProf looks at compiled modules alone, and this profile has none"
 NO_EAGER = "no event says whether its op ran eagerly, so this is unknown; XProf prints 0.0%"
 NO_MODULES = "XProf lists ops of compiled modules alone, and this profile has none"
+PEAKS = "of a GPU the profile gives the bandwidth of its memory: XProf works other peaks out from its clock and SMs"
 NUMBERED = "XProf numbers the steps; ours are as the program named them"
 OPS = "XProf does not know which ops run on other threads: the time of a step that waits for them is other time"
 
@@ -116,8 +129,6 @@ PROFILES = {
     "V100": "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb",
     "MI300": "profiles/gpu-mi300-jax/plugins/profile/run/tw003.xplane.pb",
 }
-GOLDEN = "synthetic-k5"
-"""Two hosts, of which XProf's answers are stored."""
 
 
 def case_of(name: str, shared: Path, folder: Path) -> Case:
@@ -231,14 +242,38 @@ def test_hlo_ops(case: Case, agrees: Agrees) -> None:
     agrees(result, f"HLO ops, GPU {case.name}")
 
 
+def without_ops(page: OpsPage, overlap_ps: int = 0) -> OpsPage:
+    """The page of a profile of which XProf knows no op."""
+    none, total = np.zeros(0), page.total_ps - overlap_ps
+    page = replace(page, table=page.table.take(none.astype(np.intp)), self_fraction=none, cumulative_fraction=none)
+    rates = table_rates(page.table, page.peaks)
+    return replace(page, rates=rates, op_class=(), program=(), total_ps=total, idle_ps=total)
+
+
+def test_op_profile_and_roofline_without_ops(shared: Path, agrees: Agrees) -> None:
+    summaries = summaries_of(shared, GOLDEN)
+    ops = without_ops(ops_page(summaries))
+    trees: dict[Grouping, Any] = {by: golden_answer(shared, GOLDEN, f"op_profile.{by}") for by in GROUPINGS}
+    modules = modules_of(next(iter(files_of(shared, GOLDEN).values())))
+    agrees(compare_op_profile(trees, ops, modules), f"op profile, GPU {GOLDEN}")
+    table, diagnostics = golden_answer(shared, GOLDEN, "roofline_model")
+    theirs = (
+        xprof_device(table) | flat(by_key(rows_of(table), ROOFLINE_ROW)) | {"diagnostics": len(diagnostics["rows"])}
+    )
+    rows = our_device(ops) | {"diagnostics": 0}
+    for with_infeed in (True, False):
+        rows |= flat(roofline_rows(roofline_page(ops, summaries, with_infeed), ops.core_count))
+    ours = {key: rows.get(key) for key in theirs}
+    unknown = [key for key, value in ours.items() if value is None]
+    stated = {key: Difference(None, PEAKS if key.startswith("device") else NO_MODULES) for key in unknown}
+    agrees(compare(theirs, ours, stated), f"roofline, GPU {GOLDEN}")
+
+
 def test_framework_ops(case: Case, agrees: Agrees) -> None:
     whole = case.ops
     ops = of_ops(whole)
     if case.name in NO_OPS:
-        overlap = OVERLAP_PS if case.name == "V100" else 0
-        table, total = whole.table.take(np.zeros(0, np.intp)), whole.total_ps - overlap
-        ops = replace(ops, table=table, self_fraction=np.zeros(0), total_ps=total, idle_ps=total)
-        ops = replace(ops, rates=table_rates(table, ops.peaks), op_class=(), program=())
+        ops = without_ops(whole, OVERLAP_PS if case.name == "V100" else 0)
     page = framework_ops_page(ops, [host.host_ops for host in case.summaries])
     result = compare_framework_ops(case.answers["framework_op_stats"], page, ops, more=estimated)
     assert result.compared > (30 if case.name == GOLDEN else 250)
@@ -279,6 +314,17 @@ def our_overview(page: Overview) -> dict[str, Value]:
     return fields
 
 
+def means_of(fields: Mapping[str, Value]) -> dict[str, Value]:
+    """Mean and standard deviation of each part over the steps."""
+    found: dict[str, Value] = {}
+    for column in PARTS:
+        times = [float(value or 0) for key, value in fields.items() if key.endswith(f".{column}")]
+        name = re.sub("([A-Z])", lambda capital: f"_{capital[0].lower()}", column)
+        found[f"{name}_avg"] = sum(times) / len(times) if times else 0.0
+        found[f"{name}_sdv"] = stdev(times) if len(times) > 1 else 0.0
+    return found
+
+
 def xprofs_overview(answer: Any, ours: Mapping[str, Value]) -> dict[str, Value]:
     """The same fields of XProf's page; what it prints beside them is constant, or sums of these."""
     fields = table_fields(answer[0], "top") | table_fields(answer[1], "step") | answer[2]["p"]
@@ -286,7 +332,24 @@ def xprofs_overview(answer: Any, ours: Mapping[str, Value]) -> dict[str, Value]:
     assert {key for key in fields if key.startswith("step.")} - set(kept) == {
         key for key in fields if key.endswith(".tooltip")
     }
-    return {key: float(str(value)) if key.startswith("step.") and "Ms" in key else value for key, value in kept.items()}
+    return with_numbers(kept)
+
+
+def with_numbers(fields: Mapping[str, Value]) -> dict[str, Value]:
+    """Times of steps as numbers."""
+    return {key: float(str(at)) if key.startswith("step.") and "Ms" in key else at for key, at in fields.items()}
+
+
+def both_pages(answers: Mapping[str, Any]) -> dict[str, Value]:
+    """Every field of XProf's overview and of its page of the input, which have one table of steps."""
+    fields = all_of_overview(answers["overview_page"])
+    for prefix, table in zip(
+        ("max", "step", "op", "advice", "diagnostic"), answers["input_pipeline_analyzer"], strict=True
+    ):
+        again = table_fields(table, prefix)
+        assert all(fields.get(key, value) == value for key, value in again.items())
+        fields |= again
+    return with_numbers(fields)
 
 
 NO_OPS = {"V100": 1356, GOLDEN: 18}
@@ -336,6 +399,7 @@ def copies_as_compute(ours: Mapping[str, Value]) -> dict[str, Value]:
             found[f"{step}.otherTimeMs"] = part["other"] + part["kernelLaunch"]
             whole, own = whole + float(found[key] or 0), own + float(value or 0)
     bits16 = float(ours["device_compute_16bit_percent"] or 0) * own / (whole or 1)
+    found |= means_of({**ours, **found})
     return found | {"device_compute_16bit_percent": bits16, "device_compute_32bit_percent": 100 - bits16}
 
 
@@ -343,8 +407,6 @@ def copies_as_compute(ours: Mapping[str, Value]) -> dict[str, Value]:
 def test_overview(name: str, shared: Path, tmp_path: Path, agrees: Agrees) -> None:
     case = case_of(name, shared, tmp_path)
     page = overview(case.summaries)
-    if name == GOLDEN:  # the page of the input has the same table of steps
-        assert case.answers["input_pipeline_analyzer"][1]["rows"] == case.answers["overview_page"][1]["rows"]
     if name == "MI300":  # NO_OP
         kept = [op for op in page.top_ops if op.name != "__amd_rocclr_copyBuffer"]
         whole = sum(op.self_time_ps for op in kept)
@@ -352,7 +414,15 @@ def test_overview(name: str, shared: Path, tmp_path: Path, agrees: Agrees) -> No
         page = replace(page, top_ops=tuple(kept))
     ours = our_overview(page)
     theirs = xprofs_overview(case.answers["overview_page"], ours)
+    if name == GOLDEN:
+        theirs = both_pages(case.answers)
+        ours = dict.fromkeys(theirs) | ours | means_of(ours)
+        ours["latencies"] = int(page.inference is not None)
+        ours["task_count"] = f"{page.environment.task_count} (num tasks per host = 1)"
     stated = explained(theirs, ours, copies_as_compute(ours), f"{COPIES}; {HOST}") if name == GOLDEN else {}
+    for key in (key for key, value in ours.items() if value is None and key in theirs):
+        is_count = key.endswith(("_us", "_utilization_percent", "diagnostics"))
+        stated[key] = Difference(None, ABSENT if is_count else PRINTED)
     stated |= {key: Difference(ours[key], why) for key, why in STATED[name].items()}
     result = compare(theirs, ours, stated)
     assert not result.needless

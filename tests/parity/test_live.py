@@ -1,5 +1,4 @@
-"""The pages against the XProf that is installed: the bundled demo (four cores, loops, async ops) and an odd profile,
-in one piece and in records.
+"""The pages against the XProf that is installed: the bundled demo (four cores, loops, async ops) and an odd profile.
 
 Skipped where XProf is not installed: in this interpreter, or in the one that ``TPUPROF_XPROF_PYTHON`` names.
 """
@@ -22,7 +21,7 @@ from tests.parity.oracle.odd_profile import odd_profile, offload_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.pages.test_overview import compare_overview, input_by_host, our_fields
 from tests.support.build import present
-from tests.support.files.riegeli import CODECS, Writer, chunked, written
+from tests.support.files.riegeli import CODECS, Writer, chunked
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
@@ -45,7 +44,7 @@ class Case:
     ops: OpsPage
 
 
-@pytest.fixture(scope="module", params=["demo", "odd profile", "odd profile in records"])
+@pytest.fixture(scope="module", params=["demo", "odd profile"])
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """One of the profiles, with XProf's answers."""
     folder = tmp_path_factory.mktemp("xprof")
@@ -53,10 +52,6 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if request.param == "odd profile":
         path = folder / "odd.xplane.pb"
         path.write_bytes(odd_profile())
-    elif request.param != "demo":  # which XProf merges
-        path = folder / "odd.xplane.riegeli"
-        records = chunked(XSpace.FromString(odd_profile()), 20)
-        path.write_bytes(written([record.SerializeToString() for record in records]))
     answers, summary = ask(path.read_bytes(), folder / "answers"), summary_of(path)
     return Case(request.param, path, answers, summary, ops_page([summary]))
 

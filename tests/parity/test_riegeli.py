@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.fence.reports import PAGES, WRITTEN, said, same_everywhere
-from tests.parity.fence.profiles import REAL
 from tests.support.files.riegeli import chunked, written
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.demo import demo_path
@@ -31,23 +27,6 @@ def compare(whole: Path, in_records: Path) -> None:
     for call, ours, other in zip(CALLS, *answers, strict=True):
         assert ours == other, call
         assert "--- 0\n" in ours or call[0].startswith(("memory", "graph")), call  # which some profiles know nothing of
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["v6e", "synthetic-a"])
-def test_reports_of_files_that_xprof_reads_alike(name: str, shared: Path, tmp_path: Path) -> None:
-    source = shared / REAL[name]
-    source = source if source.is_file() else next(source.rglob("*.xplane.pb"))
-    for copy, original in (
-        (tmp_path / "whole" / "run" / "host0.xplane.pb", source),
-        (
-            tmp_path / "records" / "run" / "host0.xplane.riegeli",
-            shared / "files" / "riegeli" / "plugins" / "profile" / name / "host0.xplane.riegeli",
-        ),
-    ):
-        copy.parent.mkdir(parents=True)
-        shutil.copy(original, copy)
-    compare(tmp_path / "whole", tmp_path / "records")
 
 
 def test_reports_of_the_demo_in_records_of_some_events(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
-from tests.parity.oracle.golden import RUNS, files_of, golden_answer
+from tests.parity.oracle.golden import GPUS, RUNS, files_of, golden_answer
 from tests.parity.oracle.live import ask
 from tests.parity.oracle.odd_profile import odd_profile
+from tests.parity.oracle.op_fields import summary_of
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, STEPS_LINE
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
@@ -29,6 +31,7 @@ OPAQUE = "bytes, of which XProf says no more than that they are"
 OF_THE_OP = "of the ops that start and end the copy, where it stands too"
 UNDIRECTED = "XProf leaves out asynchronous ops with a flow; one whose flow has no direction is a slice of ours"
 UNJOINED = "XProf finds no other end of this arrow, ours joins the events that name one id"
+RENUMBERED = "XProf numbers the rows of GPUs anew, with room for those that it draws beside them"
 NO_EVENTS = "a row without any event"
 
 Fields = dict[str, Value]
@@ -76,14 +79,43 @@ def slices(events: Events) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield f"{key}#{seen[key]}", row, event
 
 
+def drawn_of_gpus(events: Events, summary: HostSummary) -> Events:
+    """What XProf draws beside the streams of GPUs: steps, and the ops and modules that our kernels name."""
+    rows, program = rows_of(events), dict(zip(summary.table.name, summary.table.program_id.tolist(), strict=True))
+    launched = {event["bind_id"]: event["ts"] for event in events if event.get("flow_out")}
+    annotated = [event["ts"] for event in events if "step_num" in event.get("args", {})]
+    made: list[tuple[int, str, str, float, float, Fields]] = []
+    spans: dict[tuple[int, str, str, float], list[float]] = {}
+    for event in (event for event in events if event.get("flow_in")):
+        pid, begin, op = event["pid"], event["ts"], event["args"].get("hlo_op")
+        step, stream = max(at for at in annotated if at <= launched[event["bind_id"]]), rows[pid, event["tid"]]
+        of = [(STEPS_LINE, "")]
+        if op is not None:
+            number, origin = program[op], f"from {stream.partition('(')[0].removeprefix('Stream ')}"
+            args: Fields = {"long_name": f"{number}/{op}"}
+            made.append((pid, f"XLA Ops - {origin}", op, begin, event["dur"], args))
+            of.append((f"XLA Modules - {origin}", f"{event['args']['hlo_module']}({number})"))
+        for row, name in of:
+            span = spans.setdefault((pid, row, name, step), [begin, begin])
+            span[:] = min(span[0], begin), max(span[1], round(begin + event["dur"], 6))
+    made += [(pid, row, name, begin, end - begin, {}) for (pid, row, name, _), (begin, end) in spans.items()]
+    drawn = {(pid, row) for pid, row, *_ in made}
+    named = [{"ph": "M", "name": "thread_name", "pid": pid, "tid": row, "args": {"name": row}} for pid, row in drawn]
+    return named + [
+        {"ph": "X", "pid": pid, "tid": row, "name": name, "ts": begin, "dur": duration, "args": args}
+        for pid, row, name, begin, duration, args in made
+    ]
+
+
 def metadata(events: Events) -> Fields:
     """Names and places of processes and threads that have events; the rows of offloads are one for all."""
     out: Fields = {}
     rows = rows_of(events)
     for event in events:
         if event.get("ph") == "M" and "Offload" not in rows.get((event["pid"], event.get("tid", -1)), ""):
-            field = next(iter(event["args"]))
-            out[f"{event['pid']}/{event.get('tid', '')}: {event['name']}"] = event["args"][field]
+            row = rows.get((event["pid"], event.get("tid", -1)), "")
+            place = row if "#" in row or row == STEPS_LINE else event.get("tid", "")
+            out[f"{event['pid']}/{place}: {event['name']}"] = next(iter(event["args"].values()))
     return out
 
 
@@ -153,18 +185,22 @@ def compare_traces(theirs: Events, ours: Events) -> Comparison:
     differences = differences_of(theirs, mine)
     result = compare(fields(theirs), mine, differences)
     named, our_names = metadata(theirs), metadata(ours)
-    filled = {f"{event['pid']}/{tid}" for _, _, event in slices(theirs) for tid in ("", event["tid"])}
+    filled = {f"{event['pid']}/{place}" for _, row, event in slices(theirs) for place in ("", event["tid"], row)}
     empty = {key for key in named if key.partition(":")[0] not in filled and key not in our_names}
     our_names |= dict.fromkeys(empty)
-    result.add(compare(named, our_names, dict.fromkeys(empty, Difference(None, NO_EVENTS))))
+    stated = dict.fromkeys(empty, Difference(None, NO_EVENTS))
+    moved = [key for key in named if key.endswith("thread_sort_index") and ("#" in key or f"/{STEPS_LINE}:" in key)]
+    stated |= {key: Difference(our_names.setdefault(key), RENUMBERED) for key in moved}
+    result.add(compare(named, our_names, stated))
     return result
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [*RUNS, GPUS])
 def test_every_event_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     for host, path in files_of(shared, name).items():
         theirs, ours = golden_answer(shared, name, "trace_viewer", host)["traceEvents"], our_events(path)
+        ours += drawn_of_gpus(ours, summary_of(path)) if name == GPUS else []
         result = compare_traces(theirs, ours)
         of_xprof = {key for key, _, _ in slices(theirs)}
         undirected = {key for key, row, event in slices(ours) if row == ASYNC_OPS_LINE and "bind_id" not in event}

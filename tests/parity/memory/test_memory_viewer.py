@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.parity.oracle.fields import Agrees, Comparison, Difference, compare
+from tests.parity.oracle.fields import Agrees, Comparison, Difference, compare, same
 from tests.parity.oracle.golden import PROFILES, golden_answer
 from tests.parity.oracle.live_memory import SPACES, ask_memory
 from tests.parity.oracle.memory_fields import MIB, Fields, our_fields, our_heap, their_fields
-from tests.parity.oracle.op_fields import modules_of
+from tests.parity.oracle.op_fields import NOT_HELD, modules_of
 from tests.support.made.heaps import Stay, curve, merged, plain_stays
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -22,7 +22,6 @@ from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memo
 
 MODULES = sorted((Path(__file__).parents[2] / "demo" / "modules").glob("*.hlo_proto.pb.gz"))
 
-NOT_HELD = "our page does not hold it"
 IN_PLACE = "XProf counts bytes that are worked on in place twice, for two buffers at one address"
 PLACE_IN_USE = "a place that several buffers share one after the other is in use until the last of them is freed"
 UNTRACED = "XProf leaves out a temporary allocation without a heap trace; the program sets it aside all the same"
@@ -79,16 +78,12 @@ def differences(theirs: Fields, memory: SpaceMemory, hlo: HloModule, point: int)
         [memory.buffers[at] for at in range(len(live_ranges)) if memory.buffers[at].logical_buffer in there]
     )
     expected |= {name: heap.get(name) for name in theirs if name.startswith(("buffer/", "bySize/", "small"))}
-    changed = {name: value for name, value in expected.items() if name in theirs and not _alike(theirs[name], value)}
+    changed = {name: value for name, value in expected.items() if name in theirs and not same(theirs[name], value)}
     return (
         result
         | _spans(theirs, live_ranges, IN_PLACE)
         | {name: Difference(value, IN_PLACE) for name, value in changed.items()}
     )
-
-
-def _alike(theirs: Any, ours: Any) -> bool:
-    return not compare({"field": theirs}, {"field": ours}, {}).unexplained
 
 
 def _spans(theirs: Fields, live_ranges: list[Stay], why: str) -> dict[str, Difference]:
@@ -151,15 +146,6 @@ def test_a_real_program_from_a_v6e(shared: Path, module: str, agrees: Agrees) ->
     result = compare_memory(golden_answer(shared, "tpu-v6e-inference", f"memory_viewer.{module}"), hlo, 0)
     assert result.compared > 20
     agrees(result, "memory viewer, tpu-v6e-inference")
-
-
-@pytest.mark.shared
-def test_the_peak_lies_at_the_point_after_the_event_that_xprof_names(shared: Path) -> None:
-    answer = golden_answer(shared, "tpu-v5p-training", "memory_viewer.jit_train_step")
-    heap = answer["heapSizes"]
-    assert heap.index(max(heap)) == answer["peakHeapSizePosition"] + 1
-    assert max(heap) == answer["peakHeapMib"]
-    assert sum(buffer["logicalBufferSizeMib"] for buffer in answer["maxHeap"]) == pytest.approx(max(heap), rel=1e-12)
 
 
 @pytest.fixture(scope="module")

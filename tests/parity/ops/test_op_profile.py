@@ -278,7 +278,7 @@ def truth(page: OpsPage, rows: list[int], whole: float, time: float | None = Non
         return None if amount is None or peak is None or not during else amount / (during / 1e12) / peak
 
     flops_used = used(flops, peaks.flops_per_second, normalized)
-    share = elapsed / whole
+    share = elapsed / whole if whole else 0.0
     return {
         "flops": None if flops_used is None else min(flops_used, 1.0) * share,
         "uncappedFlops": None if flops_used is None else flops_used * share,

@@ -225,7 +225,7 @@ def compare_roofline(answer: Any, ops: OpsPage, summaries: Sequence[HostSummary]
     stated |= {f"device: {name}": Difference(None, NOT_HELD) for name in ("has_merged_vmem", "megacore")}
     if ops.time_scale is None:
         stated["device: time_scale_multiplier"] = Difference(None, NO_SCALE)
-    if theirs["device: has_merged_vmem"] == "0":
+    if theirs.get("device: has_merged_vmem") == "0":
         names = [f"device: {name}" for way in ("read", "write") for name in _vmem(way)]
         stated |= {name: Difference(ours[name], VMEM) for name in names if ours[name] is not None}
     for key in theirs:

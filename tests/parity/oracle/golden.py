@@ -19,6 +19,9 @@ PROFILES = {
 RUNS = (*PROFILES, "synthetic-k1", "synthetic-k4")
 """These and those of several hosts, of TPUs."""
 
+GPUS = "synthetic-k5"
+"""Two hosts with GPUs."""
+
 
 def files_of(shared: Path, profile: str) -> dict[str, Path]:
     """The file of each host of a profile, by the host's name."""

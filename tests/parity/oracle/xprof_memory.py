@@ -266,23 +266,24 @@ def xprof_fields(answer: Any) -> dict[str, Value]:
     """XProf's answer about allocators, flat; numbers that it prints as text are numbers."""
     fields: dict[str, Value] = {"memoryIds": " ".join(answer["memoryIds"]), "numHosts": answer["numHosts"]}
     for name, allocator in answer["memoryProfilePerAllocator"].items():
-        for key, value in _flat(name, allocator):
+        for key, value in leaves(name, allocator):
             if ".memoryProfileSnapshots." not in key or _all_share(key):
                 fields[key] = value
     return fields
 
 
-def _flat(prefix: str, value: Any) -> Iterable[tuple[str, Value]]:
+def leaves(prefix: str, value: Any) -> Iterable[tuple[str, Value]]:
+    """The fields of nested JSON, each with its path."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _flat(f"{prefix}.{key}", item)
+            yield from leaves(f"{prefix}.{key}", item)
     elif isinstance(value, list):
         for at, item in enumerate(value):
-            yield from _flat(f"{prefix}.{at}", item)
+            yield from leaves(f"{prefix}.{at}", item)
     else:
         yield prefix, int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
 
 
 def module_fields(answer: Any) -> dict[str, Value]:
     """The runs of modules."""
-    return dict(_flat("hloModules", answer["hloModules"]))
+    return dict(leaves("hloModules", answer["hloModules"]))

@@ -7,22 +7,18 @@ XProf 2.24.2 was given each of these profiles in a folder of its own; the figure
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.parity.oracle.golden import golden_answer
 from tests.support.made.serving import (
     Request,
     batching_profile,
     five_requests,
     issuing_profile,
     read_requests,
-    requests_of,
     serving_profile,
 )
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.shared.latencies import InferencePage, Latency, latencies
 
 FIVE = (
@@ -87,22 +83,3 @@ def test_what_runs_on_after_a_request_is_not_its_time() -> None:
     """XProf counts all 100 µs of the run, so the host has 0 µs, and less where a transfer comes on top."""
     page = page_of(serving_profile([Request((1000, 1100), runs=[(1080, 1180)], from_device=[(1070, 1075)])]))
     assert figures(page.average) == (0.075, 0.02, 0.005, 0.1)
-
-
-@pytest.mark.shared
-def test_of_plain_jax_xprof_shows_nothing_and_we_the_runs(shared: Path) -> None:
-    answer = golden_answer(shared, "tpu-v6e-inference", "inference_profile")
-    assert all(row["c"][0]["v"] == "Average" for row in answer[1]["rows"])
-    trace = Trace.open(str(shared / "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"))
-    requests = requests_of(trace)
-    trace.close()
-    assert len(requests) == 0
-    page = latencies([requests], ["host0"], is_training=False)
-    assert (page.source, page.subject, page.sessions) == ("module runs", "jit_f(12190760917235803885)", 100)
-    assert [(row.name.partition("(")[0], row.runs, row.cores) for row in page.rows] == [
-        ("jit_f", 100, 4),
-        ("jit__psum", 3, 4),
-        ("jit_broadcast_in_dim", 1, 1),
-        ("jit_convert_element_type", 1, 1),
-    ]
-    assert page.launches is not None and page.launches.count == 100

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from tests.parity.oracle.fields import Agrees, Difference, Value, compare
-from tests.parity.oracle.golden import PROFILES, RUNS, golden_answer
+from tests.parity.oracle.golden import RUNS, golden_answer
 from tests.parity.oracle.op_fields import summaries_of, table_fields
 from tests.parity.pages.test_overview import (
     HOST_INPUT,
     TOUCHING,
-    UNDERFLOW,
     WORDS,
     of_sparse_cores,
     printed,
@@ -23,9 +22,7 @@ from tests.parity.pages.test_overview import (
     waits_of_host,
 )
 from tests.parity.pages.test_overview import SPECIFIC as OVERVIEW
-from tests.support.build import PlaneBuilder, tpu_plane, trace_of
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.input.input import input_pipeline_page
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.overview.model import Overview
@@ -142,54 +139,3 @@ def test_every_field_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, 
     assert result.unused_specific(SPECIFIC[name]) == []
     assert result.compared == len(theirs) >= 31
     agrees(result, "input pipeline")
-
-
-@pytest.mark.shared
-def test_a_run_with_the_step_times_of_the_training_golden_has_its_page(shared: Path) -> None:
-    tables = golden_answer(shared, "tpu-v5p-training", "input_pipeline_analyzer")
-    theirs = xprof_fields(tables)
-    count = len(tables[1]["rows"]) - 1  # the last one's marker is empty: ops took 3 ms, XProf's shortest step is 0.0
-    assert theirs["steptime_ms_minimum"] == "0.0"
-    space, at = XSpace(), 0
-    ops, steps = [], []
-    for row in range(count):
-        compute, idle = (
-            round(cell["v"] * 1e9)
-            for column, cell in zip(tables[1]["cols"], tables[1]["rows"][row]["c"], strict=True)
-            if column["id"] in ("tcComputeTimeMs", "tcIdleTimeMs")
-        )
-        ops.append(("fusion.1", "convolution fusion", at, compute))
-        steps.append((str(row), at, at + compute + idle))
-        at += compute + idle
-    tpu_plane(space, 0, ops, steps=steps)
-    PlaneBuilder(space, "/host:CPU").line("python")
-    summary = summarise(trace_of(space), "host0")
-    first = overview([summary])
-    page = input_pipeline_page([summary], first)
-    rows = tuple(f"step.{row}." for row in range(count))
-    same = {key: value for key, value in theirs.items() if key.startswith((*rows, "steptime_ms_maximum"))}
-    underflow = {f"step.{row}.infeedPercentMax": Difference(0.0, UNDERFLOW) for row in range(count)}
-    ours = our_fields(page, first)
-    result = compare(same, ours, underflow | printed(same, ours))
-    assert result.unexplained == []
-    assert result.compared == 12 * count + 1 == 49
-    # what XProf shows as 0 for want of input events is unknown here, and no core is called the worst
-    assert [theirs[f"max.{row}"] for row in range(count)] == ["unknown"] * count
-    assert [step.core for step in page.steps] == [None] * count
-    assert page.infeed_percent is None and page.breakdown is None and page.ops == ()
-    assert {"device.infeed_percent", "breakdown_us"} <= set(page.unknown)
-    assert not page.has_input_events
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", PROFILES)
-def test_the_page_agrees_with_itself(shared: Path, name: str) -> None:
-    page, first = answer(shared, name)
-    assert page.step_time == first.performance.step_time
-    assert page.bottleneck == first.bottleneck
-    assert sorted(stage.op for stage in page.stages) == list(range(len(page.ops)))
-    for group in ("input_op", "device_feed"):
-        ops = [op for op in page.ops if op.group == group]
-        assert not ops or sum(op.self_percent for op in ops) == pytest.approx(100.0)
-        assert all(op.self_ps <= op.total_ps for op in ops)
-        assert [op.self_ps for op in ops] == sorted((op.self_ps for op in ops), reverse=True)
