@@ -75,12 +75,10 @@ def by_slowest_core(files: Iterable[Path]) -> dict[str, float]:
 
 def both_ways(shared: Path, name: str) -> tuple[Cells, Cells]:
     """Ours and XProf's by its rules, under all names that XProf has for them."""
-    ways = (
-        figures(session_at(shared / "golden" / name).page(SPARSE_CORE)),
-        by_slowest_core(files_of(shared, name).values()),
-    )
-    ours, rule = ({**way, **{other: way[key] for other, key in OTHER_NAMES.items()}} for way in ways)
-    return ours, rule
+    of_page = figures(session_at(shared / "golden" / name).page(SPARSE_CORE))
+    rule = by_slowest_core(files_of(shared, name).values())
+    ours, theirs = ({**way, **{other: way[key] for other, key in OTHER_NAMES.items()}} for way in (of_page, rule))
+    return {**ours}, {**theirs}
 
 
 def properties(answer: list[Any]) -> dict[str, float]:

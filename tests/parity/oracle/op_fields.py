@@ -97,7 +97,7 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
 def table_fields(table: Any, prefix: str) -> Cells:
     """The properties of a chart table, and its cells as ``prefix.row.column``."""
     rows = ((f"{prefix}.{at}", row) for at, row in enumerate(rows_of(table)))
-    return table.get("p", {}) | {f"{row}.{column}": value for row, of in rows for column, value in of.items()}
+    return {**table.get("p", {}), **{f"{row}.{column}": value for row, of in rows for column, value in of.items()}}
 
 
 def known(value: float) -> float | None:

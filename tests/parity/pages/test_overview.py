@@ -215,7 +215,7 @@ def compare_overview(
     more: Mapping[str, Value] = MappingProxyType({}),
 ) -> Comparison:
     """All fields of XProf's overview against ours, `more` of which are of another page."""
-    theirs, ours = xprof_fields(answer), our_fields(page, summaries) | more
+    theirs, ours = xprof_fields(answer), {**our_fields(page, summaries), **more}
     expected = {key: value for key, value in different(page).items() if key in theirs} | printed(theirs, ours)
     result = compare(theirs, ours, expected | specific)
     assert result.compared == len(theirs) > 90
