@@ -48,6 +48,12 @@ def parse_framework_op(full_name: str) -> FrameworkOp:
     return FrameworkOp(full_name, "")
 
 
+def scope_end(framework_op: str) -> str:
+    """The last parts of a framework op's name that are scopes or ops, ``mlp/dot_general``; empty without any."""
+    name = parse_framework_op(framework_op).name if framework_op else ""
+    return "/".join([part for part in name.split("/") if part and "(" not in part and ")" not in part][-2:])
+
+
 def is_gradient(name: str) -> bool:
     """Whether a framework op's name scope says that it computes gradients: JAX ``transpose(…)``, TF ``gradients``."""
     return any(part.startswith(("transpose(", "gradients", "gradient_tape")) for part in name.split("/")[:-1])

@@ -117,7 +117,7 @@ PAGES: tuple[Page, ...] = (
     ),
     Page("sources", "ops.report.sources", _IN_TIME, is_of_events=True),
     Page("framework-ops", "ops.report.framework_ops", {**_IN_TIME, **_BY}, groups=("type",), is_of_events=True),
-    Page("collectives", "collectives.report", {**_STEP, **_BY}, groups=("all", "kind", "axis", "pass")),
+    Page("collectives", "collectives.report", {**_STEP, **_BY}, groups=("all", "kind", "axis", "pass", "copies")),
     Page("sparse-core", "sparse_core.report", _IN_TIME, is_of_events=True),
     Page(
         "kernels",

@@ -60,6 +60,7 @@ class HloModule:
         self._by_name: dict[str, hlo_pb2.HloInstructionProto] = {}
         self._by_id: dict[int, hlo_pb2.HloInstructionProto] = {}
         self._computations: dict[int, hlo_pb2.HloComputationProto] = {}
+        self._users: dict[int, list[hlo_pb2.HloInstructionProto]] | None = None
         for computation in module.computations:  # of repeated ids and names the first one counts
             self._computations.setdefault(computation.id, computation)
             for instruction in computation.instructions:
@@ -145,6 +146,16 @@ class HloModule:
     def operand_protos(self, proto: hlo_pb2.HloInstructionProto) -> tuple[hlo_pb2.HloInstructionProto | None, ...]:
         """The operands, None for one that the module lacks."""
         return tuple(self._by_id.get(operand) for operand in proto.operand_ids)
+
+    def users(self, number: int) -> Sequence[hlo_pb2.HloInstructionProto]:
+        """The instructions that have the one of this id among their operands."""
+        if self._users is None:
+            users: dict[int, list[hlo_pb2.HloInstructionProto]] = {}
+            for user in self._by_id.values():
+                for operand in user.operand_ids:
+                    users.setdefault(operand, []).append(user)
+            self._users = users
+        return self._users.get(number, ())
 
     def backend_config(self, proto: hlo_pb2.HloInstructionProto) -> bytes:
         """JSON, or whatever else a backend keeps there; newer compilers put it in a table of the module."""

@@ -17,6 +17,7 @@ _TO_ONE = ("collective-permute", "send", "recv")
 NO_SIZE = "neither the op's text nor the compiled HLO gives the shape of its result"
 NO_GROUPS = "neither the op's text nor the compiled HLO says what it does, or how many devices take part"
 NO_DCN_PEAK = "the profile does not say what a core can send over the data centre's network"
+NO_HBM_PEAK = "the profile gives no peak of HBM, or the copy goes to the host's memory or comes from it"
 NO_PEAK = "no published bandwidth of the links is known for this device"
 
 ABOVE_LINKS = (

@@ -1,4 +1,4 @@
-"""What one host adds to the page of collectives: sums by collective, core and step, never events.
+"""What one host adds to the page of collectives: sums by collective or copy, by core and step, never events.
 
 They come out of the pass over its ops that gives the host's summary, and are a summary with more in it.
 
@@ -38,6 +38,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.collectives.host_sums import (
     COUNT,
     DCN,
+    DMA,
     EXPOSED,
     ICI,
     PARTS,
@@ -66,7 +67,8 @@ from tpuprof.parsers.pages.collectives.transfers import (
     Transfers,
     paired,
 )
-from tpuprof.parsers.pages.collectives.windows import CoreCollectives, Windows, by_window, windows_of
+from tpuprof.parsers.pages.collectives.windows import CoreCollectives, Windows, summed
+from tpuprof.parsers.pages.shared.copies import is_copy_half, route, served
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.replica_groups import ReplicaGroups
@@ -78,22 +80,24 @@ _LARGEST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class CollectivesSummary(HostSummary):
-    """What all pages of a profile need of one host, and its collectives.
+    """What all pages of a profile need of one host, and its collectives and asynchronous copies.
 
     Attributes:
-        collectives: those in its steps; None where it has none.
-        all_collectives: all of them, each core's whole time counted as one step; GPUs, and devices of the host's CPU,
-            are cores here.
+        collectives, copies: those in its steps; None where it has no steps.
+        all_collectives, all_copies: all of them, each core's whole time counted as one step; GPUs, and devices of the
+            host's CPU, are cores here, and have no copies.
     """
 
     collectives: HostCollectives | None
     all_collectives: HostCollectives
+    copies: HostCollectives | None
+    all_copies: HostCollectives
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> CollectivesSummary:
     modules = HloModules.of(trace)
     known: dict[tuple[int, str], CollectiveInstruction] = {}  # all cores run the same programs
-    read: dict[int, CoreCollectives] = {}  # by the plane's place: in a damaged file two planes may have one number
+    read: dict[int, _OfCore] = {}  # by the plane's place: in a damaged file two planes may have one number
 
     def on_core(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
         read[plane.index] = _read_core(steps, sums, modules, known)
@@ -102,14 +106,17 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(roles, on_core), file.part)
     planes = devices.tensor_cores(trace)
     names = [core_label(file.host, devices.device_ordinal(plane)) for plane in planes]
-    cores = [read[plane.index] for plane in planes]
+    cores, copies = ([read[plane.index][which] for plane in planes] for which in range(2))
+    named = names
     if not planes:
         of_devices = stream_collectives(trace, file.host, lambda *_: on_chunk(0, 0))  # their bytes are counted already
-        names, cores = [*of_devices], [*of_devices.values()]
+        named, cores = [*of_devices], [*of_devices.values()]
     made = CollectivesSummary(
         **{field.name: getattr(summary, field.name) for field in fields(summary)},
-        collectives=None if summary.steps is None else _in_steps(file.host, summary.steps, names, cores),
-        all_collectives=_in_whole(file.host, names, cores),
+        collectives=_in_steps(file.host, summary.steps, named, cores),
+        all_collectives=_in_whole(file.host, named, cores),
+        copies=_in_steps(file.host, summary.steps, names, copies),
+        all_copies=_in_whole(file.host, names, copies),
     )
     return of_file(made, file)
 
@@ -117,11 +124,15 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
 COLLECTIVES_OF_HOST = Reduction(
     "collectives", CollectivesSummary, needed_bytes, _reduce, tables=("table",), includes=SUMMARY_OF_HOST
 )
-"""What all pages need of a host, and its collectives."""
+"""What all pages need of a host, and its collectives and copies."""
 
 
-def _in_steps(host: str, grid: AlignedSteps, names: Sequence[str], cores: Sequence[CoreCollectives]) -> HostCollectives:
-    """The collectives in the steps that the cores of a host share."""
+def _in_steps(
+    host: str, grid: AlignedSteps | None, names: Sequence[str], cores: Sequence[CoreCollectives]
+) -> HostCollectives | None:
+    """The collectives, or the copies, in the steps that the cores of a host share; None where they share none."""
+    if grid is None:
+        return None
     chosen = [cores[names.index(name)] for name in grid.core_names]
     starts = zip(chosen, grid.core_start_ps, strict=True)
     windows = [core.steps.take(positions(start, core.steps.span[0])) for core, start in starts]
@@ -137,6 +148,9 @@ def _in_whole(host: str, names: Sequence[str], cores: Sequence[CoreCollectives])
 
 # --- one core
 
+_OfCore = tuple[CoreCollectives, CoreCollectives]
+"""The collectives of a core, and its asynchronous copies."""
+
 
 def _role_of_category(category: str | None) -> int | None:
     """What all ops of a category count as; None where their names or texts decide."""
@@ -149,11 +163,13 @@ def _role(category: str | None, name: str) -> int:
     of = op_class(category, name)
     if of == "collective":
         return OTHER if category == PARTITION_ID else TRACED
+    if is_copy_half(category, name):
+        return TRACED
     return WORK if of in _WORKS else OTHER
 
 
 def _roles(table: OpTable, modules: HloModules) -> Roles:
-    """What the ops of a core count as; those that move data to other cores or slices are traced."""
+    """What the ops of a core count as; those that move data to other cores or slices, or copy beside, are traced."""
     out = np.array([_role(*of) for of in zip(table.category, table.name, strict=True)], np.uint8)
     out[_across_slices(table, range(len(table)), modules)] = TRACED
     return out
@@ -166,12 +182,13 @@ def _across_slices(table: OpTable, rows: Iterable[int], modules: HloModules) -> 
 
 def _read_core(
     steps: CoreSteps, sums: CoreSums, modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction]
-) -> CoreCollectives:
+) -> _OfCore:
     table, events = sums.table, sums.traced
     assert events is not None, "the pass was asked for them"
     rows = distinct(events.row).tolist()
+    copying = {row for row in rows if is_copy_half(table.category[row], table.name[row])}
     across_slices = _across_slices(table, rows, modules)
-    within_slice = [row for row in rows if row not in across_slices]
+    within_slice = [row for row in rows if row not in copying and row not in across_slices]
     ours, of_row, halves = _collectives(table, within_slice, modules, known)
     within, unpaired = _transfers(events, of_row, halves)
     slices, across, lost = _across(events, _slice_ops(table, across_slices, modules))
@@ -179,15 +196,34 @@ def _read_core(
     transfers = Transfers.joined([*within, shifted])
     del within, across, shifted
     numbered = (*ours, *map(_between_slices, slices))
-    overlap = TransferOverlap(transfers, TimeUntil(events.work), TimeUntil(events.within))
-    windows, whole = (steps.start_ps, steps.end_ps), as_interval(sums.own_span or (0, 0))
-    times = by_window(windows, transfers, overlap, len(numbered))
-    in_steps, in_whole = windows_of((windows, whole), (times[..., :-1], times.sum(axis=2, keepdims=True)), overlap)
-    return CoreCollectives(numbered, len(transfers), in_steps, in_whole, slices, unpaired + lost)
+    windows = (steps.start_ps, steps.end_ps), as_interval(sums.own_span or (0, 0))
+    in_copies = np.isin(events.row, np.array(sorted(copying), np.int64))  # no op lies inside of one
+    work, waits = TimeUntil(events.work), TimeUntil.within(events.start_ps[in_copies], events.end_ps[in_copies])
+    overlap = TransferOverlap(transfers, work, TimeUntil(events.within, waits))
+    collectives = summed(numbered, transfers, overlap, *windows, slices, unpaired + lost)
+    copies, of_row, halves = _copies(table, sorted(copying), modules, known)
+    copied, unpaired = _transfers(events, of_row, halves)
+    transfers = Transfers.joined(copied)
+    return collectives, summed(copies, transfers, TransferOverlap(transfers, work, waits), *windows, unpaired=unpaired)
+
+
+def _copies(
+    table: OpTable, rows: Sequence[int], modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction]
+) -> tuple[list[Collective], Int64s, dict[int, str]]:
+    """The asynchronous copies of some rows of a core's table, as `_collectives`."""
+    found, of_row, roles = _collectives(table, rows, None, known)
+    copies = [replace(each, network=DMA) for each in found]
+    for row in (row for row, role in roles.items() if role == "done"):
+        program, at = modules.module(int(table.program_id[row])), int(of_row[row])
+        served_op = served(program, table.name[row]) or table.framework_op[row]
+        of_pass = pass_of(served_op, False)
+        where = route(table.expression(row))
+        copies[at] = replace(copies[at], pass_name=of_pass, framework_op=served_op, route=where)
+    return copies, of_row, roles
 
 
 def _collectives(
-    table: OpTable, rows: Sequence[int], modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction]
+    table: OpTable, rows: Sequence[int], modules: HloModules | None, known: dict[tuple[int, str], CollectiveInstruction]
 ) -> tuple[list[Collective], Int64s, dict[int, str]]:
     """The collectives of some rows of a core's table, which one each row is of (-1), and each row's role.
 
@@ -199,7 +235,7 @@ def _collectives(
     for row in rows:
         op = programs[row], table.name[row]
         if op not in known:
-            module = modules.module(programs[row])
+            module = None if modules is None else modules.module(programs[row])
             known[op] = read_instruction(table.category[row] or "", table.name[row], table.expression(row), module)
         read[row] = known[op]
     starts = {(programs[row], table.name[row]): row for row, each in read.items() if each.role == "start"}
@@ -244,9 +280,7 @@ def _with_result(start: Collective, first: CollectiveInstruction, done: Collecti
     kind = first.kind if first.kind in KINDS else done.kind
     groups = first.groups or done.groups
     whole = CollectiveInstruction(kind, "", "", groups, done.result_bytes)
-    return Collective(
-        start.program_id, start.name, ICI, kind, groups, start.pass_name, True, whole.payload, start.framework_op
-    )
+    return replace(start, kind=kind, groups=groups, payload=whole.payload)
 
 
 def _transfers(events: TracedEvents, of_row: Int64s, roles: dict[int, str]) -> tuple[tuple[Transfers, Transfers], int]:

@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.collectives.host_sums import WAITING, Collective
+from tpuprof.parsers.pages.collectives.host_sums import WAITING, Sums
 from tpuprof.parsers.pages.collectives.slices import SliceCollective
 
 NO_LATE = "no core comes last in most steps, or there is only one core"
 ONE_STEP = "each core's whole time counts as one step"
-OUTSIDE = "every collective runs outside of the steps: "
+OUTSIDE = "all of them run outside of the steps: "
 NEVER_SEEN = "collectives between slices (DCN) are untested on hardware: they are read as XProf's source reads them"
 NO_PARTNERS = "the collectives run over devices that are not shown: waiting for them is an unknown part of it"
 ON_GPUS = "no kernel of this profile is a collective (NCCL, RCCL)"
 ON_CPU = "no op of this profile that XLA ran on the CPU moves data between devices"
 NO_COLLECTIVE = "no op of this profile moves data between cores"
+NO_COPY = "no op of this profile copies asynchronously"
 CUT = ", as far as it could be read"
 
 
@@ -102,17 +103,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectivesPage:
-    """Collectives of a run.
+class CollectivesPage(Sums):
+    """Collectives of a run: those that ran in the steps, over all hosts' cores.
 
     Attributes:
         hosts: that were read; cores: ``host:2``; step_names: those that count.
         steps_note: where the steps come from, or why there are none.
         device_type: None where the profile does not record it; peak: see `bandwidth.ici_peak`.
-        collectives: those that ran in the steps; group: int64[n], which of `groups` each is of.
-        groups: one collective of each group.
-        sums, payload: as of `HostCollectives`, over all hosts' cores.
-        of_collective: int64[PARTS, n].
         totals: float64[3, steps], hidden, exposed and beside, each instant once, means over cores.
         step_ps: float64[steps], duration on the slowest core, as on the overview.
         strips: see `HostCollectives.strips`.
@@ -121,6 +118,7 @@ class CollectivesPage:
         statement: the answer in a sentence or two.
         warnings: what is odd or left out; notes: what a reader must know of how it was read.
         lacks_partners: whether collectives wait for processes whose profiles are not there: for how long is unknown.
+        copies: the same of asynchronous copies, which has none itself: there `peak` is HBM's.
     """
 
     hosts: tuple[str, ...]
@@ -130,12 +128,6 @@ class CollectivesPage:
     has_steps: bool
     device_type: str | None
     peak: float | None
-    collectives: tuple[Collective, ...]
-    group: Int64s
-    groups: tuple[Collective, ...]
-    sums: Int64s
-    payload: Floats
-    of_collective: Int64s
     totals: Floats
     step_ps: Floats
     strips: NDArray[np.uint8]
@@ -145,6 +137,12 @@ class CollectivesPage:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     lacks_partners: bool = False
+    copies: CollectivesPage | None = None
+
+    @property
+    def of_copies(self) -> CollectivesPage:
+        """That of the asynchronous copies; itself where it is that."""
+        return self.copies or self
 
     @property
     def hidden_ps(self) -> float | None:

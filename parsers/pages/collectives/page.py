@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.files.core_names import host_of, labels_together
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.collectives.bandwidth import ici_peak
 from tpuprof.parsers.pages.collectives.host import COLLECTIVES_OF_HOST, CollectivesSummary
-from tpuprof.parsers.pages.collectives.host_sums import CELLS, COUNT, ICI, PARTS, WAITING, Collective, HostCollectives
+from tpuprof.parsers.pages.collectives.host_sums import (
+    CELLS,
+    COUNT,
+    ICI,
+    PARTS,
+    WAITING,
+    Collective,
+    HostCollectives,
+    Sums,
+)
 from tpuprof.parsers.pages.collectives.instruction import PARTITION_ID
 from tpuprof.parsers.pages.collectives.model import (
     CUT,
     NEVER_SEEN,
     NO_COLLECTIVE,
+    NO_COPY,
     ON_CPU,
     ON_GPUS,
     ONE_STEP,
@@ -31,6 +41,7 @@ from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
 from tpuprof.parsers.pages.collectives.slices import joined_slices
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.shared.common import device_of, runs_on, warnings_of, why_no_ops
+from tpuprof.parsers.pages.shared.copies import is_copy_half
 from tpuprof.parsers.pages.shared.groups import group_shown, shown_words
 from tpuprof.parsers.pages.shared.key import MODULES, PageKey, PageSession
 from tpuprof.parsers.pages.shared.steps import common_steps
@@ -47,8 +58,9 @@ def collectives_page(
     steps_note: str,
     has_steps: bool,
     notes: Sequence[str] = (),
+    copies: CollectivesPage | None = None,
 ) -> CollectivesPage:
-    """The page of some hosts.
+    """The page of some hosts; without `copies` these are what its rows are.
 
     Args:
         parts: what each adds, over the same steps in the same order.
@@ -62,12 +74,13 @@ def collectives_page(
     steps = len(step_names)
     totals = np.concatenate([np.zeros((3, 0, steps), np.int64), *(part.totals for part in parts)], axis=1)
     step_ps = np.concatenate([np.zeros((0, steps), np.int64), *(part.step_ps for part in parts)])
-    why = "" if len(joined.collectives) else _why_none(summaries)
+    why = "" if len(joined.collectives) else _why_none(summaries) if copies is not None else NO_COPY
     sentences = [*notes]
     if any(part.unpaired for part in parts):
         lost = sum(part.unpaired for part in parts)
         sentences.append(
-            f"{counted(lost, 'half', 'halves')} of asynchronous collectives left out: the other half is missing"
+            f"{counted(lost, 'half', 'halves')} of asynchronous {'collectives' if copies is not None else 'copies'} "
+            "left out: the other half is missing"
         )
     if has_steps and any(part.outside for part in parts):
         outside = sum(part.outside for part in parts)
@@ -83,13 +96,8 @@ def collectives_page(
         steps_note=steps_note,
         has_steps=has_steps,
         device_type=None if device is None else device.device_type,
-        peak=ici_peak(None if device is None else device.device_type),
-        collectives=joined.collectives,
-        group=joined.group,
-        groups=joined.groups,
-        sums=joined.sums,
-        payload=joined.payload,
-        of_collective=joined.of_collective,
+        peak=None if device is None else ici_peak(device.device_type) if copies is not None else device.peaks.hbm,
+        **{field.name: getattr(joined, field.name) for field in fields(joined)},
         totals=totals.mean(axis=1) if cores else np.zeros((3, 0)),
         step_ps=step_ps.max(axis=0).astype(np.float64) if cores else np.zeros(0),
         strips=parts[0].strips if parts else np.zeros((3, 0, CELLS), np.uint8),
@@ -99,6 +107,7 @@ def collectives_page(
         warnings=warnings_of(summaries, clocks=[summary.clocks for summary in summaries]),
         notes=tuple(sentences),
         lacks_partners=bool(lacking),
+        copies=copies,
     )
     return replace(page, statement=_statement(page))
 
@@ -127,19 +136,7 @@ def partners(summaries: Sequence[HostSummary], collectives: Sequence[Collective]
     return [sentence] if sentence else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """The collectives of all hosts; attributes as of `HostCollectives`."""
-
-    collectives: tuple[Collective, ...]
-    group: Int64s
-    groups: tuple[Collective, ...]
-    sums: Int64s
-    payload: Floats
-    of_collective: Int64s
-
-
-def _joined(parts: Sequence[HostCollectives]) -> _Joined:
+def _joined(parts: Sequence[HostCollectives]) -> Sums:
     """Puts the hosts together: a collective waits for the last core of any host, so for the shortest of all."""
     number: dict[tuple[int, str, str], int] = {}
     distinct: list[Collective] = []
@@ -181,7 +178,7 @@ def _joined(parts: Sequence[HostCollectives]) -> _Joined:
         np.add.at(of_collective[WAITING], at[kept], (later * waits.sum(axis=1)[group[at[kept]]]).sum(axis=1))
         sums.append(by_part)
         payloads.append(held)
-    return _Joined(
+    return Sums(
         tuple(distinct),
         group,
         tuple(firsts),
@@ -193,6 +190,8 @@ def _joined(parts: Sequence[HostCollectives]) -> _Joined:
 
 def _statement(page: CollectivesPage) -> str:
     """The answer in a sentence or two."""
+    if page.why_none and page.copies is None:
+        return f"{page.why_none[0].upper()}{page.why_none[1:]}."
     if page.exposed_ps is None or page.exposed_share is None or page.hidden_share is None:
         return f"No collectives: {page.why_none}."
     of = "the step" if page.has_steps else "the profile's time"
@@ -205,6 +204,11 @@ def _who(page: CollectivesPage) -> str:
     rows = rows_by(page, "all")
     if not len(rows):
         return ""
+    most = int(rows.exposed_ps.argmax())
+    what = f"Most exposed: {rows.kind[most]}"
+    if page.copies is None:
+        of = " for ".join(filter(None, (rows.axis[most], rows.groups[most])))
+        return f"{what} from {of}, {time(float(rows.exposed_ps[most]))}." if rows.exposed_ps[most] > 0 else ""
     waits_ps = page.sums[WAITING].sum(axis=0).mean(axis=1)
     late_host_or_core = late_one(page.cores, waits_ps)
     late = np.where(rows.late_core >= 0, rows.waiting_ps, 0.0)
@@ -219,10 +223,9 @@ def _who(page: CollectivesPage) -> str:
         label = f"{unit} {shortened(core.rpartition(':')[2])}" if len(page.hosts) == 1 else shortened(core)
         steps = f"{rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}"
         return f"{waits} {label}, late by {by} in {steps}." if page.has_steps else f"{waits} {label}, by {by}."
-    most = int(rows.exposed_ps.argmax())
     if rows.exposed_ps[most] <= 0:
         return ""
-    first, waiting = f"Most exposed: {rows.kind[most]}, {time(float(rows.exposed_ps[most]))}.", float(waits_ps.mean())
+    first, waiting = f"{what}, {time(float(rows.exposed_ps[most]))}.", float(waits_ps.mean())
     if waiting < _MUCH_WAITING * (page.exposed_ps or 0.0):
         return first
     return f"{first} {time(waiting)} of the exposed time is waiting for {shortened(late_host_or_core) or 'late cores'}."
@@ -247,31 +250,38 @@ def collectives_of_run(session: PageSession, host: str | None) -> CollectivesPag
     if main is not None and any(group.devices is not None for of in found.summaries for group in of.groups):
         page = collectives_of_run(session.of_core(labels_together(main.core_names)), None)
         return replace(page, warnings=(shown_words(main), *page.warnings, *found.left_out))
-    page = _page(found.summaries)
+    page = _page(found.summaries, "collectives", _page(found.summaries, "copies"))
     return replace(page, warnings=(*page.warnings, *found.left_out))
 
 
-def _page(summaries: Sequence[CollectivesSummary]) -> CollectivesPage:
+def _page(
+    summaries: Sequence[CollectivesSummary],
+    which: Literal["collectives", "copies"],
+    copies: CollectivesPage | None = None,
+) -> CollectivesPage:
+    """The page of one sort, by step unless all of it lies outside of the steps."""
+    made = partial(collectives_page, summaries, copies=copies)
+    every: list[HostCollectives] = [getattr(summary, f"all_{which}") for summary in summaries]
     if not any(summary.core_count for summary in summaries):
-        every = [summary.all_collectives for summary in summaries if summary.all_collectives.cores]
-        has_any = any(map(_count, every))
-        remarks = (ONE_STEP,) if has_any else ()
-        return collectives_page(summaries, every, _WHOLE if every else (), ONE_STEP * has_any, False, remarks)
+        every = [of for of in every if of.cores]
+        note = ONE_STEP if any(map(_count, every)) else ""
+        return made(every, _WHOLE if every else (), note, False, (note,) if note else ())
     steps = common_steps(summaries)
-    parts = _in_shared_steps(summaries, steps.grid)
+    parts = _in_shared_steps(summaries, which, steps.grid)
     if steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
         notes = (*steps.remarks, *([steps.note] if steps.note else []))
-        return collectives_page(summaries, parts, steps.grid.names, steps.note, True, notes)
+        return made(parts, steps.grid.names, steps.note, True, notes)
     note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
-    every = [summary.all_collectives for summary in summaries]
-    return collectives_page(summaries, every, _WHOLE, note, False, [note])
+    return made(every, _WHOLE, note, False, [note])
 
 
 def has_collectives(session: PageSession, host: str | None) -> bool:
-    """Whether an op moves data to other cores or devices, or to other slices."""
+    """Whether an op moves data to other cores or devices, or to other slices, or copies beside the core's work."""
     ops = session.page(OPS, host)
     kinds = zip(ops.op_class, ops.table.category, strict=True)
     if any(name == "collective" and category != PARTITION_ID for name, category in kinds):
+        return True
+    if any(map(is_copy_half, ops.table.category, ops.table.name)):
         return True
     return ops.runs_on == "core" and any(
         ops.table.is_across_slices(row, lambda: session.page(MODULES, host)) for row in range(len(ops.table))
@@ -282,14 +292,18 @@ def _count(part: HostCollectives) -> int:
     return int(part.of_collective[COUNT].sum())
 
 
-def _in_shared_steps(summaries: Sequence[CollectivesSummary], joined: AlignedSteps | None) -> list[HostCollectives]:
-    """The collectives of each host in the steps that all hosts share."""
+def _in_shared_steps(
+    summaries: Sequence[CollectivesSummary], which: str, joined: AlignedSteps | None
+) -> list[HostCollectives]:
+    """The collectives, or the copies, of each host in the steps that all hosts share."""
     if joined is None:
         return []
     having = [
-        (summary.steps, summary.collectives)
+        (summary.steps, of)
         for summary in summaries
-        if summary.steps is not None and summary.collectives is not None and summary.steps.source == joined.source
+        if summary.steps is not None
+        and (of := getattr(summary, which)) is not None
+        and summary.steps.source == joined.source
     ]
     shared = shared_steps([grid for grid, _ in having])
     if len(shared[0]) != len(joined):  # they share none: the steps are those of the first

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,12 +19,23 @@ from tpuprof.parsers.pages.collectives.bandwidth import (
     NO_SIZE,
     bus_factor,
 )
-from tpuprof.parsers.pages.collectives.host_sums import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
+from tpuprof.parsers.pages.collectives.host_sums import (
+    COUNT,
+    DCN,
+    DMA,
+    EXPOSED,
+    HIDDEN,
+    ICI,
+    STALLED,
+    WAITING,
+    Collective,
+)
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, CollectivesPage, Rows
+from tpuprof.parsers.pages.shared.copies import FROM_HOST, TO_HOST, WITHIN_HBM
 
-By = Literal["all", "kind", "axis", "pass"]
+By = Literal["all", "kind", "axis", "pass", "copies"]
 BYS: tuple[By, ...] = get_args(By)
-"""What rows can be grouped by: everything that distinguishes groups, or one of these alone."""
+"""What rows can be grouped by: everything that distinguishes groups, or one of these alone; or those of copies."""
 
 _MOST_STEPS = 2 / 3
 """A core is late that comes last in at least this share of the steps, as for findings."""
@@ -41,35 +51,23 @@ def rows_by(page: CollectivesPage, by: By, step: int | slice | None = None) -> R
         by: what a row's collectives share.
         step: the one step, or the steps, that the rows are the mean of; None for all.
     """
+    if by == "copies":
+        return rows_by(page.of_copies, "all", step)
     numbers: dict[tuple[object, ...], list[int]] = {}
     for at, each in enumerate(page.groups):
         numbers.setdefault(_shared(each, by), []).append(at)
     members = tuple(tuple(of) for of in numbers.values())
     chosen = slice(step, step + 1) if isinstance(step, int) else step or slice(None)
-    sums = np.stack([page.sums[:, list(of)].sum(axis=1) for of in members], axis=1) if members else page.sums
+    of_members = [list(of) for of in members]
+    sums = np.stack([page.sums[:, of].sum(axis=1) for of in of_members], axis=1) if members else page.sums
     sums = sums[..., chosen]
     cells = max(1, sums.shape[2] * sums.shape[3])
-    payload = page.payload[..., chosen].sum(axis=(1, 2)) / cells if members else np.zeros(0)
-    sent = payload * np.array([_factor(page, each) for each in page.groups]) if members else payload
-    of_members = [list(of) for of in members]
     mean = sums.sum(axis=(2, 3)) / cells
-    late = _late(sums, mean)
-    rows = _described(page, members)
-    rows = replace(
-        rows,
-        collectives=np.array([int(is_among(page.group, of).sum()) for of in of_members], np.int64),
-        count=mean[COUNT],
-        payload=np.array([payload[of].sum() for of in of_members]),
-        sent=np.array([sent[of].sum() for of in of_members]),
-        hidden_ps=mean[HIDDEN],
-        exposed_ps=mean[EXPOSED],
-        stalled_ps=mean[STALLED],
-        waiting_ps=mean[WAITING] + (np.nan if page.lacks_partners else 0.0),
-        late_core=late[0],
-        late_ps=late[1],
-        late_steps=late[2],
-    )
-    return rows
+    payload = page.payload[..., chosen].sum(axis=(1, 2)) / cells
+    moved = np.stack([payload, payload * _factors(page)])
+    moved = np.stack([np.zeros(2), *(moved[:, of].sum(axis=1) for of in of_members)])[1:].T
+    counts = np.array([int(is_among(page.group, of).sum()) for of in of_members], np.int64)
+    return _rows(page, members, None, counts, mean, moved, _late(sums, mean))
 
 
 def _shared(each: Collective, by: By) -> tuple[object, ...]:
@@ -88,34 +86,9 @@ def single(page: CollectivesPage, members: Sequence[int] | None = None) -> Rows:
     mean = page.of_collective[:, chosen] / cells
     each = [page.collectives[at] for at in chosen.tolist()]
     payload = mean[COUNT] * np.array([np.nan if one.payload is None else one.payload for one in each], np.float64)
-    number = len(each)
-
-    def of_group(values: Sequence[str]) -> tuple[str, ...]:
-        return tuple([values[at] for at in group.tolist()])
-
-    return Rows(
-        name=tuple([one.name for one in each]),
-        kind=of_group([one.kind for one in page.groups]),
-        axis=of_group([one.group[2] for one in page.groups]),
-        groups=of_group([one.group[3] for one in page.groups]),
-        pass_name=of_group([one.pass_name for one in page.groups]),
-        network=of_group([one.network for one in page.groups]),
-        is_async=tuple([one.is_async for one in each]),
-        collectives=np.ones(number, np.int64),
-        members=tuple([(at,) for at in group.tolist()]),
-        count=mean[COUNT],
-        payload=payload,
-        sent=payload * np.array([_factor(page, one) for one in page.groups], np.float64)[group],
-        hidden_ps=mean[HIDDEN],
-        exposed_ps=mean[EXPOSED],
-        stalled_ps=mean[STALLED],
-        waiting_ps=mean[WAITING] + (np.nan if page.lacks_partners else 0.0),
-        late_core=np.full(number, -1, np.int64),
-        late_ps=np.full(number, np.nan),
-        late_steps=np.zeros(number, np.int64),
-        peak=np.array([_peak(page, one) for one in page.groups], np.float64)[group],
-        cores=page.cores,
-    )
+    moved = np.stack([payload, payload * _factors(page)[group]])
+    names, ones = tuple(one.name for one in each), np.ones(len(each), np.int64)
+    return _rows(page, tuple((at,) for at in group.tolist()), names, ones, mean, moved, _nobody(len(each)))
 
 
 def longest(page: CollectivesPage, members: Sequence[int]) -> Collective | None:
@@ -128,51 +101,73 @@ def longest(page: CollectivesPage, members: Sequence[int]) -> Collective | None:
     return page.collectives[int(chosen[times.argmax()])]
 
 
-def _described(page: CollectivesPage, members: Sequence[Sequence[int]]) -> Rows:
-    """Rows with what their groups share, and no figures."""
+def _rows(
+    page: CollectivesPage,
+    members: tuple[tuple[int, ...], ...],
+    names: tuple[str, ...] | None,
+    collectives: Int64s,
+    mean: Floats,
+    moved: Floats,
+    late: tuple[Int64s, Floats, Int64s],
+) -> Rows:
+    """Rows of groups, with what these share.
 
-    def shared(read: Mapping[int, str]) -> tuple[str, ...]:
-        told = [{read[at] for at in of} for of in members]
-        return tuple(values.pop() if len(values) == 1 else "" for values in told)
-
+    Args:
+        names: of the rows; None for their kinds.
+        mean: float64[PARTS, rows]; moved: float64[2, rows], payload and what a core sends.
+        late: see `_late`.
+    """
     groups = page.groups
-    kind = shared({at: each.kind for at, each in enumerate(groups)})
-    nothing, none = np.zeros(len(members)), np.zeros(len(members), np.int64)
+
+    def shared(told: Sequence[str]) -> tuple[str, ...]:
+        values = ({told[at] for at in of} for of in members)
+        return tuple(of.pop() if len(of) == 1 else "" for of in values)
+
+    kind = tuple(name or "several kinds" for name in shared([each.kind for each in groups]))
     return Rows(
-        name=tuple(name or "several kinds" for name in kind),
-        kind=tuple(name or "several kinds" for name in kind),
-        axis=shared({at: each.group[2] for at, each in enumerate(groups)}),
-        groups=shared({at: each.group[3] for at, each in enumerate(groups)}),
-        pass_name=shared({at: each.pass_name for at, each in enumerate(groups)}),
-        network=shared({at: each.network for at, each in enumerate(groups)}),
+        name=names or kind,
+        kind=kind,
+        axis=shared([each.group[2] for each in groups]),
+        groups=shared([each.group[3] for each in groups]),
+        pass_name=shared([each.pass_name for each in groups]),
+        network=shared([each.network for each in groups]),
         is_async=tuple(any(groups[at].is_async for at in of) for of in members),
-        collectives=none,
-        members=tuple(tuple(of) for of in members),
-        count=nothing,
-        payload=nothing,
-        sent=nothing,
-        hidden_ps=nothing,
-        exposed_ps=nothing,
-        stalled_ps=nothing,
-        waiting_ps=nothing,
-        late_core=none,
-        late_ps=nothing,
-        late_steps=none,
+        collectives=collectives,
+        members=members,
+        count=mean[COUNT],
+        payload=moved[0],
+        sent=moved[1],
+        hidden_ps=mean[HIDDEN],
+        exposed_ps=mean[EXPOSED],
+        stalled_ps=mean[STALLED],
+        waiting_ps=mean[WAITING] + (np.nan if page.lacks_partners else 0.0),
+        late_core=late[0],
+        late_ps=late[1],
+        late_steps=late[2],
         peak=np.array([_peak(page, groups[of[0]]) for of in members], np.float64),
         cores=page.cores,
     )
 
 
+def _factors(page: CollectivesPage) -> Floats:
+    """float64[groups]: the `_factor` of each."""
+    return np.array([_factor(page, each) for each in page.groups], np.float64)
+
+
 def _factor(page: CollectivesPage, each: Collective) -> float:
-    """See `bus_factor`; NaN where it is unknown. Between slices the bytes are those that a core sends already."""
-    if each.network == DCN:
-        return 1.0
+    """See `bus_factor`; NaN where it is unknown. Between slices the bytes are those that a core sends already.
+
+    A copy within HBM reads it and writes it.
+    """
+    if each.network in (DCN, DMA):
+        return 2.0 if each.route == WITHIN_HBM else 1.0
     factor = bus_factor(each.kind, each.groups, len(page.cores))
     return np.nan if factor is None else factor
 
 
 def _peak(page: CollectivesPage, each: Collective) -> float:
-    return page.peak if each.network == ICI and page.peak is not None else np.nan
+    has_one = each.network == ICI or (each.network == DMA and each.route not in (TO_HOST, FROM_HOST, ""))
+    return page.peak if has_one and page.peak is not None else np.nan
 
 
 def _late(sums: Int64s, mean: Floats) -> tuple[Int64s, Floats, Int64s]:
@@ -182,7 +177,7 @@ def _late(sums: Int64s, mean: Floats) -> tuple[Int64s, Floats, Int64s]:
     run a row's collectives as often as each other in every step are compared.
     """
     _, rows, cores, steps = sums.shape
-    who, by, times = np.full(rows, -1, np.int64), np.full(rows, np.nan), np.zeros(rows, np.int64)
+    who, by, times = _nobody(rows)
     for row in range(rows if steps else 0):
         counts = sums[COUNT, row]
         taking = np.flatnonzero((counts == counts.max(axis=0)).all(axis=1) & counts.any(axis=1))
@@ -196,6 +191,11 @@ def _late(sums: Int64s, mean: Floats) -> tuple[Int64s, Floats, Int64s]:
         if count >= _MOST_STEPS * steps and late > 0 and late >= LATE * span:
             who[row], by[row], times[row] = taking[last], late, count
     return who, by, times
+
+
+def _nobody(rows: int) -> tuple[Int64s, Floats, Int64s]:
+    """No core that comes last."""
+    return np.full(rows, -1, np.int64), np.full(rows, np.nan), np.zeros(rows, np.int64)
 
 
 def above_peak(rows: Rows) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ rendezvous. Formulas are XProf's (`xspace_to_dcn_slack_analysis.cc`), without it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -196,28 +197,9 @@ def joined_slices(parts: Sequence[SliceCollective]) -> tuple[SliceCollective, ..
     by_name: dict[str, list[SliceCollective]] = {}
     for part in parts:
         by_name.setdefault(part.rendezvous, []).append(part)
-    summed = (
-        "occurrences",
-        "observed_ps",
-        "stall_ps",
-        "slack_ps",
-        "send_ps",
-        "send_done_ps",
-        "recv_ps",
-        "recv_done_ps",
+    names = [field.name for field in fields(SliceCollective)]
+    summed = [name for name in names if name == "occurrences" or name.endswith("_ps")]
+    return tuple(
+        replace(of_name[-1], **{name: sum(getattr(part, name) for part in of_name) for name in summed})
+        for of_name in by_name.values()
     )
-    joined = []
-    for name, of_name in by_name.items():
-        last = of_name[-1]
-        sums = {key: sum(getattr(part, key) for part in of_name) for key in summed}
-        joined.append(
-            SliceCollective(
-                rendezvous=name,
-                send_op=last.send_op,
-                recv_op=last.recv_op,
-                transfer_type=last.transfer_type,
-                network_bytes=last.network_bytes,
-                **sums,
-            )
-        )
-    return tuple(joined)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, no_ints, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, no_ints
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
@@ -24,7 +24,7 @@ from tpuprof.parsers.ops.streams.devices import DEVICE, StreamDevice, cpu_device
 from tpuprof.parsers.pages.collectives.host_sums import DEVICES, Collective
 from tpuprof.parsers.pages.collectives.instruction import KINDS, PARTITION_ID, read_instruction
 from tpuprof.parsers.pages.collectives.transfers import TimeUntil, TransferOverlap, Transfers
-from tpuprof.parsers.pages.collectives.windows import CoreCollectives, by_window, windows_of
+from tpuprof.parsers.pages.collectives.windows import CoreCollectives, summed
 
 
 def stream_collectives(trace: Trace, host: str, on_chunk: ChunkDone | None) -> dict[str, CoreCollectives]:
@@ -69,15 +69,12 @@ def _device(device: StreamDevice, modules: HloModules, chosen: list[Bools]) -> C
         work.append((stream.start_ps[mine & ~moves[number]], stream.end_ps[mine & ~moves[number]]))
         span += [stream.start_ps[mine], stream.end_ps[mine]]
     transfers = Transfers.joined(parts)
-    busy = union(*(np.concatenate(column) for column in zip(*work, strict=True)))
-    overlap = TransferOverlap(transfers, _until(busy), _until(union(transfers.begin_ps, transfers.end_ps)))
+    busy = TimeUntil.within(*(np.concatenate(column) for column in zip(*work, strict=True)))
+    overlap = TransferOverlap(transfers, busy, TimeUntil.within(transfers.begin_ps, transfers.end_ps))
     collectives = tuple(_collective(op, modules) for op in used)
     times = np.concatenate(span)
     whole = (times.min(keepdims=True), times.max(keepdims=True)) if len(times) else (no_ints(), no_ints())
-    windows = (no_ints(), no_ints()), whole
-    sums = [by_window(spans, transfers, overlap, len(collectives))[..., :-1] for spans in windows]
-    steps, all_of_it = windows_of(windows, sums, overlap)
-    return CoreCollectives(collectives, len(transfers), steps, all_of_it, slices=(), unpaired=0)
+    return summed(collectives, transfers, overlap, (no_ints(), no_ints()), whole)
 
 
 def _leaves(device: StreamDevice, chosen: list[Bools]) -> Iterator[tuple[HostThread, Int64s, Bools]]:
@@ -85,10 +82,6 @@ def _leaves(device: StreamDevice, chosen: list[Bools]) -> Iterator[tuple[HostThr
     columns = zip(device.streams, device.attribution.numbers, device.leaves(), chosen, strict=True)
     for stream, number, is_leaf, mine in columns:
         yield stream, number, is_leaf & mine
-
-
-def _until(spans: Intervals) -> TimeUntil:
-    return TimeUntil(np.stack([*spans, np.ones(len(spans[0]), np.int64)], axis=1))
 
 
 def _collective(op: StreamOp, modules: HloModules) -> Collective:

@@ -1,12 +1,12 @@
 """Transfers of one core: when each was in flight, and what the core did meanwhile.
 
-A transfer is one occurrence of a collective: a synchronous op's span, or the time from the begin of an asynchronous
-op's start to the end of its done. What the core does at an instant is what its innermost op does. So a transfer's time
-falls into three parts that add up to it:
+A transfer is one occurrence of a collective, or of an asynchronous copy: a synchronous op's span, or the time from the
+begin of an asynchronous op's start to the end of its done. What the core does at an instant is what its innermost op
+does. So a transfer's time falls into three parts that add up to it:
 
-* hidden: the core computes, copies, or runs ops of unknown class;
+* hidden: the core computes, copies by itself, or runs ops of unknown class;
 * exposed: the core is in one of the transfer's own ops, which is waiting, or moving data itself;
-* beside: the core does neither: it is idle, in an op of another collective, or waits for the host.
+* beside: the core does neither: it is idle, in an op of another transfer, or waits for the host.
 
 So no instant counts as exposed for two collectives at once.
 """
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import until
 from tpuprof.parsers.ops.core.traced import Weighted
@@ -56,14 +56,21 @@ class TimeUntil:
 
     Args:
         intervals: see `core.api.until`.
+        less: what is taken away from that.
     """
 
-    def __init__(self, intervals: Weighted) -> None:
-        self._intervals = intervals
+    def __init__(self, intervals: Weighted, less: TimeUntil | None = None) -> None:
+        self._intervals, self._less = intervals, less
+
+    @classmethod
+    def within(cls, start: Int64s, end: Int64s) -> TimeUntil:
+        """The time in any of some spans."""
+        spans = union(start, end)
+        return cls(np.stack([*spans, np.ones(len(spans[0]), np.int64)], axis=1))
 
     def __call__(self, times: Int64s) -> Int64s:
         """int64[n]: the sum up to each of some instants."""
-        return until(times, self._intervals)
+        return until(times, self._intervals) - (0 if self._less is None else self._less(times))
 
     def at(self, spans: Intervals) -> Intervals:
         """The sums up to the starts and the ends of some spans."""

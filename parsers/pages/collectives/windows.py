@@ -47,7 +47,23 @@ class CoreCollectives:
     unpaired: int
 
 
-def by_window(windows: Intervals, transfers: Transfers, overlap: TransferOverlap, count: int) -> Int64s:
+def summed(
+    collectives: Sequence[Collective],
+    transfers: Transfers,
+    overlap: TransferOverlap,
+    steps: Intervals,
+    whole: Intervals,
+    slices: tuple[SliceCollective, ...] = (),
+    unpaired: int = 0,
+) -> CoreCollectives:
+    """The sums of a core's transfers in its steps, and in its whole time, where all of them count."""
+    times = _by_window(steps, transfers, overlap, len(collectives))
+    sums = times[..., :-1], times.sum(axis=2, keepdims=True)[..., : len(whole[0])]
+    in_steps, in_whole = _windows_of((steps, whole), sums, overlap)
+    return CoreCollectives(tuple(collectives), len(transfers), in_steps, in_whole, slices, unpaired)
+
+
+def _by_window(windows: Intervals, transfers: Transfers, overlap: TransferOverlap, count: int) -> Int64s:
     """int64[WAITING, count, windows + 1]: sums of a core's transfers; the last ones are of those in no window."""
     columns = len(windows[0]) + 1
     window = interval_index(transfers.at_ps, *windows)
@@ -56,7 +72,7 @@ def by_window(windows: Intervals, transfers: Transfers, overlap: TransferOverlap
     return np.stack([sum_by_key(cell, part, count * columns) for part in parts]).reshape(WAITING, count, columns)
 
 
-def windows_of(windows: Sequence[Intervals], sums: Sequence[Int64s], overlap: TransferOverlap) -> list[Windows]:
+def _windows_of(windows: Sequence[Intervals], sums: Sequence[Int64s], overlap: TransferOverlap) -> list[Windows]:
     """Lists of windows with what is summed in each; only so many as are drawn have strips."""
     cells = [CELLS * (0 < len(start) <= MOST_STRIPS) for start, _ in windows]
     within = overlap.within(windows, cells)

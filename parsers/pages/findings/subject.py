@@ -18,7 +18,7 @@ from tpuprof.parsers.base.words import shortened
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
 from tpuprof.parsers.ops.frames import call_stack, own_call
-from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.framework_op import scope_end
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates
 from tpuprof.parsers.ops.table import OpTable, kernel_name, without_number
 from tpuprof.parsers.pages.findings.figures import Figure
@@ -214,9 +214,7 @@ LEAST_LARGE = 0.10
 
 def base_name(table: OpTable, row: int) -> str:
     """What ops like this one have in common: the end of their framework op, else the name without its number."""
-    parsed = parse_framework_op(table.framework_op[row]).name if table.framework_op[row] else ""
-    parts = [part for part in parsed.split("/") if part and "(" not in part and ")" not in part]
-    return "/".join(parts[-2:]) if parts else without_number(table.name[row])
+    return scope_end(table.framework_op[row]) or without_number(table.name[row])
 
 
 def what_it_does(table: OpTable, row: int) -> str:

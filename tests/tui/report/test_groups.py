@@ -119,7 +119,7 @@ def test_groups_add_up_to_all_rows(call: Call) -> None:
     for by in GROUPINGS[1:]:
         assert total("size_bytes", "memory", "demo", "--by", by) == at_peak
     every = total("exposed_time_ms", "collectives", "demo", "--by", "all")
-    for way in BYS[1:]:
+    for way in BYS[1:-1]:
         assert total("exposed_time_ms", "collectives", "demo", "--by", way) == pytest.approx(every)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ _LEAST_STRIP = 20
 _LEAST_SHARE = 8.0  # of 255, from which on a cell shows a transfer
 _NAME = 10
 _MOST_SLICES = 3
+_MOST_COPIES = 10
 _FEW_STEPS = 3
 
 
@@ -126,12 +129,17 @@ def _where(rows: Rows, row: int, glyphs: Glyphs) -> str:
     return f" {glyphs.dot} ".join(filter(None, (kind, *pieces)))
 
 
-def report_lines(page: CollectivesPage, groups: Section[CollectiveRows], pen: Pen) -> list[Line]:
-    """The answer, groups, those between slices, and strips of the first steps."""
+def report_lines(
+    page: CollectivesPage, groups: Section[CollectiveRows], copies: Section[CollectiveRows], pen: Pen
+) -> list[Line]:
+    """The answer, groups, copies, those between slices, and strips of the first steps."""
     slices = slice_table(page)
     out = pen.wrap(page.statement, "text", [(" ", "text")])
     if len(groups.source):
         out += groups.lines(pen, "exposed")
+    if len(copies.source):
+        out += [pen.rule(copies.title), *pen.wrap(page.of_copies.statement, "text", [(" ", "text")])]
+        out += replace(copies, limit=copies.limit or _MOST_COPIES).lines(pen, "exposed")
     if slices:
         out.append(pen.rule("Between slices (DCN)"))
         for each in slices:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import host_of
-from tpuprof.parsers.pages.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
+from tpuprof.parsers.pages.collectives.bandwidth import NO_GROUPS, NO_HBM_PEAK, NO_PEAK, NO_SIZE
 from tpuprof.parsers.pages.collectives.host_sums import DCN
 from tpuprof.parsers.pages.collectives.model import NO_LATE, NO_PARTNERS, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
@@ -179,8 +179,8 @@ _NAME_LOOK: dict[str, Any] = {"name": "name", "cells": by_row(_name), "fixed": T
 _BAR = ColumnSpec("", "hid exp", BAR, cells=by_row(_bar), is_left=True, keeps_style=True)
 _PARTS = "the time in transfers: full where work hides it, light where it is exposed, blank for neither"
 _TRANSFER = "time per step in which it is in flight: an op, or from its start op to the end of its done op"
-_EXPOSED = "the part of it in the collective's own ops: the core waits, or moves the data itself"
-_BESIDE = "the rest: the core is idle, in another collective's op, or waits for the host"
+_EXPOSED = "the part of it in its own ops: the core waits, or moves the data itself"
+_BESIDE = "the rest: the core is idle, in another transfer's op, or waits for the host"
 _WAITING = (
     "the part of the exposed time above the shortest over the cores in the step: waiting for the core that comes "
     "last; the rest is transfer. All cores that run it are compared, because the profile does not give the groups"
@@ -237,6 +237,37 @@ _SCREEN = in_order(
 )
 GROUPS: Table[CollectiveRows] = Table(
     "groups", _FIELDS, len, (*_JSON, *_LATE), ("rank", *_JSON, *_LATE), (*_MARKDOWN, *_LATE), _SCREEN
+)
+
+_COPY = "what a row's copies do and how many ops these are; a start and its done count as one"
+_FOR = "the framework op that reads what is copied, so waits for it; else the one that made it"
+_COPIED = "its bytes over the time in flight, twice within HBM: read and written. It may end long before its done op"
+_OF_HBM = "that as a share of HBM's peak"
+_OF_COPIES = (
+    _field("name", TEXT, "name", _COPY, "copy", 12, filter=("name",), **_NAME_LOOK),
+    _field("for", TEXT, "groups", _FOR, "for", 22, null=_NO_SCOPE, filter=("framework_op",)),
+    _field("route", TEXT, "axis", "between which memories it goes", "route", 12, null=_UNTOLD, filter=("category",)),
+    _field("payload_bytes", PAYLOAD, "payload", "of what is copied, per step and core", "size", 8, null=NO_SIZE),
+    _field("gigabytes_per_second", RATE, "bus_rate", _COPIED, "GB/s", 5, null=NO_SIZE, cells=by_row(_rate_cell)),
+    _field("peak_percent", SHARE_PERCENT, "peak_share", _OF_HBM, "peak", 6, null=NO_HBM_PEAK),
+)
+_COPIES = in_order(
+    "name for route pass collectives occurrences payload_bytes gigabytes_per_second peak_percent transfer_time_ms",
+    "hidden_time_ms exposed_time_ms beside_time_ms hidden_percent",
+)
+_COPIES_SCREEN = in_order(
+    "name exposed_time_ms parts_bar for route payload_bytes gigabytes_per_second peak_percent transfer_time_ms",
+    "hidden_time_ms beside_time_ms occurrences pass",
+)
+_FIELD_OF = {field.key: field for field in (*_FIELDS, *_OF_COPIES)}
+COPIES: Table[CollectiveRows] = Table(
+    "copies",
+    tuple(_FIELD_OF[key] for key in ("rank", "parts_bar", *_COPIES)),
+    len,
+    _COPIES,
+    ("rank", *_COPIES),
+    _COPIES,
+    _COPIES_SCREEN,
 )
 
 _NOT_LATE = tuple(key for key in _SCREEN if key != "late_core")

@@ -128,6 +128,15 @@ def _step_time(page: CollectivesPage) -> float | None:
     return page.step_time_ps if page.has_steps else None
 
 
+_COPIES_HIDDEN = "the part of the time in which asynchronous copies are in flight in which the core works"
+_COPIES_EXPOSED = "time per step in which the core does nothing but wait for asynchronous copies, or start them"
+_NO_COPIES = "no asynchronous copy ran in a step"
+
+
+def _of_copies(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[CollectivesPage]:
+    return attribute(key, unit, meaning, heading, null=_NO_COPIES, name=f"of_copies.{name}")
+
+
 _STEP_TIME = "mean duration of a step on its slowest core; where all collectives run outside of the steps, unknown"
 
 METRICS: tuple[Metric[CollectivesPage], ...] = (
@@ -140,6 +149,8 @@ METRICS: tuple[Metric[CollectivesPage], ...] = (
     _part("exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED_TIME, "exposed"),
     _part("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE_TIME, "beside"),
     _part("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING_TIME, "waiting for late cores"),
+    _of_copies("copies_hidden_percent", SHARE_PERCENT, "hidden_share", _COPIES_HIDDEN, "copies, hidden of their time"),
+    _of_copies("copies_exposed_time_ms", TIME_MS, "exposed_ps", _COPIES_EXPOSED, "copies, exposed"),
     Metric("step_time_ms", TIME_MS, _step_time, _STEP_TIME, null="no device, or no step", heading="step"),
     attribute("peak_gigabytes_per_second", RATE, _PEAK, "peak of the links, GB/s", null=NO_PEAK, name="peak"),
     Metric("core_count", COUNT, lambda page: len(page.cores), "cores that the means are over"),

@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, ONE_STEP, Colle
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import By, above_peak, rows_by, single, why_unknown
 from tpuprof.parsers.pages.shared.steps import chosen_steps
-from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
+from tpuprof.tui.pages.collectives.fields import COPIES, GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, slice_table, steps_of
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Table, metric_rows, order
@@ -22,8 +22,7 @@ def groups_of(page: CollectivesPage, by: By = "all", steps: slice | None = None)
     return _sorted(GROUPS, CollectiveRows(rows_by(page, by, steps), are_groups=True))
 
 
-def _asked_groups(page: CollectivesPage, request: ReportRequest) -> CollectiveRows:
-    by: By = request.options.get("by") or "all"
+def _asked_groups(page: CollectivesPage, request: ReportRequest, by: By) -> CollectiveRows:
     steps = request.options.get("step")
     if steps is None:
         return groups_of(page, by)
@@ -49,9 +48,12 @@ _lines = drawn_by("tpuprof.tui.pages.collectives.drawing:report_lines")
 
 
 def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
-    """The answer, groups, single collectives, those between slices, and steps."""
-    groups, each = _asked_groups(page, request), _sorted(SINGLE, CollectiveRows(single(page), are_groups=False))
+    """The answer, groups, single collectives, copies, collectives between slices, and steps."""
+    by: By = request.options.get("by") or "all"
+    groups = _asked_groups(page, request, "all" if by == "copies" else by)
+    each = _sorted(SINGLE, CollectiveRows(single(page), are_groups=False))
     shown = Section(GROUPS, groups, "Collectives", request.most_rows)
+    copies = Section(COPIES, _asked_groups(page, request, "copies"), "Asynchronous copies", request.most_rows)
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     if not page.has_steps and not page.why_none:
         why["step_time_ms"] = ONE_STEP
@@ -69,15 +71,16 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
             Section(GROUPS, groups),
             Block(markdown=shown.markdown),
             Section(SINGLE, each, limit=request.most_rows),
+            copies,
             Section(SLICES, slice_table(page), "Between slices"),
             Section(STEPS, steps_of(page), "Steps"),
         ),
-        csv=shown,
-        text=lambda pen: _lines(page, shown, pen),
+        csv=copies if by == "copies" else shown,
+        text=lambda pen: _lines(page, shown, copies, pen),
         notes=(*page.notes, *above_peak(groups.rows)),
         unknown=why_unknown(page, groups.rows),
         reasons={key: reason for key, reason in why.items() if reason},
     )
 
 
-REPORT = declared("collectives", page_of(COLLECTIVES), declare, (GROUPS, SINGLE, SLICES, STEPS), METRICS)
+REPORT = declared("collectives", page_of(COLLECTIVES), declare, (GROUPS, SINGLE, COPIES, SLICES, STEPS), METRICS)

@@ -11,12 +11,13 @@ from tpuprof.parsers.pages.collectives.rows import BYS, By, longest, rows_by, si
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
-from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
+from tpuprof.tui.pages.collectives.fields import COPIES, GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.lists.table import PageView
 
 _WORDS: dict[str, str] = {"all": "kind, groups and pass", "kind": "kind", "axis": "axis of the groups", "pass": "pass"}
+_WORDS["copies"] = "what asynchronous copies are for"
 
 
 class CollectivesView(PageView):
@@ -48,16 +49,21 @@ class CollectivesView(PageView):
     _page: CollectivesPage
 
     def __init__(self, page: CollectivesPage) -> None:
-        self._by: By = "all"
+        self._by: By = "all" if len(page.groups) else "copies"
         self._opened: tuple[int, ...] | None = None
         self._step: int | None = None
         self._ops: dict[int, str | None] = {}
-        self._shown = CollectiveRows(rows_by(page, "all"), are_groups=True)
+        self._shown = CollectiveRows(rows_by(page, self._by), are_groups=True)
         super().__init__(page)
         self._arrange()
 
     def table(self) -> tuple[Table[Any], Any]:
-        return (GROUPS if self._opened is None else SINGLE), self._shown
+        return (COPIES if self._by == "copies" else GROUPS if self._opened is None else SINGLE), self._shown
+
+    @property
+    def _of(self) -> CollectivesPage:
+        """The page that the rows are of."""
+        return self._page.of_copies if self._by == "copies" else self._page
 
     @property
     def names(self) -> Sequence[str]:
@@ -68,15 +74,15 @@ class CollectivesView(PageView):
         return self.headline
 
     def card(self, pen: Pen) -> list[Line]:
-        strip = strip_lines(self._page, self._step, pen)
+        strip = strip_lines(self._of, self._step, pen)
         if self.row is None:
             return strip
-        steps = len(self._page.step_names) if self._step is None else 1
-        return [*strip, *row_card(self._page, self._shown.rows, self.row, steps, pen)]
+        steps = len(self._of.step_names) if self._step is None else 1
+        return [*strip, *row_card(self._of, self._shown.rows, self.row, steps, pen)]
 
     def status(self) -> str:
         by = f"by {self._by}" if self._by != "all" else ""
-        step = "" if self._step is None else f"step {self._page.step_names[self._step]}"
+        step = "" if self._step is None else f"step {self._of.step_names[self._step]}"
         one = "one group" if self._opened is not None else by
         return ", ".join(filter(None, (super().status(), one, step)))
 
@@ -84,10 +90,10 @@ class CollectivesView(PageView):
         if not across:
             self.step(down)
             return
-        if not self._page.has_steps or self._opened is not None:
+        if not self._of.has_steps or self._opened is not None:
             return
         at = (-1 if self._step is None else self._step) + across
-        self._step = None if at < 0 else min(at, len(self._page.step_names) - 1)
+        self._step = None if at < 0 else min(at, len(self._of.step_names) - 1)
         self._show()
 
     @property
@@ -110,7 +116,7 @@ class CollectivesView(PageView):
         if self._opened is not None:
             self._opened = None
         else:
-            self._by = BYS[(BYS.index(self._by) + 1) % len(BYS)]
+            self._by, self._step = BYS[(BYS.index(self._by) + 1) % len(BYS)], None
         self._show()
         return f"a row by {_WORDS[self._by]}"
 
@@ -120,7 +126,7 @@ class CollectivesView(PageView):
         if self._opened is None:
             self._shown = CollectiveRows(rows_by(self._page, self._by, self._step), are_groups=True)
         else:
-            self._shown = CollectiveRows(single(self._page, self._opened), are_groups=False)
+            self._shown = CollectiveRows(single(self._of, self._opened), are_groups=False)
         self._ops = {}
         self._read_anew(self.FIRST_SORT)
         if before[0] == self._shown.rows.members and before[1] is not None:
@@ -138,7 +144,7 @@ class CollectivesView(PageView):
         rows = self._shown.rows
         name, network = rows.name[row], rows.network[row]
         if self._opened is None:
-            of_group = longest(self._page, rows.members[row])
+            of_group = longest(self._of, rows.members[row])
             if of_group is None:
                 return None
             name, network = of_group.name, of_group.network

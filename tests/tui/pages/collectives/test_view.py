@@ -205,4 +205,4 @@ def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.Mo
 def test_steps_without_figures_are_no_zeros(tmp_path: Path) -> None:
     one = session_of(slices.host_space("host0"), tmp_path).page(COLLECTIVES)
     assert np.isfinite(one.step_ps).all() and one.waiting_ps == 0
-    assert session_at(demo_path()).page(COLLECTIVES).log_line == "hidden 77.8%, exposed 14.4% of the step"
+    assert session_at(demo_path()).page(COLLECTIVES).log_line == "hidden 77.5%, exposed 14.4% of the step"
