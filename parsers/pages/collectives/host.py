@@ -387,7 +387,6 @@ def _sums(
         shortest_ps=shortest,
         totals=np.array([window.totals for window in windows], np.int64).reshape(-1, 3, steps).swapaxes(0, 1),
         step_ps=step_ps,
-        strips=windows[0].strips if windows else np.zeros((3, 0, 0), np.uint8),
         slices=cores[0].slices if cores else (),
         unpaired=sum(core.unpaired for core in cores),
         transfers=sum(core.count for core in cores),

@@ -17,12 +17,6 @@ ICI, DCN, DEVICES, DMA = "ICI", "DCN", "devices", "DMA"
 """Links between the chips of a slice; the data centre's network between slices; what else lies between devices; and a
 core's own engines, which copy from memory to memory."""
 
-CELLS = 160
-"""How many cells a step's strip has to show what the core did."""
-
-MOST_STRIPS = 256
-"""How many steps have a strip."""
-
 COUNT, HIDDEN, EXPOSED, STALLED, WAITING = range(5)
 PARTS = 5
 """Columns of the sums: occurrences, the three parts of the time (see `transfers`), and the waiting in `EXPOSED`."""
@@ -97,8 +91,6 @@ class HostCollectives(Sums):
         totals: int64[3, cores, steps]: of the time in which any transfer was in flight, each instant once, what was
             hidden, in a collective's ops, and beside (`transfers`).
         step_ps: int64[cores, steps].
-        strips: uint8[3, steps, CELLS], of the first core: the share of each cell (0-255) in which it computed, in which
-            a transfer was in flight, and in which it was in a collective's ops; no cells where there are many steps.
         slices: collectives between slices on the first core.
         unpaired: halves of asynchronous ones without the other half; transfers: how many there are, in steps or not.
     """
@@ -108,7 +100,6 @@ class HostCollectives(Sums):
     shortest_ps: Int64s
     totals: Int64s
     step_ps: Int64s
-    strips: NDArray[np.uint8]
     slices: tuple[SliceCollective, ...]
     unpaired: int
     transfers: int
@@ -127,5 +118,4 @@ class HostCollectives(Sums):
             shortest_ps=self.shortest_ps[:, steps],
             totals=self.totals[..., steps],
             step_ps=self.step_ps[:, steps],
-            strips=self.strips[:, steps],
         )

@@ -7,7 +7,6 @@ All times are means over the cores, of one step each unless a sentence says othe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
@@ -112,7 +111,6 @@ class CollectivesPage(Sums):
         device_type: None where the profile does not record it; peak: see `bandwidth.ici_peak`.
         totals: float64[3, steps], hidden, exposed and beside, each instant once, means over cores.
         step_ps: float64[steps], duration on the slowest core, as on the overview.
-        strips: see `HostCollectives.strips`.
         slices: collectives between slices, of each host's first core.
         why_none: why there are none; empty where there are some.
         statement: the answer in a sentence or two.
@@ -130,7 +128,6 @@ class CollectivesPage(Sums):
     peak: float | None
     totals: Floats
     step_ps: Floats
-    strips: NDArray[np.uint8]
     slices: tuple[SliceCollective, ...]
     why_none: str
     statement: str

@@ -16,7 +16,6 @@ from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.collectives.bandwidth import ici_peak
 from tpuprof.parsers.pages.collectives.host import COLLECTIVES_OF_HOST, CollectivesSummary
 from tpuprof.parsers.pages.collectives.host_sums import (
-    CELLS,
     COUNT,
     ICI,
     PARTS,
@@ -100,7 +99,6 @@ def collectives_page(
         **{field.name: getattr(joined, field.name) for field in fields(joined)},
         totals=totals.mean(axis=1) if cores else np.zeros((3, 0)),
         step_ps=step_ps.max(axis=0).astype(np.float64) if cores else np.zeros(0),
-        strips=parts[0].strips if parts else np.zeros((3, 0, CELLS), np.uint8),
         slices=slices,
         why_none=why,
         statement="",

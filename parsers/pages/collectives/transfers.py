@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import until
 from tpuprof.parsers.ops.core.traced import Weighted
@@ -120,48 +119,22 @@ class TransferOverlap:
         self._spans, held = joined_spans((transfers.begin_ps, transfers.end_ps), worked)
         self._held = held, communication.at(self._spans)
 
-    def within(self, windows: Sequence[Intervals], cells: Sequence[int]) -> list[tuple[Int64s, NDArray[np.uint8]]]:
-        """What the core did in some lists of windows, which are disjoint and in order each.
+    def within(self, windows: Intervals) -> Int64s:
+        """int64[3, windows]: the parts of the time in which any transfer was in flight, each instant once.
+
+        Of the time beside work the second part is that in the ops of any transfer.
 
         Args:
-            cells: of each list, into how many cells its windows are divided; 0 for none.
-
-        Returns:
-            For each list int64[3, windows], the parts of the time in which any transfer was in flight, each instant
-            once: of the time beside work the second part is that in the ops of any collective. And uint8[3, windows,
-            cells], the share (0-255) of each cell in which the core worked, in which a transfer was in flight, and in
-            which it was in the ops of collectives.
+            windows: disjoint and in order.
         """
-        borders = [
-            start[:, None] + (end - start)[:, None] * np.arange(max(number, 1) + 1) // max(number, 1)
-            for (start, end), number in zip(windows, cells, strict=True)
-        ]
-        times = np.concatenate([no_ints(), *(each.ravel() for each in borders)])  # all at once: one pass
-        ends = np.cumsum([each.size for each in borders])[:-1]
-        held = [np.split(side(times), ends) for side in self._until]
-        return [
-            self._within(spans, number, at, *(sums.reshape(at.shape) for sums in of_sides))
-            for spans, number, at, *of_sides in zip(windows, cells, borders, *held, strict=True)
-        ]
-
-    def _within(
-        self, windows: Intervals, cells: int, borders: Int64s, work: Int64s, communication: Int64s
-    ) -> tuple[Int64s, NDArray[np.uint8]]:
-        """The same of one list; `work` and `communication` are the sums up to the borders."""
         any_time = sum_in(windows, self._spans)
         worked, communicated = (
-            sum_in(windows, self._spans, (sums[:, 0], sums[:, -1]), held)
-            for sums, held in zip((work, communication), self._held, strict=True)
+            sum_in(windows, self._spans, side.at(windows), held)
+            for side, held in zip(self._until, self._held, strict=True)
         )
         hidden = np.clip(worked, 0, any_time)
         communicating = np.clip(communicated, 0, any_time - hidden)
-        totals = np.stack([hidden, communicating, any_time - hidden - communicating])
-        if not cells:
-            return totals, np.zeros((3, len(borders), 0), np.uint8)
-        length = np.maximum(np.diff(borders, axis=1), 1)
-        under_way = covered(borders.ravel(), *self._spans).reshape(borders.shape)
-        parts = (np.diff(sums, axis=1) for sums in (work, under_way, communication))
-        return totals, np.stack([np.clip(np.rint(255 * each / length), 0, 255).astype(np.uint8) for each in parts])
+        return np.stack([hidden, communicating, any_time - hidden - communicating])
 
 
 def joined_spans(spans: Intervals, values: Intervals) -> tuple[Intervals, Intervals]:

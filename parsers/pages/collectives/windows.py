@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, interval_index
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.pages.collectives.host_sums import CELLS, MOST_STRIPS, WAITING, Collective
+from tpuprof.parsers.pages.collectives.host_sums import WAITING, Collective
 from tpuprof.parsers.pages.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.transfers import TransferOverlap, Transfers
 
@@ -22,17 +21,16 @@ class Windows:
     Attributes:
         span: start and end of each window on the trace's clock.
         sums: int64[WAITING, n, windows], of the core's collectives; columns as of `PARTS`.
-        totals: int64[3, windows], strips: uint8[3, windows, CELLS]; see `HostCollectives`.
+        totals: int64[3, windows], see `HostCollectives`.
     """
 
     span: Intervals
     sums: Int64s
     totals: Int64s
-    strips: NDArray[np.uint8]
 
     def take(self, rows: Int64s) -> Windows:
         span = self.span[0][rows], self.span[1][rows]
-        return Windows(span, self.sums[..., rows], self.totals[:, rows], self.strips[:, rows])
+        return Windows(span, self.sums[..., rows], self.totals[:, rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,9 @@ def summed(
     """The sums of a core's transfers in its steps, and in its whole time, where all of them count."""
     times = _by_window(steps, transfers, overlap, len(collectives))
     sums = times[..., :-1], times.sum(axis=2, keepdims=True)[..., : len(whole[0])]
-    in_steps, in_whole = _windows_of((steps, whole), sums, overlap)
+    in_steps, in_whole = (
+        Windows(span, of, overlap.within(span)) for span, of in zip((steps, whole), sums, strict=True)
+    )
     return CoreCollectives(tuple(collectives), len(transfers), in_steps, in_whole, slices, unpaired)
 
 
@@ -70,10 +70,3 @@ def _by_window(windows: Intervals, transfers: Transfers, overlap: TransferOverla
     cell = transfers.op * columns + np.where(window < 0, columns - 1, window)
     parts = (np.ones(len(transfers), np.int64), *overlap.parts)
     return np.stack([sum_by_key(cell, part, count * columns) for part in parts]).reshape(WAITING, count, columns)
-
-
-def _windows_of(windows: Sequence[Intervals], sums: Sequence[Int64s], overlap: TransferOverlap) -> list[Windows]:
-    """Lists of windows with what is summed in each; only so many as are drawn have strips."""
-    cells = [CELLS * (0 < len(start) <= MOST_STRIPS) for start, _ in windows]
-    within = overlap.within(windows, cells)
-    return [Windows(span, of, *parts) for span, of, parts in zip(windows, sums, within, strict=True)]

@@ -1,4 +1,4 @@
-"""The view of collectives: groups of them, or each one, and the strip of a step below the table."""
+"""The view of collectives: groups of them, or each one, or of asynchronous copies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, By, longest, rows_by, single
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
+from tpuprof.tui.pages.collectives.drawing import row_card
 from tpuprof.tui.pages.collectives.fields import COPIES, GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
@@ -40,8 +40,6 @@ class CollectivesView(PageView):
         "hidden": "transfers are in flight while the core computes or copies.",
         "exposed": "the core is in a collective's own ops: it waits, or moves the data itself.",
         "late": "the core that comes last, so waits least, and how much longer the others' median is.",
-        "strip": "a step from left to right: the upper line shows how much the core works, the lower one transfers "
-        "in flight.",
         "DCN": "collectives between slices. Untested on hardware: they are read as XProf's source reads them.",
         ">= GB/s": "a lower bound: an asynchronous transfer may end long before its done op.",
     }
@@ -74,11 +72,8 @@ class CollectivesView(PageView):
         return self.headline
 
     def card(self, pen: Pen) -> list[Line]:
-        strip = strip_lines(self._of, self._step, pen)
-        if self.row is None:
-            return strip
         steps = len(self._of.step_names) if self._step is None else 1
-        return [*strip, *row_card(self._of, self._shown.rows, self.row, steps, pen)]
+        return [] if self.row is None else row_card(self._of, self._shown.rows, self.row, steps, pen)
 
     def status(self) -> str:
         by = f"by {self._by}" if self._by != "all" else ""

@@ -25,7 +25,6 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, plain
 from tpuprof.tui.pages import load_of, views_there
-from tpuprof.tui.pages.collectives.drawing import strip_lines
 from tpuprof.tui.pages.collectives.fields import bar_text
 from tpuprof.tui.pages.collectives.view import CollectivesView
 from tpuprof.tui.widgets.tab import Jump
@@ -169,14 +168,10 @@ def _only(folder: Path, *beginnings: bytes, module: bool = True) -> Session:
     return session_of(space, folder)
 
 
-def test_bars_and_strips(page: CollectivesPage) -> None:
+def test_bars() -> None:
     assert bar_text(6, 2, 2, 10, BLOCK) == "▓▓▓▓▓▓░░  "
     assert bar_text(1000, 1, 0, 10, ASCII) == "#########."
     assert bar_text(0, 0, 0, 4, BLOCK) == "    "
-    lines = [plain(line) for line in strip_lines(page, 0, Pen(60, ASCII))]
-    assert [len(line) for line in lines] == [60, 60]
-    assert lines[0].startswith(" step 0    |") and "#" in lines[1] and "." in lines[1]
-    assert strip_lines(page, 0, Pen(20, BLOCK)) == []
 
 
 def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
@@ -187,7 +182,7 @@ def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
     view = CollectivesView(session_of(space, tmp_path).page(COLLECTIVES))
     view.move(1, 0)  # there is no step to go to
     text = "\n".join(map(plain, view.card(Pen(80, BLOCK))))
-    assert " in all: hidden" in text and "a step" not in text and " profile " in text
+    assert " in all: hidden" in text and "a step" not in text
     assert view.headline.startswith("Exposed") and "of the profile's time" in view.headline
 
 
