@@ -21,18 +21,4 @@ _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tpuprof.parsers.formats.pprof.pprof_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_PPROFPROFILE']._serialized_start=55
-  _globals['_PPROFPROFILE']._serialized_end=279
-  _globals['_PPROFVALUETYPE']._serialized_start=281
-  _globals['_PPROFVALUETYPE']._serialized_end=325
-  _globals['_PPROFSAMPLE']._serialized_start=327
-  _globals['_PPROFSAMPLE']._serialized_end=412
-  _globals['_PPROFLABEL']._serialized_start=414
-  _globals['_PPROFLABEL']._serialized_end=465
-  _globals['_PPROFLOCATION']._serialized_start=467
-  _globals['_PPROFLOCATION']._serialized_end=528
-  _globals['_PPROFLINE']._serialized_start=530
-  _globals['_PPROFLINE']._serialized_end=576
-  _globals['_PPROFFUNCTION']._serialized_start=578
-  _globals['_PPROFFUNCTION']._serialized_end=658
 # @@protoc_insertion_point(module_scope)

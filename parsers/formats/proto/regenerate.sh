@@ -14,6 +14,8 @@ mkdir -p "$work/root/tpuprof/parsers/formats"
 cp -r "$here" "$here/../pprof" "$work/root/tpuprof/parsers/formats"
 cd "$work/root"
 "$work/venv/bin/python" -m grpc_tools.protoc -I. --python_out=. --pyi_out=. tpuprof/parsers/formats/*/*.proto
+# Offsets of messages in their file serve CopyToProto of the pure-Python runtime alone, which nothing here calls.
+sed -i '/\._serialized_\(start\|end\)=/d' tpuprof/parsers/formats/*/*_pb2.py
 for folder in proto pprof; do
     cp tpuprof/parsers/formats/$folder/*_pb2.py* "$here/../$folder/"
 done

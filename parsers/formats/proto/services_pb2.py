@@ -23,24 +23,4 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_PROFILEOPTIONS_ADVANCEDCONFIGURATIONENTRY']._options = None
   _globals['_PROFILEOPTIONS_ADVANCEDCONFIGURATIONENTRY']._serialized_options = b'8\001'
-  _globals['_PROFILEOPTIONS']._serialized_start=58
-  _globals['_PROFILEOPTIONS']._serialized_end=797
-  _globals['_PROFILEOPTIONS_ADVANCEDCONFIGVALUE']._serialized_start=533
-  _globals['_PROFILEOPTIONS_ADVANCEDCONFIGVALUE']._serialized_end=632
-  _globals['_PROFILEOPTIONS_ADVANCEDCONFIGURATIONENTRY']._serialized_start=634
-  _globals['_PROFILEOPTIONS_ADVANCEDCONFIGURATIONENTRY']._serialized_end=739
-  _globals['_PROFILEOPTIONS_DEVICETYPE']._serialized_start=741
-  _globals['_PROFILEOPTIONS_DEVICETYPE']._serialized_end=797
-  _globals['_PROFILEREQUEST']._serialized_start=800
-  _globals['_PROFILEREQUEST']._serialized_end=996
-  _globals['_PROFILETOOLDATA']._serialized_start=998
-  _globals['_PROFILETOOLDATA']._serialized_end=1043
-  _globals['_PROFILERESPONSE']._serialized_start=1045
-  _globals['_PROFILERESPONSE']._serialized_end=1144
-  _globals['_TERMINATEREQUEST']._serialized_start=1146
-  _globals['_TERMINATEREQUEST']._serialized_end=1184
-  _globals['_TERMINATERESPONSE']._serialized_start=1186
-  _globals['_TERMINATERESPONSE']._serialized_end=1205
-  _globals['_GETSNAPSHOTREQUEST']._serialized_start=1207
-  _globals['_GETSNAPSHOTREQUEST']._serialized_end=1256
 # @@protoc_insertion_point(module_scope)

@@ -67,7 +67,8 @@ def rows_by(page: CollectivesPage, by: By, step: int | slice | None = None) -> R
     moved = np.stack([payload, payload * _factors(page)])
     moved = np.stack([np.zeros(2), *(moved[:, of].sum(axis=1) for of in of_members)])[1:].T
     counts = np.array([int(is_among(page.group, of).sum()) for of in of_members], np.int64)
-    return _rows(page, members, None, counts, mean, moved, _late(sums, mean))
+    late = _nobody(len(members)) if page.copies is None else _late(sums, mean)
+    return _rows(page, members, None, counts, mean, moved, late)
 
 
 def _shared(each: Collective, by: By) -> tuple[object, ...]:
@@ -140,7 +141,8 @@ def _rows(
         hidden_ps=mean[HIDDEN],
         exposed_ps=mean[EXPOSED],
         stalled_ps=mean[STALLED],
-        waiting_ps=mean[WAITING] + (np.nan if page.lacks_partners else 0.0),
+        waiting_ps=(mean[WAITING] if page.copies is not None else 0.0 * mean[WAITING])  # copies wait for no other core
+        + (np.nan if page.lacks_partners else 0.0),
         late_core=late[0],
         late_ps=late[1],
         late_steps=late[2],

@@ -5,7 +5,8 @@ energies, code that the host runs in the middle; and ops that are offloaded to S
 from __future__ import annotations
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
+from tests.support.made.op_pages import traffic
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 US = 1_000_000
 STEP = 1000 * US
@@ -20,14 +21,6 @@ PEAKS = {
 }
 
 
-def breakdown(*entries: tuple[int, int, int]) -> bytes:
-    """Memory accesses as (1 read, 2 write; 1 HBM, 2 CMEM, 3 VMEM; bytes)."""
-    message = MemoryAccessBreakdown()
-    for way, space, amount in entries:
-        message.memory_accessed.add(operation_type=way, memory_space=space, bytes_accessed=amount)
-    return message.SerializeToString()
-
-
 OPS: dict[str, tuple[str, dict[str, StatInput]]] = {
     "while.1": ("while", {"flops": 123_456_789, "bytes_accessed": 99_999}),
     "fusion.1": (
@@ -36,7 +29,7 @@ OPS: dict[str, tuple[str, dict[str, StatInput]]] = {
             "flops": 2_000_000_000,
             "model_flops": 1_900_000_000,
             "bytes_accessed": 60_000_000,
-            "memory_access_breakdown": breakdown(
+            "memory_access_breakdown": traffic(
                 (1, 1, 20_000_000), (2, 1, 10_000_000), (1, 2, 9_000_000), (2, 2, 1_000_000), (1, 3, 15_000_000)
             ),
             "tf_op": "jit(f)/a/dot_general:",
@@ -51,7 +44,7 @@ OPS: dict[str, tuple[str, dict[str, StatInput]]] = {
         {
             "flops": 5_000_000,
             "bytes_accessed": 70_000,
-            "memory_access_breakdown": breakdown((1, 1, 70_000)),
+            "memory_access_breakdown": traffic((1, 1, 70_000)),
             "tf_op": "jit(f)/custom:",
         },
     ),
@@ -64,7 +57,7 @@ OPS: dict[str, tuple[str, dict[str, StatInput]]] = {
             "program_id": 9,
             "flops": 77,
             "bytes_accessed": 1_000_000,
-            "memory_access_breakdown": breakdown((2, 1, 1_000_000)),
+            "memory_access_breakdown": traffic((2, 1, 1_000_000)),
             "tf_op": "jit(g)/x[y=2]/mul:Mul",
         },
     ),
@@ -72,11 +65,11 @@ OPS: dict[str, tuple[str, dict[str, StatInput]]] = {
         "copy",
         {
             "bytes_accessed": 500,
-            "memory_access_breakdown": breakdown((2, 1, 500)),
+            "memory_access_breakdown": traffic((2, 1, 500)),
             "tf_op": "jit(f)/rematted_computation/add:",
         },
     ),
-    "bitcast.3": ("data formatting", {"memory_access_breakdown": breakdown((1, 5, 700), (2, 4, 300))}),
+    "bitcast.3": ("data formatting", {"memory_access_breakdown": traffic((1, 5, 700), (2, 4, 300))}),
     "outfeed.1": ("outfeed", {}),
     "send-done.1": ("host send-done", {"tf_op": "jit(f)/io/send:"}),
     "add.9": ("non-fusion elementwise", {"tf_op": "outside/Recv:XlaRecvFromHost"}),

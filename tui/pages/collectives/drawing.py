@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.collectives.host_sums import DCN
+from tpuprof.parsers.pages.collectives.host_sums import DCN, DMA
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import above_peak, why_unknown
 from tpuprof.parsers.pages.collectives.slices import SliceCollective
@@ -53,8 +53,8 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, pen: Pen) 
     rates = (RATE.words(float(of[row]), pen.glyphs.is_ascii) for of in (rows.algorithm_rate, rows.bus_rate))
     data += "at least " if rows.is_async[row] else ""
     data += "algbw {}, busbw {} GB/s".format(*rates)
-    peak = share(float(rows.peak_share[row]))
-    lines += line("data", data + (f", {peak} of the links' peak" if peak != UNKNOWN else ""))
+    peak, whose = share(float(rows.peak_share[row])), "HBM's" if rows.network[row] == DMA else "the links'"
+    lines += line("data", data + (f", {peak} of {whose} peak" if peak != UNKNOWN else ""))
     if rows.network[row] == DCN:
         names = {page.collectives[at].name for at in np.flatnonzero(np.isin(page.group, rows.members[row])).tolist()}
         names = {rows.name[row]} & names or names  # one of them, or all of a group

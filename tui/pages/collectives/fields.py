@@ -266,7 +266,7 @@ COPIES: Table[CollectiveRows] = Table(
     len,
     _COPIES,
     ("rank", *_COPIES),
-    _COPIES,
+    _COPIES[:-1],
     _COPIES_SCREEN,
 )
 

@@ -11,9 +11,10 @@ from tpuprof.parsers.base.intervals import Floats, is_among, without
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import NO_SCOPES, factor_text, sentence_name, share, shortened, size
+from tpuprof.parsers.base.words import NO_SCOPES, factor_text, sentence_name, share, shortened, size, time
 from tpuprof.parsers.formats.hlo.shapes import HOST_MEMORY, MOST_TEXT, Shape, shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER
+from tpuprof.parsers.ops.framework_op import scope_end
 from tpuprof.parsers.ops.roofline import holds_ops, is_start
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
@@ -22,6 +23,7 @@ from tpuprof.parsers.pages.findings.finding import JumpTarget, Kind, Need
 from tpuprof.parsers.pages.findings.ops.arrays import argument_of, donated
 from tpuprof.parsers.pages.findings.ops.groups import groups_of, inside, module_of, named, worthwhile
 from tpuprof.parsers.pages.findings.subject import base_name
+from tpuprof.parsers.pages.shared.copies import is_copy_half, route, served
 from tpuprof.parsers.steps.accounts.owners import copies_of_host_memory
 
 LEAST_COPIES = 0.02
@@ -31,6 +33,9 @@ PADDED = 1.1
 """Padding is named from this expansion on; a large array's last tile alone expands it by less."""
 
 _LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the op card
+
+LEAST_NAMED = 0.03
+"""What copies are for is named from this share of the time on."""
 
 LEAST_OFFLOAD = 0.03
 """The same for transfers; one that runs beside the computation takes hardly any time on the XLA Ops line."""
@@ -126,13 +131,20 @@ def _copies_argument(budget: Budget, row: int) -> bool:
     return argument is not None and argument not in donated(module)
 
 
-_DONE = pattern(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
+def _served(budget: Budget, row: int) -> str:
+    """What waits for an asynchronous copy, by the last scopes of its framework op; empty where nothing says so."""
+    table = budget.evidence.table
+    place = scope_end(served(module_of(budget.evidence, row), table.name[row]) or table.framework_op[row])
+    return "" if place == table.name[row] else place
 
 
 COPY_WAIT = Kind(
     "copy-wait",
     "waits for copies",
-    advice="Start the copy earlier: give prefetching more VMEM, or give the copy more work to hide behind.",
+    advice=(
+        "Start the copy earlier: a lower xla_tpu_scoped_vmem_limit_kib leaves the compiler more VMEM to prefetch into; "
+        "or give the copy more work to hide behind."
+    ),
     rank=20,
     owners=("copy",),
     can_overlap=True,
@@ -143,30 +155,46 @@ COPY_WAIT = Kind(
 def copy_waits(budget: Budget) -> Claimed:
     """Waiting for asynchronous copies between the device's memories, such as prefetches into VMEM."""
     table = budget.evidence.table
-    rows, times = budget.ops("copy", "vector", "unknown")
-    is_done = [bool(_DONE.match(table.category[row] or "")) for row in rows.tolist()]
-    saved = np.where(np.array(is_done, np.bool_) & ~is_among(rows, budget.once(in_host_memory)), times, 0.0)
+    rows, times = budget.ops("copy")
+    is_half = np.array([is_copy_half(table.category[row], table.name[row]) for row in rows.tolist()], np.bool_)
+    saved = np.where(is_half & ~is_among(rows, budget.once(in_host_memory)), times, 0.0)
 
     losing = worthwhile(budget, rows, saved, goes_away=True)
     if losing is None:
         return NOTHING
     first = losing.first
-    what = f"{losing.count} copies" if losing.count > 1 else shortened(table.name[first])
-    shape = next(iter(op_shapes(table, first)), None)
-    moved = shape.padded_bytes if shape is not None else None
+    count = sum(not is_start(table, int(row)) for row in losing.claim.rows) or losing.count
+    what = f"{count} copies" if count > 1 else shortened(table.name[first])
+    places: dict[str, float] = {}
+    for group in losing.groups:
+        place = _served(budget, group.first)
+        places[place] = places.get(place, 0.0) + group.ps
+    ahead = max(places, key=lambda place: places[place])
+    least = LEAST_NAMED * budget.whole_ps
+    large = [f"{sentence_name(place)} {budget.amount(ps)}" for place, ps in places.items() if place and ps >= least]
     return budget.finding(
         COPY_WAIT,
         losing.claim,
-        f"The core waits for {what} that should run ahead",
-        "Self time of copy-done ops on the cores' XLA Ops lines; time hidden by other ops is not counted.",
+        f"The core waits for {what} that should run ahead{' of ' * bool(ahead)}{shortened(ahead)}",
+        "Self time of the starts and ends of copies on the cores' XLA Ops lines; what other ops hide is not counted.",
         [
-            f"Waiting for copies between HBM and on-chip memory takes {budget.amount(losing.claim.worth_ps)}: "
+            f"Waiting for copies between the device's memories takes {budget.amount(losing.claim.worth_ps)}: "
             f"{named(losing.groups)}.",
+            f"What waits for them: {', '.join(large)}." if len(large) > 1 else "",
             budget.largest(first, float(times[rows == first][0])),
-            f"It moves {size(moved)} each time." if moved else "",
+            *_moved(budget, first),
         ],
         JumpTarget("timeline", table.name[first]),
     )
+
+
+def _moved(budget: Budget, row: int) -> Iterator[str]:
+    """A sentence on what an asynchronous copy moves, from where to where, and how long that takes at the least."""
+    text, hbm = budget.evidence.table.expression(row), budget.evidence.peaks.hbm
+    moved = next((each.padded_bytes for each in op_shapes(budget.evidence.table, row)), None)
+    if moved:
+        at_peak = f", {time(moved / hbm * 1e12)} at HBM's peak" if hbm else ""
+        yield f"It moves {size(moved)} from {route(text)} each time{at_peak}."
 
 
 def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
@@ -230,11 +258,14 @@ def host_offload(budget: Budget) -> Claimed:
     if worth < LEAST_OFFLOAD * budget.whole_ps:
         return NOTHING
     rows, op_ps = np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps])
-    title, place, largest = "Transfers to and from the host stall the device", JumpTarget("timeline"), ""
+    title, place, largest, advice = "Transfers to and from the host stall the device", JumpTarget("timeline"), "", ""
     if len(rows):
         row = int(rows[op_ps.argmax()])
         name = table.name[row]
+        what = _served(budget, row) if row in offloaded else ""
         title, place = f"Host transfers stall the device: {shortened(name)}", JumpTarget("timeline", name)
+        title += f", for {shortened(what)}" if what else ""
+        advice = _FETCH_EARLIER if row in offloaded else ""
         largest = budget.largest(row, float(op_ps.max()))
     return budget.finding(
         HOST_OFFLOAD,
@@ -249,7 +280,13 @@ def host_offload(budget: Budget) -> Claimed:
             *(_rates(budget, offloaded, copy_ps) if len(offloaded) else ()),
         ],
         place,
+        advice=advice,
     )
+
+
+_FETCH_EARLIER = (
+    f"{HOST_OFFLOAD.advice} xla_tpu_host_transfer_overlap_limit says how many such transfers may run at a time."
+)
 
 
 def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:

@@ -29,17 +29,6 @@ def _page(folder: Path, space: XSpace) -> CollectivesPage:
 
 
 @pytest.mark.usefixtures("_core")
-def test_the_order_of_events_does_not_matter(tmp_path: Path) -> None:
-    whole, mixed = slices.host_space("slice0-host0"), slices.host_space("slice0-host0")
-    for plane in mixed.planes:
-        for line in plane.lines:
-            line.events.sort(key=lambda event: (event.offset_ps % 7, -event.offset_ps))
-    wanted, page = _page(tmp_path / "whole", whole), _page(tmp_path / "mixed", mixed)
-    assert len(page.collectives) and [of.name for of in page.collectives] == [of.name for of in wanted.collectives]
-    assert np.array_equal(page.sums, wanted.sums) and np.array_equal(page.totals, wanted.totals)
-
-
-@pytest.mark.usefixtures("_core")
 def test_a_core_whose_ops_lie_on_two_lines(tmp_path: Path) -> None:
     """Every other op on a second line of the same name."""
     whole, parted = slices.host_space("slice0-host0"), slices.host_space("slice0-host0")

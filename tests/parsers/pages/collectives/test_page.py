@@ -47,11 +47,6 @@ def test_groups_add_up_however_they_are_made(page: CollectivesPage, by: str) -> 
         assert getattr(rows, name).sum() == pytest.approx(getattr(every, name).sum())
 
 
-def test_the_mean_of_the_steps_is_that_of_all(page: CollectivesPage) -> None:
-    steps = [rows_by(page, "all", step).exposed_ps for step in range(len(page.step_names))]
-    assert np.mean(steps, axis=0) == pytest.approx(rows_by(page, "all").exposed_ps)
-
-
 def test_what_is_above_the_peak_of_the_links_has_its_reason(page: CollectivesPage) -> None:
     rows = single(page)
     assert above_peak(replace(rows, peak=rows.bus_rate)) == ()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import PlaneBuilder
 from tests.support.gpus import US, cpu_profile, gpu_profile, session_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.collectives.model import ON_CPU, ON_GPUS, CollectivesPage
@@ -45,10 +44,3 @@ def test_none_is_said_of_what_was_looked_at(is_gpu: bool, tmp_path: Path) -> Non
     page = session.page(COLLECTIVES)
     assert page.why_none == (ON_GPUS if is_gpu else ON_CPU) and page.waiting_ps is None
     assert not session.page(HAS_COLLECTIVES)
-
-
-def test_a_host_without_ops_says_that_there_are_none(tmp_path: Path) -> None:
-    host = PlaneBuilder.alone("/host:CPU")
-    host.event(host.line("python"), host.event_id("train"), 0, 5 * US)
-    page = page_of(host.space, tmp_path)
-    assert page.why_none and page.why_none not in (ON_CPU, ON_GPUS)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.base.intervals import in_nesting_order, union
+from tpuprof.parsers.base.intervals import in_nesting_order
 from tpuprof.parsers.formats.xspace.core.api import self_times
 from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, times_by_role
 from tpuprof.parsers.pages.collectives.transfers import (
     TimeUntil,
     TransferOverlap,
     Transfers,
-    joined_spans,
     paired,
-    sum_in,
 )
 
 LONG = 60
@@ -57,21 +54,6 @@ def painted(ops: list[tuple[int, int, int]]) -> list[int]:
     return what
 
 
-spans = st.lists(st.tuples(st.integers(0, LONG), st.integers(0, 20)), max_size=8)
-
-
-@given(nested_ops(), spans)
-def test_time_by_what_the_innermost_op_does(ops: list[tuple[int, int, int]], asked: list[tuple[int, int]]) -> None:
-    start, end, role = columns(ops)
-    doing, what = times_by_role(start, end, role), painted(ops)
-    begins = np.array([begin for begin, _ in asked], np.int64)
-    ends = np.minimum(begins + np.array([length for _, length in asked], np.int64), LONG)
-    for weighted, kind in zip(doing, (WORK, TRACED), strict=True):
-        until = TimeUntil(weighted)
-        expected = [what[begin:end].count(kind) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-        assert (until(ends) - until(begins)).tolist() == expected
-
-
 @given(nested_ops(), st.lists(st.integers(0, LONG), max_size=4))
 def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]], inner: list[int]) -> None:
     """Every communicating op is a transfer: what is exposed over all of them is the time in them, each instant once."""
@@ -99,16 +81,6 @@ def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]], inn
     assert found.sum(axis=0).tolist() == [sum(under_way[at] for at in of) for of in stretches]
 
 
-@given(spans)
-def test_the_union_of_spans_keeps_the_values_at_its_borders(asked: list[tuple[int, int]]) -> None:
-    begins, lengths = (np.array([pair[at] for pair in asked], np.int64) for at in range(2))
-    found, values = joined_spans((begins, begins + lengths), (2 * begins, 2 * (begins + lengths)))
-    expected = union(begins, begins + lengths)
-    for side in range(2):
-        assert found[side].tolist() == expected[side].tolist()
-        assert values[side].tolist() == (2 * expected[side]).tolist()
-
-
 def test_times_of_weeks_do_not_overflow() -> None:
     week = 7 * 24 * 3600 * 10**12
     start = week + np.arange(0, 4_000_000, 10, dtype=np.int64)
@@ -123,12 +95,3 @@ def test_a_done_ends_the_last_start_that_has_none() -> None:
     pairs, lost = paired(np.zeros(6, np.int64), start, start + 5, np.full(6, 5, np.int64), start, is_done)
     assert (pairs.begin_ps.tolist(), pairs.end_ps.tolist(), pairs.own_ps.tolist()) == ([10], [25], [10])
     assert lost == 4
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_nothing_is_no_error(count: int) -> None:
-    none = np.zeros(0, np.int64)
-    pairs, lost = paired(none, none, none, none, none, np.zeros(0, np.bool_))
-    assert (len(pairs), lost) == (0, 0)
-    windows = np.arange(count, dtype=np.int64), np.arange(count, dtype=np.int64) + 1
-    assert sum_in(windows, (none, none)).tolist() == [0] * count

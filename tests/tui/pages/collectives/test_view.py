@@ -23,9 +23,8 @@ from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, plain
+from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages import load_of, views_there
-from tpuprof.tui.pages.collectives.fields import bar_text
 from tpuprof.tui.pages.collectives.view import CollectivesView
 from tpuprof.tui.widgets.tab import Jump
 
@@ -73,12 +72,6 @@ def test_a_step_and_each_one() -> None:
     check_golden("collectives-each-80x24", shown(on_demo(), 80, 24, "j", "enter"))
 
 
-def test_help_names_the_keys_and_the_columns() -> None:
-    text = shown(on_demo(), 120, 60, "?")
-    for words in ("The next, previous step", "The collectives of a group one by one", "exposed", "busbw"):
-        assert words in text
-
-
 def test_how_rows_are_grouped_and_who_is_late_stand_on_a_small_screen(run: Path) -> None:
     app = TpuprofApp(str(run), AppOptions(), open_session=lambda chosen, *_: Session(chosen))
     text = shown(app, 80, 24, "b", "b")
@@ -105,20 +98,6 @@ def test_keys_lead_from_a_row(page: CollectivesPage) -> None:
     assert view.status() == "1 of 1, one group"
     view.group()
     assert len(view.rows) == 5
-
-
-def test_steps(page: CollectivesPage) -> None:
-    view = CollectivesView(page)
-    assert view.status() == "1 of 5"
-    view.move(0, 2)
-    for _ in range(9):
-        view.move(1, 0)
-    assert view.status() == "3 of 5, step 3"
-    view.move(-1, 0)
-    assert view.status() == "3 of 5, step 2"
-    for _ in range(9):
-        view.move(-1, 0)
-    assert view.status() == "3 of 5"
 
 
 def test_a_jump_leads_to_an_op(page: CollectivesPage) -> None:
@@ -166,24 +145,6 @@ def _only(folder: Path, *beginnings: bytes, module: bool = True) -> Session:
     if not module:
         space.planes.remove(next(plane for plane in space.planes if plane.name == b"/host:metadata"))
     return session_of(space, folder)
-
-
-def test_bars() -> None:
-    assert bar_text(6, 2, 2, 10, BLOCK) == "▓▓▓▓▓▓░░  "
-    assert bar_text(1000, 1, 0, 10, ASCII) == "#########."
-    assert bar_text(0, 0, 0, 4, BLOCK) == "    "
-
-
-def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
-    space = slices.host_space("host0", steps=1)
-    for plane in space.planes:
-        for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
-            plane.lines.remove(line)
-    view = CollectivesView(session_of(space, tmp_path).page(COLLECTIVES))
-    view.move(1, 0)  # there is no step to go to
-    text = "\n".join(map(plain, view.card(Pen(80, BLOCK))))
-    assert " in all: hidden" in text and "a step" not in text
-    assert view.headline.startswith("Exposed") and "of the profile's time" in view.headline
 
 
 def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.MonkeyPatch) -> None:

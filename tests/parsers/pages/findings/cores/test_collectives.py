@@ -65,11 +65,6 @@ def test_other_collectives_are_more_where_they_take_any_time_to_speak_of(other: 
     assert the("collective", evidence(grid({"vector": 80, "collective": 20}), ops)).title == title
 
 
-def test_collectives_of_a_capture_without_steps() -> None:
-    finding = the("collective", evidence(None, COLLECTIVES))
-    assert (finding.worth_ps, finding.per) == (200 * US, "capture")
-
-
 def all_reduces(first: int, second: int) -> Evidence:
     """Two cores whose all-reduce takes so many microseconds each, in every step."""
     times = np.array([[first], [second]], np.float64)
@@ -91,12 +86,6 @@ def test_nobody_says_that_cores_arrive_together_whose_partners_are_not_shown() -
     assert finding.evidence[-1].startswith("The collectives run over 4 devices, of which 2 are shown: waiting for")
     whole = text.replace("{0,1,2,3},{4,5,6,7}", "{0,1},{2,3}")
     assert "arrive together" in the("collective", evidence(proof.grid, [replace(ONLY, text=whole)])).evidence[-1]
-
-
-def test_all_reduces_that_start_together_do_not_wait() -> None:
-    finding = the("collective", all_reduces(20, 20))
-    assert finding.title == "all-reduce.1 is not hidden by compute"
-    assert finding.evidence[-1] == "The cores arrive together: none waits for another, and all of the time is transfer."
 
 
 # --- causes --------------------------------------------------------------------------------------------------------

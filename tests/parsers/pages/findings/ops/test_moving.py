@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, the, with_
+from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, modules, the, with_
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
@@ -136,3 +136,17 @@ def test_host_sends_and_receives_stall_the_device_too() -> None:
     assert finding.evidence[0] == "Host sends and receives (callbacks, outside compilation) take 6.00 µs a step (6.0%)."
     assert finding.place.target == "recv-done.2"
     assert found("host-offload", evidence(grid({"compute": 90, "host": 10}), ops[1:])) is None  # infeed alone
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "title", "advice"),
+    [
+        (PREFETCHED, "copy-wait", "The core waits for copy-done.4 that should run ahead of mlp/neg", "scoped_vmem"),
+        (OFFLOADED, "host-offload", "Host transfers stall the device: copy-done.4, for mlp/neg", "overlap_limit"),
+    ],
+)
+def test_what_waits_for_a_copy_is_named_and_told_once(text: str, kind: str, title: str, advice: str) -> None:
+    ops = [Op("copy-done.4", "copy-done", 200, text=text, scope="jit(step)/mlp/neg")]
+    (finding,) = findings(evidence(grid({"compute": 90, "copy": 10}), ops))
+    assert (finding.kind, finding.title) == (kind, title) and advice in finding.advice
+    assert found(kind, evidence(grid({"compute": 99.1, "copy": 0.9}), ops)) is None
