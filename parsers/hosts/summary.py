@@ -326,8 +326,11 @@ def _observed(
         span = core.duty.span if is_of_cores else None  # cores need not have been traced for as long as each other
         own = capture if span is None else Capture(span, False)
         yield Observed(name, own, core.ran, int(core.table.self_ps.sum()), lost_ps)
-    for gpu in () if generic is None else generic.busy:
-        yield Observed(core_label(host, gpu.number), capture, gpu.ran, gpu.busy_ps, 0)
+    if generic is not None:
+        lost_ps = None if generic.lost_much else 0
+        yield from (
+            Observed(core_label(host, gpu.number), capture, gpu.ran, gpu.busy_ps, lost_ps) for gpu in generic.busy
+        )
 
 
 def _capture(

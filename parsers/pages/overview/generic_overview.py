@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, shortened
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -54,13 +55,16 @@ from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
 from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
-from tpuprof.parsers.steps.generic.cpu import NOT_MARKED
+from tpuprof.parsers.steps.generic.programs import NOT_MARKED
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
 from tpuprof.parsers.steps.step_account import Account, gpu_account
 
 NO_STEPS = "no step of the host launched work on a GPU: nothing marks steps in this profile"
 NO_STEPS_ON_CPU = f"{NOT_MARKED} in this profile, and no program runs often"
 NOT_OF_GPUS = "not computed for GPUs"
+NO_COMPUTE = "no compute of a GPU belongs to a step"
+LOST_KERNELS = "the profiler lost kernels of GPUs"
+NO_TYPES = "no event of a GPU tells the types of the tensors that its kernel works on"
 NOT_OF_CPU = "computed for devices only, and this program ran on the host's CPU"
 ON_CPU = (
     "the steps are the host's own: the spans of its annotations; work that runs on after a span ends is not counted"
@@ -102,7 +106,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
     if len(generic) > 1 and steps and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
-    remarks += [] if is_cpu else _which_gpus(summaries)
+    remarks += [] if is_cpu else [*_which_gpus(summaries), *_lost_kernels(generic)]
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
         unknown["environment.profile_duration_ms"] = NO_START
@@ -177,6 +181,15 @@ def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:
     return [f"{len(busy):,} of {len(gpus):,} GPUs ran something: {names}{more}, the one with most time first"]
 
 
+def _lost_kernels(generic: Sequence[GenericSummary]) -> list[str]:
+    """A sentence on kernels that were not recorded; none where all were."""
+    keys = ("launches", "lost_launches", "lost_steps")
+    launches, lost, steps = (sum(getattr(of, key) for of in generic) for key in keys)
+    left_out = f"; {counted(steps, 'step')} {'is' if steps == 1 else 'are'} left out" if steps else ""
+    have = "has no kernel" if lost == 1 else "have no kernels"
+    return [f"of {launches:,} launches, {lost:,} {have}: the profiler lost them{left_out}"] * (lost > 0)
+
+
 def generic_steps(summaries: Sequence[HostSummary]) -> Account | None:
     """The account of the steps that `generic_overview` shows; None without steps."""
     cpu = on_cpu(summaries)
@@ -210,11 +223,12 @@ def _performance(
     total, busy = (sum(getattr(summary, key) for summary in summaries) for key in ("total_ps", "self_ps"))
     observed = [of for summary in summaries for of in summary.observed]
     told = [gpu.eager_ps for gpu in generic if gpu.eager_ps is not None]
-    no_compute = NOT_OF_CPU if is_cpu else "no compute of a GPU belongs to a step"
+    no_compute = NOT_OF_CPU if is_cpu else NO_TYPES if steps else NO_COMPUTE
+    no_idle = LOST_KERNELS if any(gpu.lost_much for gpu in generic) else "no event ran on a GPU"
     figures: dict[str, Known] = {
         **dict.fromkeys(_OF_TPUS, (None, NOT_OF_CPU if is_cpu else NOT_OF_GPUS)),
         **host_figures(host, _placed(table)),
-        "device_idle_percent": (None, NOT_OF_CPU) if is_cpu else (idle_percent(observed), "no event ran on a GPU"),
+        "device_idle_percent": (None, NOT_OF_CPU) if is_cpu else (idle_percent(observed), no_idle),
         "xprof_idle_percent": (None, NOT_OF_CPU)
         if is_cpu
         else (percent_of(total - busy, total), "no event ran on a GPU"),

@@ -21,6 +21,9 @@ from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
 MOST_BLOCKS = 64
 """A cycle has at most so many blocks of runs of one program."""
 
+_MOST_WORDS = 6
+"""Blocks of a cycle that a sentence names, the last ones among them."""
+
 _REPEATS = 0.9
 """A cycle repeats if so many of its blocks are like those a cycle later."""
 
@@ -49,7 +52,9 @@ class Cycle:
     def words(self) -> str:
         """``16 x jit_act, jit_update``."""
         names = ((name.partition("(")[0], count) for name, count in self.blocks)
-        return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in names)
+        words = [name if count == 1 else f"{count} x {name}" for name, count in names]
+        left_out = len(words) - _MOST_WORDS
+        return ", ".join(words if left_out <= 0 else [*words[:2], f"{left_out} more", *words[2 - _MOST_WORDS :]])
 
     def steps(self, runs: ModuleRuns) -> CoreSteps:
         """The steps of a core: each from the end of one cycle to the end of the next. The first one has no start."""

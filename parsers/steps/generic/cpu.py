@@ -30,13 +30,11 @@ from tpuprof.parsers.ops.host_events.activity import compiling
 from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
-from tpuprof.parsers.steps.boundaries.cycles import cycle_of
-from tpuprof.parsers.steps.boundaries.markers import inferred_steps
-from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, busiest_module
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.generic.host_on_cpu import host_on_cpu, launching_thread, runs_after
 from tpuprof.parsers.steps.generic.host_parts import callbacks
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, OpEvents, op_events
-from tpuprof.parsers.steps.generic.programs import runs_on_cpu
+from tpuprof.parsers.steps.generic.programs import NOT_MARKED, calls_on, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
     GenericStep,
@@ -51,12 +49,7 @@ from tpuprof.parsers.steps.generic.step_events import (
 )
 from tpuprof.parsers.steps.groups.groups import EventGroups, event_groups, is_grouped
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.requests.requests import has_requests
 from tpuprof.parsers.steps.requests.spans import Spans
-
-_CYCLE: StepSource = "cycle"
-_MODULES: StepSource = "modules"
-NOT_MARKED = "no annotation of the host (StepTraceAnnotation) marks steps"
 
 ASYNCHRONOUS = (
     "the annotations of the steps end before their ops run: the program launches them and does not wait for them "
@@ -103,7 +96,7 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
     found, why = _rooted(host, groups, annotated=True) or _numbered(host), ""
     if found is not None and runs_after(host, ops, found.begin, found.stop, host.threads[found.thread]):
         found, why = None, ASYNCHRONOUS
-    found = found or _of_programs(host, runs_on_cpu(modules, host, cpu, ops), why or NOT_MARKED)
+    found = found or _of_programs(host, calls_on(host) if cpu is None else runs_on(cpu, modules), why or NOT_MARKED)
     if not why:
         found = found or _rooted(host, groups, annotated=False)
     if found is None:
@@ -223,18 +216,12 @@ def _numbered(host: HostEvents) -> _Marked | None:
 
 
 def _of_programs(host: HostEvents, runs: ModuleRuns, why: str) -> _Marked | None:
-    """The cycles of programs, or the times from one end of the busiest one to the next; None where none runs often."""
-    cycle, busiest = None if has_requests(host) else cycle_of([runs]), busiest_module([runs])
-    if busiest is None:
+    found = steps_of_programs(runs, host, why)
+    if found is None:
         return None
-    if cycle is not None:
-        steps, source = cycle.steps(runs), _CYCLE
-        note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
-    else:
-        steps, source = inferred_steps(runs, busiest), _MODULES
-        note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
+    steps = found.steps
     marked = _during(host, launching_thread(host), steps.start_ps, steps.end_ps, steps.names)
-    return replace(marked, source=source, note=note, are_whole=True)
+    return replace(marked, source=found.source, note=found.note, are_whole=True)
 
 
 def _during(host: HostEvents, thread: int, begin: Int64s, stop: Int64s, names: Sequence[str]) -> _Marked:

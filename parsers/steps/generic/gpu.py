@@ -6,6 +6,9 @@ step's span on a GPU is a run of events of one group; the longest on any GPU is 
 is described in `parsers.steps.generic.step_events`. Sources: `derived_timeline.cc`, `xplane_to_step_events.cc`,
 `event_span.cc`, `step_events_to_steps_db.cc`.
 
+Different from XProf: where the program marks no step, the runs of its programs on the GPU with most of them do, as on
+other devices; what a framework begins, which XProf takes, comes after them.
+
 CUDA's profiler names copies `MemcpyH2D`, `MemcpyD2H` and so on. XProf knows only the long forms (`MemcpyHtoD`), and
 takes the short ones for compute with 32 bits; here they are copies.
 """
@@ -16,7 +19,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, is_among, no_ints, opens, union
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Int64s,
+    Intervals,
+    distinct,
+    interval_index,
+    is_among,
+    no_ints,
+    opens,
+    union,
+)
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -25,15 +39,20 @@ from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.host_events.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Ran
+from tpuprof.parsers.steps.generic.launches_lost import lost_launches
+from tpuprof.parsers.steps.generic.programs import ProgramSteps, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
+    GenericStep,
     GenericSummary,
     GpuBusy,
     StepEvents,
     during,
     generic_steps,
     host_step_events,
+    is_marker,
     step_name,
     without_ends,
 )
@@ -75,8 +94,48 @@ def gpu_summary(
     groups = (
         EventGroups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
     )
+    marked = grouped or any(root.step_num is not None or is_marker(root.name) for root in groups.roots)
+    found = None if marked else _of_programs(gpus, host, HloModules.of(trace))
+    lost = lost_launches(host, gpus)
+    if found is None:
+        steps, whole = _of_groups(gpus, host, groups, waits, not grouped)
+        holed = np.concatenate(
+            [no_ints(), *(of.of_events()[at] for of, at in zip(groups.threads, lost.rows, strict=True))]
+        )
+    else:
+        steps, whole = _of_spans(gpus, host, found.steps, waits)
+        holed = interval_index(lost.start_ps, found.steps.start_ps, found.steps.end_ps)
+    kept = without_ends(steps) if found is None else steps
+    are_lost = is_among(np.array([step.group_id for step in kept], np.int64), distinct(holed))
+    recorded = tuple(step for step, is_lost in zip(kept, are_lost.tolist(), strict=True) if not is_lost)
+    return GenericSummary(
+        device_count=len(gpus),
+        device_type=gpus[0].info.device_type or "GPU",
+        steps=recorded,
+        dropped=len(steps) - len(kept),
+        compute_16bit_ps=int(whole[EventType.COMPUTE_16]),
+        compute_32bit_ps=int(whole[EventType.COMPUTE_32]),
+        eager_ps=_eager(gpus),
+        busy=tuple(map(_busy, gpus)),
+        why_no_steps="" if recorded or not kept else "kernels of every step are lost",
+        launches=lost.launches,
+        lost_launches=len(lost),
+        lost_steps=len(kept) - len(recorded),
+        source="steps" if found is None else found.source,
+        note="" if found is None else found.note,
+    )
+
+
+_Steps = tuple[tuple[GenericStep, ...], Int64s]
+"""Steps, and the time of each kind of event in and outside of them; 0 where no event tells the types of its tensors."""
+
+
+def _of_groups(
+    gpus: Sequence[StreamDevice], host: HostEvents | None, groups: EventGroups, waits: Intervals, derives: bool
+) -> _Steps:
+    """The steps whose roots launched what the GPUs ran: those with compute."""
     of_events = iter([line.of_events() for line in groups.streams])
-    parts = [_gpu(gpu.plane, gpu.streams, [next(of_events) for _ in gpu.streams], not grouped) for gpu in gpus]
+    parts = [_gpu(gpu.plane, gpu.streams, [next(of_events) for _ in gpu.streams], derives) for gpu in gpus]
     step_events, spans = StepEvents.joined([part for part, _ in parts]), Spans.joined([part for _, part in parts])
     numbers = distinct(step_events.group)
     begin, stop = _longest(spans, numbers)
@@ -88,18 +147,34 @@ def gpu_summary(
     steps, whole = generic_steps(StepEvents.joined([step_events, *beside]), begin, stop, numbers, names)
     computes = (step_events.kind >= EventType.COMPUTE_32) & (step_events.end > step_events.start)
     computing = set(step_events.group[computes].tolist())
-    steps = tuple(step for step in steps if step.group_id in computing)
-    kept = without_ends(steps)
-    return GenericSummary(
-        device_count=len(gpus),
-        device_type=gpus[0].info.device_type or "GPU",
-        steps=kept,
-        dropped=len(steps) - len(kept),
-        compute_16bit_ps=int(whole[EventType.COMPUTE_16]),
-        compute_32bit_ps=int(whole[EventType.COMPUTE_32]),
-        eager_ps=_eager(gpus),
-        busy=tuple(map(_busy, gpus)),
-    )
+    return tuple(step for step in steps if step.group_id in computing), whole
+
+
+def _of_programs(gpus: Sequence[StreamDevice], host: HostEvents | None, modules: HloModules) -> ProgramSteps | None:
+    """The steps that runs of programs make on the GPU with most time in them; None where none runs often."""
+    runs = max((runs_on(gpu, modules) for gpu in gpus), key=lambda runs: int(runs.module_ps.sum()))
+    return steps_of_programs(runs, host)
+
+
+def _of_spans(gpus: Sequence[StreamDevice], host: HostEvents | None, steps: CoreSteps, waits: Intervals) -> _Steps:
+    """What went on at some times, on all GPUs and on the thread of the host that launches most kernels."""
+    numbers, begin, stop = np.arange(len(steps)), steps.start_ps, steps.end_ps
+    kinds = [(_kinds(gpu.plane, stream), stream) for gpu in gpus for stream in gpu.streams]
+    columns = [(kind, stream.start_ps, stream.end_ps) for kind, stream in kinds]
+    kind, start, end = (np.concatenate([no_ints(), *(column[at] for column in columns)]) for at in range(3))
+    parts = [during(waits, numbers, begin, stop, EventType.WAIT_INPUT)]
+    for each in distinct(kind).tolist():
+        parts.append(during(union(start[kind == each], end[kind == each]), numbers, begin, stop, EventType(each)))
+    if host is not None:
+        thread = max(host.threads, key=lambda each: len(each.stat("correlation_id").rows), default=None)
+        groups = [
+            interval_index(each.start_ps, begin, stop) if each is thread else np.full(len(each), -1)
+            for each in host.threads
+        ]
+        parts.append(host_step_events(host, groups, launches=True))
+    found, whole = generic_steps(StepEvents.joined(parts), begin, stop, numbers, steps.names)
+    tells_types = any(len(stream.stat("shape").rows) for _, stream in kinds)
+    return found, whole if tells_types else np.zeros_like(whole)
 
 
 def _busy(gpu: StreamDevice) -> GpuBusy:

@@ -1,7 +1,8 @@
-"""The runs of programs in a profile without a device, as those of a core: steps where nothing marks any.
+"""The runs of programs in a profile without TPUs, as those of a core, and steps made of them where nothing marks any.
 
-XLA's ops on the CPU name the run that they are of. TensorFlow's runs have no number: there one that most runs end with,
-an op that each run has once, ends a run. TensorFlow without XLA has no ops at all, but events of its functions' calls.
+XLA's ops on the CPU name the run that they are of. TensorFlow's runs have no number, and GPUs' kernels none: there an
+op that most runs end with, which each run has once, ends a run. TensorFlow without XLA has no ops at all, but events of
+its functions' calls.
 """
 
 from __future__ import annotations
@@ -11,19 +12,61 @@ from collections.abc import Mapping
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, is_among, no_ints, numbered
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
-from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
-from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents
+from tpuprof.parsers.steps.boundaries.cycles import cycle_of
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps, inferred_steps
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns, busiest_module
+from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents, op_events
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.requests.requests import has_requests
 
 CALL = "tf_function_call"
 """Stat of a call of a function of TensorFlow."""
 
+NOT_MARKED = "no annotation of the host (StepTraceAnnotation) marks steps"
 
-def runs_on_cpu(modules: HloModules, host: HostEvents, cpu: StreamDevice | None, ops: OpEvents) -> ModuleRuns:
-    """The runs of programs on the host's CPU, in order of start; calls of functions where there are no numbered ops."""
-    columns = _numbered_runs(modules, cpu, ops) if cpu is not None else _calls(host)
+
+@dataclass(frozen=True, slots=True)
+class ProgramSteps:
+    """Steps that are made of the runs of programs, where they come from, and what to say of them."""
+
+    steps: CoreSteps
+    source: StepSource
+    note: str
+
+
+def steps_of_programs(runs: ModuleRuns, host: HostEvents | None, why: str = NOT_MARKED) -> ProgramSteps | None:
+    """The cycles of programs, or the times from one end of the busiest one to the next; None where none runs often.
+
+    Args:
+        host: whose requests have no cycles.
+        why: why the program's own steps are not taken.
+    """
+    cycle = None if host is not None and has_requests(host) else cycle_of([runs])
+    if cycle is not None:
+        note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
+        return ProgramSteps(cycle.steps(runs), "cycle", note)
+    busiest = busiest_module([runs])
+    if busiest is None:
+        return None
+    note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
+    return ProgramSteps(inferred_steps(runs, busiest), "modules", note)
+
+
+def runs_on(device: StreamDevice, modules: HloModules) -> ModuleRuns:
+    """The runs of programs on the host's CPU or a GPU, in order of start."""
+    return _joined(_numbered_runs(modules, device, op_events(device)))
+
+
+def calls_on(host: HostEvents) -> ModuleRuns:
+    """The calls of functions on a host where no op names its program, in order of start."""
+    return _joined(_calls(host))
+
+
+def _joined(columns: _Runs) -> ModuleRuns:
     names = {name: number for number, name in enumerate(dict.fromkeys(name for name, _, _ in columns))}
     module = np.concatenate([no_ints(), *(np.full(len(start), names[name]) for name, start, _ in columns)])
     start, end = (np.concatenate([no_ints(), *(column[which] for column in columns)]) for which in (1, 2))
@@ -37,18 +80,21 @@ _Runs = list[tuple[str, Int64s, Int64s]]
 """Name of a program, start and end of its runs."""
 
 
-def _numbered_runs(modules: HloModules, cpu: StreamDevice, ops: OpEvents) -> _Runs:
-    of_program = np.array([op.program for op in cpu.attribution.ops], np.uint64).view(np.int64)
+def _numbered_runs(modules: HloModules, device: StreamDevice, ops: OpEvents) -> _Runs:
+    programs = [(op.module, op.program) for op in device.attribution.ops]
+    named = (program for program in programs if device.is_host or any(program))  # a GPU's copies are of no program
+    place = {program: number for number, program in enumerate(dict.fromkeys(named))}
+    of_op = np.array([place.get(program, -1) for program in programs], np.int64)
     out: _Runs = []
-    for program in np.unique(of_program[ops.op]).tolist():
-        mine = ops.take(of_program[ops.op] == program)
-        named = cpu.attribution.ops[int(mine.op[0])].module or _name(modules.names, program)
+    for (module, program), number in place.items():
+        mine = ops.take(of_op[ops.op] == number)
+        name = module or _name(modules.names, program)
         known = mine.take(mine.run != NO_RUN)
         if len(known):
-            out.append((named, *bounds(numbered(known.run), known.start, known.end)))
+            out.append((name, *bounds(numbered(known.run), known.start, known.end)))
         else:
             first = mine.take(mine.device == mine.device.min())
-            out.append((named, *_by_last_op(first.op, first.start, first.end)))
+            out.append((name, *_by_last_op(first.op, first.start, first.end)))
     return out
 
 

@@ -26,6 +26,7 @@ from tpuprof.parsers.ops.host_events.activity import is_compilation
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.boundaries.observed import Ran
+from tpuprof.parsers.steps.boundaries.recorded import LEAST_LOST
 from tpuprof.parsers.steps.groups.groups import Root
 from tpuprof.parsers.steps.groups.links import PROCESS
 from tpuprof.parsers.steps.model import GenericBreakdown, StepSource
@@ -102,11 +103,14 @@ class GenericSummary:
         steps: by group; of GPUs those with compute.
         dropped: number of steps left out at both ends.
         compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
+            Both are 0 where steps are made of programs and no event tells the types of its tensors.
         eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
         busy: each GPU's time.
         on_cpu: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
         why_no_steps: why the steps that the program marks are left out; empty where they are not.
         source: where the steps come from; note: what to say of steps that no annotation of the program marks.
+        launches: how many kernels the host launched; lost_launches: how many of these are not in the profile.
+        lost_steps: the steps that launched such a kernel, or ran then; they are left out.
     """
 
     device_count: int
@@ -121,6 +125,14 @@ class GenericSummary:
     why_no_steps: str = ""
     source: StepSource = "steps"
     note: str = ""
+    launches: int = 0
+    lost_launches: int = 0
+    lost_steps: int = 0
+
+    @property
+    def lost_much(self) -> bool:
+        """Whether so many kernels are lost that it is unknown how busy the GPUs were."""
+        return self.lost_launches > 0 and self.lost_launches >= LEAST_LOST * self.launches
 
 
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -270,3 +271,46 @@ def test_a_gpu_is_busy_whenever_a_stream_is_from_the_first_start_to_the_last_end
     [of_gpu] = summary_of(space_of([(0, 9, [1])], [kernels])).busy
     whole = max(busy) + 1 - min(busy) if busy else 0
     assert (of_gpu.busy_ps, of_gpu.span_ps) == (len(busy) * US, whole * US)
+
+
+@given(
+    cycle=st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=3), min_size=1, max_size=4),
+    pauses=st.lists(st.integers(1, 40), min_size=4, max_size=6),
+    annotates=st.booleans(),
+)
+def test_programs_make_the_steps_of_gpus_unless_the_host_marks_some(
+    cycle: list[list[int]], pauses: list[int], annotates: bool
+) -> None:
+    cycle[-1][0] += 99  # a cycle ends with the program that takes longest
+    kernels, ends, now = [], [], 10
+    for number, pause in enumerate(pauses):
+        for program, times in enumerate(cycle, 1):
+            for at, time in enumerate(times):
+                stats: dict[str, StatInput] = {"hlo_module": f"jit_p{program}", "hlo_op": f"op.{program}{at}"}
+                kernels.append((f"k{program}{at}", now, now + time, {**stats, **of(number)}))
+                now += time
+        ends.append(now)
+        now += pause
+    space = space_of([(0, 9, range(len(pauses)))] if annotates else [], [[kernels]])
+    summary = summary_of(space)
+    if annotates:
+        assert (summary.source, len(summary.steps)) == ("steps", 1)
+        return
+    assert summary.source == ("modules" if len(cycle) == 1 else "cycle")
+    expected = list(pairwise(ends))
+    assert [(step.start_ps // US, (step.start_ps + step.duration_ps) // US) for step in summary.steps] == expected
+    assert {step.breakdown.device_compute_ps for step in summary.steps} == {sum(map(sum, cycle)) * US}
+    assert summary.compute_16bit_ps + summary.compute_32bit_ps == 0, "no event tells types"
+
+
+def test_steps_whose_kernels_are_lost_are_left_out() -> None:
+    steps = [(100 * at, 100 * at + 50, [10 * at, 10 * at + 1]) for at in range(4)]
+    kernels = [
+        ("kernel", 100 * at + 20 * which, 100 * at + 20 * which + 10, of(10 * at + which))
+        for at in range(4)
+        for which in (0, 1)
+        if (at, which) not in {(1, 0), (3, 1)}  # the last launch may run after the capture
+    ]
+    summary = summary_of(space_of(steps, [[kernels]]))
+    assert [step.name for step in summary.steps] == ["train 10", "train 12", "train 13"]
+    assert (summary.launches, summary.lost_launches, summary.lost_steps, summary.lost_much) == (7, 1, 1, True)
