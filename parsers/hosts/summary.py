@@ -69,6 +69,7 @@ from tpuprof.parsers.steps.requests.requests import HostRequests, host_requests
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
+    from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
     from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 
@@ -128,6 +129,12 @@ class HostSummary(StepSpansSummary):
     hbm_percent: float | None
     hlo_programs: Mapping[int, str]
     calls: tuple[CallRuns, ...]
+
+    @property
+    def on_cpu(self) -> HostOnCpu | None:
+        """The steps on its own CPU; None with a device, without steps, and where neither ops nor functions ran."""
+        steps = None if self.generic is None else self.generic.on_cpu
+        return steps if self.thread_count or len(self.host_ops) else None
 
 
 def duty_of_capture(summaries: Sequence[HostSummary]) -> float | None:
@@ -326,11 +333,11 @@ def _observed(
         span = core.duty.span if is_of_cores else None  # cores need not have been traced for as long as each other
         own = capture if span is None else Capture(span, False)
         yield Observed(name, own, core.ran, int(core.table.self_ps.sum()), lost_ps)
-    if generic is not None:
-        lost_ps = None if generic.lost_much else 0
-        yield from (
-            Observed(core_label(host, gpu.number), capture, gpu.ran, gpu.busy_ps, lost_ps) for gpu in generic.busy
-        )
+    if generic is None:
+        return
+    for device in generic.busy:
+        is_unknown = generic.lost_much or (not generic.device_count and device.ran is None)
+        yield Observed(core_label(host, device.number), capture, device.ran, device.busy_ps, None if is_unknown else 0)
 
 
 def _capture(

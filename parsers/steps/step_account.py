@@ -132,16 +132,19 @@ def account_of_cores(
     owner_ps: Int64s,
     between_ps: Int64s,
     waits_ps: Int64s,
+    free_ps: Int64s,
 ) -> Account | None:
     """Puts the accounts of cores together; None without steps that take any time.
 
     What a core waits in collectives is no transfer. One whose step is over before that of the slowest core is at a
-    barrier until then, and what it waits there is in the step, and not between it and the next.
+    barrier until then, as far as nothing runs on it, and what it waits there is in the step, and not between it and the
+    next. Where it goes on with its next step at once, it waits for nobody: its own time stands for that of the step.
 
     Args:
         own_ps: int64[cores, steps], the duration of each core's own step.
         owner_ps, between_ps: int64[cores, steps, len(OWNERS)], of each core's own steps, and from these to the next.
         waits_ps: int64[cores, steps], how long each core waits in collectives, as far as it is in any.
+        free_ps: int64[cores, steps], the time from each core's own step to the next; `_FAR_PS` where none follows.
     """
     longest = own_ps.max(axis=0, initial=0)
     if not int(longest.sum()):
@@ -151,11 +154,30 @@ def account_of_cores(
     waits_ps = np.minimum(waits_ps, owner_ps[:, :, moving])
     owner_ps[:, :, moving] -= waits_ps
     owner_ps[:, :, waiting] += waits_ps
-    owner_ps[:, :, owner_index("barrier")] += longest - own_ps
+    at_barrier = np.where(own_ps > 0, np.minimum(longest - own_ps, free_ps), longest)
+    owner_ps = _stretched(owner_ps, longest - at_barrier)
+    owner_ps[:, :, owner_index("barrier")] += at_barrier
     left = np.maximum(between_ps.sum(axis=2) - (longest - own_ps), 0)
     left[:, -1] = 0
     between_ps = scaled_down(between_ps.reshape(-1, len(OWNERS)), left.ravel()).reshape(between_ps.shape)
     return Account(tuple(names), tuple(core_names), longest, owner_ps, between_ps)
+
+
+def _stretched(owner_ps: Int64s, whole_ps: Int64s) -> Int64s:
+    """int64[cores, steps, owners]: rows made so long, with the same shares."""
+    own = owner_ps.sum(axis=2)
+    out: Int64s = (owner_ps * (whole_ps / np.maximum(own, 1))[:, :, None]).astype(np.int64)
+    out = np.where((whole_ps == own)[:, :, None], owner_ps, out)
+    rest, most = whole_ps - out.sum(axis=2), out.argmax(axis=2)[:, :, None]
+    np.put_along_axis(out, most, np.take_along_axis(out, most, 2) + rest[:, :, None], 2)
+    return out
+
+
+def until_next(start_ps: Int64s, end_ps: Int64s) -> Int64s:
+    """The time from the end of each step to the start of the next, along the last axis; `_FAR_PS` after the last."""
+    free: Int64s = np.full_like(end_ps, _FAR_PS)
+    free[..., :-1] = np.maximum(start_ps[..., 1:] - end_ps[..., :-1], 0)
+    return free
 
 
 def tpu_account(grid: AlignedSteps | None) -> Account | None:
@@ -163,7 +185,8 @@ def tpu_account(grid: AlignedSteps | None) -> Account | None:
     if grid is None or grid.are_lost:
         return None
     waits = collective_waits(grid.collective_ps)
-    return account_of_cores(grid.names, grid.core_names, grid.duration_ps, grid.owner_ps, grid.between_ps, waits)
+    free = until_next(grid.core_start_ps, grid.core_end_ps)
+    return account_of_cores(grid.names, grid.core_names, grid.duration_ps, grid.owner_ps, grid.between_ps, waits, free)
 
 
 def collective_waits(collective_ps: Int64s) -> Int64s:
@@ -221,7 +244,8 @@ def gpu_account(steps: Sequence[GenericStep], name: str) -> Account | None:
     owner_ps[:, :, owner_index("host")] += np.maximum(rest, 0)
     owner_ps[0] = scaled_down(owner_ps[0], duration[0])
     nothing = np.zeros_like(owner_ps)
-    return account_of_cores([step.name for step in steps], (name,), duration, owner_ps, nothing, nothing[:, :, 0])
+    none = nothing[:, :, 0]
+    return account_of_cores([step.name for step in steps], (name,), duration, owner_ps, nothing, none, none)
 
 
 def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:
@@ -253,6 +277,7 @@ def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:
         np.stack([host.owner_ps[row] for host, row in rows]),
         np.stack([host.between_ps[row] for host, row in rows]),
         waits,
+        np.stack([until_next(host.start_ps, host.start_ps + host.step_ps)[row] for host, row in rows]),
     )
 
 

@@ -123,9 +123,9 @@ def partners(summaries: Sequence[HostSummary], collectives: Sequence[Collective]
     Args:
         collectives: of these hosts.
     """
-    hosts = [summary.generic.on_cpu for summary in summaries if summary.generic is not None]
-    devices = max((of.devices for of in hosts if of is not None), default=0)
-    here = sum(of.local_devices for of in hosts if of is not None)
+    hosts = [summary.on_cpu for summary in summaries if summary.on_cpu is not None]
+    devices = max((of.devices for of in hosts), default=0)
+    here = sum(of.local_devices for of in hosts)
     cores = sum(summary.core_count for summary in summaries)
     if cores:
         of_tpus = (each.groups.members for each in collectives if each.groups is not None and each.network == ICI)

@@ -86,7 +86,6 @@ def core_rows(
     rows: Sequence[HostRow],
     steps: SharedSteps | None,
     others: Callable[[int], SharedSteps | None],
-    cpus: Callable[[HostSummary, SharedSteps | None], Sequence[CoreBusy]],
 ) -> list[HostRow]:
     """A row for each core or GPU, or device of a CPU.
 
@@ -94,7 +93,6 @@ def core_rows(
         rows: the hosts, as the summaries.
         steps: the steps that the hosts share; cores of a host that takes no part stand with its own steps.
         others: the steps of a host without TPUs, by its number.
-        cpus: the devices of its CPU.
     """
     number = {} if steps is None else {name: index for index, name in enumerate(steps.core_names)}
     cores = [
@@ -105,7 +103,7 @@ def core_rows(
             _times(busy.name, index, summary, steps, number) or _of_others(busy.name, summary, others(index)),
         )
         for index, (summary, row) in enumerate(zip(summaries, rows, strict=True))
-        for busy in (*summary.cores, *_gpus(summary), *cpus(summary, others(index)))
+        for busy in (*summary.cores, *_devices(summary))
     ]
     if steps is None or len(steps.core_names) < 2:
         return cores
@@ -120,9 +118,10 @@ def own_times(steps: SharedSteps) -> Int64s:
     return own
 
 
-def _gpus(summary: HostSummary) -> list[CoreBusy]:
+def _devices(summary: HostSummary) -> list[CoreBusy]:
+    """GPUs, or the devices of a CPU."""
     known = () if summary.generic is None else summary.generic.busy
-    return [CoreBusy(core_label(summary.host, gpu.number), None, gpu.busy_ps, gpu.span_ps) for gpu in known]
+    return [CoreBusy(core_label(summary.host, of.number), None, of.busy_ps, of.span_ps) for of in known]
 
 
 def _times(

@@ -22,7 +22,7 @@ from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
-from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS, cpu_cores, steps_without_tpus, with_other_steps
+from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS, steps_without_tpus, with_other_steps
 from tpuprof.parsers.pages.ops.parts import steps_asked, words_of_steps
 from tpuprof.parsers.pages.shared.common import complaints, damage_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.shared.groups import CoreGroup, groups_of, in_group, largest
@@ -76,7 +76,7 @@ def hosts_page(
         with_other_steps(_row(summary, index, steps, why), summary, others.of(index), others.shared is not None)
         for index, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
     )
-    cores = core_rows(summaries, rows, steps, others.of, cpu_cores)
+    cores = core_rows(summaries, rows, steps, others.of)
     together = "GPU steps are those of all GPUs together" if any(summary.gpu_count for summary in summaries) else ""
     apart = NO_COMMON_STEPS if len(others.own) > 1 else ""
     slowest_core, cores_statement = judged_cores(cores, steps, apart or together or common.note)
@@ -405,7 +405,7 @@ def why_unknown(
         "cost_ps": no_other,
         "parts_ps": no_steps,
         "idle_percent": no_events,
-        "busy_percent": "nothing ran on it",
+        "busy_percent": "its ops were not recorded",
         "input_percent": no_input,
         "collective_percent": no_steps,
         "wait_percent": no_steps if any(row.parts_ps is None for row in rows) else "there is one core",

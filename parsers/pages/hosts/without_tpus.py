@@ -11,7 +11,6 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_DEVICE, shortened, time
 from tpuprof.parsers.files.core_names import core_label, host_of
-from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.cores import WAIT, part_percent, parts_of_owners
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps
@@ -45,11 +44,7 @@ class OtherSteps:
 
 def steps_without_tpus(summaries: Sequence[HostSummary]) -> OtherSteps:
     """The steps on the CPUs of hosts that keep step, and each other host's own."""
-    cpus = [
-        (index, summary.host, summary.generic.on_cpu)
-        for index, summary in enumerate(summaries)
-        if summary.generic is not None and summary.generic.on_cpu is not None and summary.thread_count
-    ]
+    cpus = [(index, of.host, of.on_cpu) for index, of in enumerate(summaries) if of.on_cpu is not None]
     account = cpu_account([(host, steps) for _, host, steps in cpus])
     if account is not None and len(account.core_names) == len([each for each in cpus if len(each[2])]):
         shown = set(map(host_of, account.core_names))
@@ -150,16 +145,3 @@ def with_other_steps(row: HostRow, summary: HostSummary, steps: SharedSteps | No
         input_percent=part_percent(np.array(row.parts_ps), "input"),
         problems=tuple(problem for problem in row.problems if problem != NO_DEVICE),
     )
-
-
-def cpu_cores(summary: HostSummary, steps: SharedSteps | None) -> list[CoreBusy]:
-    """The devices of a host's CPU, with their time in steps."""
-    if steps is None or summary.generic is None or summary.generic.on_cpu is None:
-        return []
-    busy = steps.parts_ps[:, :, _COMPUTE].sum(axis=1).tolist()
-    whole = steps.core_duration_ps.sum(axis=1).tolist()
-    return [
-        CoreBusy(name, None, ps, max(ps, total))
-        for name, ps, total in zip(steps.core_names, busy, whole, strict=True)
-        if host_of(name) == summary.host
-    ]

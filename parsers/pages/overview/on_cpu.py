@@ -43,13 +43,7 @@ FROM_STEP_TO_STEP = "the time from a step to the next"
 
 def on_cpu(summaries: Sequence[HostSummary]) -> OnCpu | None:
     """The account of the steps on the CPUs of some hosts; None without steps, or with a device."""
-    hosts = [
-        (summary.host, summary.generic.on_cpu)
-        for summary in summaries
-        if summary.generic is not None
-        and summary.generic.on_cpu is not None
-        and (summary.thread_count or len(summary.host_ops))
-    ]
+    hosts = [(summary.host, summary.on_cpu) for summary in summaries if summary.on_cpu is not None]
     account = cpu_account(hosts)
     if account is None:
         return None
@@ -107,11 +101,7 @@ def left_out(of: OnCpu) -> str:
 def not_shown(of: OnCpu, summaries: Sequence[HostSummary]) -> str:
     """A sentence on hosts that do not keep step with the one that is shown; empty where there are none."""
     shown = [host for host, _ in of.hosts]
-    others = [
-        (summary.host, summary.generic.on_cpu)
-        for summary in summaries
-        if summary.generic is not None and summary.generic.on_cpu is not None and summary.host not in shown
-    ]
+    others = [(of.host, of.on_cpu) for of in summaries if of.on_cpu is not None and of.host not in shown]
     if not others:
         return ""
     each = ", ".join(

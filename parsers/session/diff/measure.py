@@ -147,7 +147,7 @@ def measure_whole(page: OpsPage, summaries: Sequence[HostSummary], units: int) -
 
 def _devices(summary: HostSummary) -> int:
     """How many devices of a program a host's CPU is."""
-    steps = None if summary.generic is None else summary.generic.on_cpu
+    steps = summary.on_cpu
     return 1 if steps is None or steps.of_devices is None else len(steps.of_devices.numbers)
 
 

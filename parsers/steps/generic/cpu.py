@@ -36,6 +36,7 @@ from tpuprof.parsers.steps.generic.host_parts import callbacks
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, OpEvents, op_events
 from tpuprof.parsers.steps.generic.programs import NOT_MARKED, calls_on, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
+    DeviceBusy,
     EventType,
     GenericStep,
     GenericSummary,
@@ -100,7 +101,7 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
     if not why:
         found = found or _rooted(host, groups, annotated=False)
     if found is None:
-        return None if cpu is None else GenericSummary(0, CPU, (), 0, 0, 0, None, why_no_steps=why)
+        return None if cpu is None else GenericSummary(0, CPU, (), 0, 0, 0, None, _busy(ops), why_no_steps=why)
     waits = subtract(*subtract(*waits, *compiling(host)), *callbacks(cpu).during)
     spans = found.numbers, found.begin, found.stop
     of_host = host_step_events(host, found.groups, launches=False)
@@ -120,10 +121,18 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
         compute_16bit_ps=0,
         compute_32bit_ps=0,
         eager_ps=None,
+        busy=_busy(ops),
         on_cpu=_on_cpu(trace, host, cpu, ops, modules, waits, kept, host.threads[found.thread]),
         source=found.source,
         note=found.note,
     )
+
+
+def _busy(ops: OpEvents) -> tuple[DeviceBusy, ...]:
+    """The time of each device that ran ops, but for calls of the host; without ops, one of which nothing is known."""
+    ran = ops.take(np.isin(ops.kind, (COMPUTES, COLLECTIVE)))
+    of_devices = [(number, ran.take(ran.device == number)) for number in distinct(ran.device).tolist()]
+    return tuple(DeviceBusy.of(number, of.start, of.end) for number, of in of_devices) or (DeviceBusy(0, 0, None),)
 
 
 def _on_cpu(

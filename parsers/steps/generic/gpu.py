@@ -40,14 +40,13 @@ from tpuprof.parsers.ops.host_events.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
-from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.generic.launches_lost import lost_launches
 from tpuprof.parsers.steps.generic.programs import ProgramSteps, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
+    DeviceBusy,
     EventType,
     GenericStep,
     GenericSummary,
-    GpuBusy,
     StepEvents,
     during,
     generic_steps,
@@ -177,13 +176,12 @@ def _of_spans(gpus: Sequence[StreamDevice], host: HostEvents | None, steps: Core
     return found, whole if tells_types else np.zeros_like(whole)
 
 
-def _busy(gpu: StreamDevice) -> GpuBusy:
+def _busy(gpu: StreamDevice) -> DeviceBusy:
     start, end = (
         np.concatenate([no_ints(), *(getattr(stream, name) for stream in gpu.streams)])
         for name in ("start_ps", "end_ps")
     )
-    busy = union(start, end)
-    return GpuBusy(device_ordinal(gpu.plane), int((busy[1] - busy[0]).sum()), Ran.of(busy))
+    return DeviceBusy.of(device_ordinal(gpu.plane), start, end)
 
 
 def _eager(gpus: Sequence[StreamDevice]) -> int | None:

@@ -48,7 +48,7 @@ def op_events(cpu: StreamDevice | None) -> OpEvents:
     if cpu is not None:
         of_op = np.array([_kind(op) for op in cpu.attribution.ops], np.int64)
         for stream, op, is_leaf in zip(cpu.streams, cpu.attribution.numbers, cpu.leaves(), strict=True):
-            device, run = stream.integers(DEVICE, 0), stream.integers(RUN, NO_RUN)
+            device, run = np.maximum(stream.integers(DEVICE, 0), 0), stream.integers(RUN, NO_RUN)
             kind = np.where(is_leaf, of_op[op], HOLDS_OPS)
             parts.append(OpEvents(op, stream.start_ps, stream.end_ps, device, run, kind))
     return OpEvents.joined(parts)

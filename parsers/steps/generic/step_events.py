@@ -19,7 +19,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, is_among, ranges
+from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, is_among, ranges, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host_events.activity import is_compilation
@@ -80,12 +80,18 @@ class GenericStep:
 
 
 @dataclass(frozen=True, slots=True)
-class GpuBusy:
-    """How long some stream of a GPU ran something, and when."""
+class DeviceBusy:
+    """How long a GPU, or a device of the host's CPU, ran something on any stream or thread, and when."""
 
     number: int
     busy_ps: int
     ran: Ran | None
+
+    @classmethod
+    def of(cls, number: int, start: Int64s, end: Int64s) -> DeviceBusy:
+        """Of the events on all its streams or threads, int64[n] each."""
+        busy = union(start, end)
+        return cls(number, int((busy[1] - busy[0]).sum()), Ran.of(busy))
 
     @property
     def span_ps(self) -> int:
@@ -105,7 +111,7 @@ class GenericSummary:
         compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
             Both are 0 where steps are made of programs and no event tells the types of its tensors.
         eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
-        busy: each GPU's time.
+        busy: the time of each GPU, or of each device of the CPU that ran ops.
         on_cpu: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
         why_no_steps: why the steps that the program marks are left out; empty where they are not.
         source: where the steps come from; note: what to say of steps that no annotation of the program marks.
@@ -120,7 +126,7 @@ class GenericSummary:
     compute_16bit_ps: int
     compute_32bit_ps: int
     eager_ps: int | None
-    busy: tuple[GpuBusy, ...] = ()
+    busy: tuple[DeviceBusy, ...] = ()
     on_cpu: HostOnCpu | None = None
     why_no_steps: str = ""
     source: StepSource = "steps"

@@ -20,7 +20,7 @@ from tpuprof.parsers.ops.device import gpu_type
 from tpuprof.parsers.ops.streams.devices import read_gpus
 from tpuprof.parsers.steps.generic import gpu
 from tpuprof.parsers.steps.generic.gpu import STREAM_STATS, gpu_summary
-from tpuprof.parsers.steps.generic.step_events import EventType, GenericStep, GenericSummary, GpuBusy, sweep
+from tpuprof.parsers.steps.generic.step_events import DeviceBusy, EventType, GenericStep, GenericSummary, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
 
 US = 1_000_000
@@ -189,7 +189,7 @@ def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
     space = space_of([], [])
     assert found(trace_of(space)) is None
     space = space_of([], [[]])
-    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (GpuBusy(0, 0, None),))
+    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (DeviceBusy(0, 0, None),))
     assert found(trace_of(space)) == expected
     PlaneBuilder(space, "/device:TPU:0", 5)
     assert found(trace_of(space)) is None
