@@ -181,7 +181,7 @@ def check_ops(session: Session) -> None:
             times = [row.owner_ps[OWNERS.index(owner.owner)] for row in rows]
             assert sum(times) == pytest.approx(owner.time_ps, abs=1), (grouping, owner.owner)
         without_op = sum(row.time_ps for row in rows if row.name == NO_OP)
-        assert present(account.no_op_fraction) * account.step_ps == pytest.approx(without_op, abs=1)
+        assert present(account.no_op_fraction) * account.step_ps == pytest.approx(without_op, rel=1e-5, abs=1)
 
 
 def mean_of(rows: Sequence[AccountRow], weights: Sequence[int] | None) -> Floats:
