@@ -58,9 +58,8 @@ COMMANDS = {
     "skill": Command("itself:skill_parser", "agents.skill:run_skill"),
     "mcp": Command("itself:mcp_parser", "agents.mcp:run_mcp"),
     "completion": Command("itself:completion_parser", "shell.completion:run_completion"),
-    "man": Command("itself:man_parser", "shell.man:run_man"),
 }
-"""All of them by their words, in the order of the manual."""
+"""All of them by their words, in the order of the help."""
 
 VERSION = Command("app:app_parser", "shell.version:run_version")  # what `--version` does in the place of the app
 

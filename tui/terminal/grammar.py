@@ -250,7 +250,7 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Timeline", tuple(verb for verb in OWN if verb.page == "timeline")),
     ("Reading, typing", READING),
 )
-"""All verbs as people look for them, for the README and the manual page."""
+"""All verbs as people look for them, for the README."""
 
 
 def written(verb: Verb) -> tuple[str, ...]:

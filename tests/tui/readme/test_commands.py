@@ -76,11 +76,10 @@ SEEN = {
     "tpuprof-tui config": "[cache]",
     "tpuprof-tui skill": "name: tpuprof-tui",
     "tpuprof-tui completion bash": "complete -",
-    "tpuprof-tui man": ".TH",
 }
 """What a command has to show; of others it is enough that they end well."""
 
-PRINTS = ("report", "query", "doctor", "config", "completion", "man", "skill")
+PRINTS = ("report", "query", "doctor", "config", "completion", "skill")
 OF_SHELL = re.compile(r"[|<>&*$]")
 
 

@@ -15,7 +15,7 @@ from tests.support.imports import ROOT, Source, program
 
 Kind = Literal["text", "docstring", "readme"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Literals of the program (findings, fields, help, errors, the manual page); docstrings of public names; the README."""
+"""Literals of the program (findings, fields, help, errors); docstrings of public names; the README."""
 
 _WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]* \S*[A-Za-z]")
 """A text of two words or more."""

@@ -60,16 +60,6 @@ def mcp_parser() -> UsageParser:
     return parser
 
 
-_MAN_EPILOG = f"""read it:     {PROGRAM} man | man -l -
-install it:  {PROGRAM} man > ~/.local/share/man/man1/{PROGRAM}.1
-"""
-
-
-def man_parser() -> UsageParser:
-    """The command's arguments: none."""
-    return new_parser("man", "Prints the manual page, in roff.", _MAN_EPILOG)
-
-
 def doctor_parser() -> UsageParser:
     """The command's options."""
     what = "Prints what is installed, what this terminal can do, what the cache holds, and what PATH has and lacks."

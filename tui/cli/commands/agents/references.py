@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from tpuprof.parsers.base import errors
 from tpuprof.parsers.ops.filtering.filter import HELP as FILTER_TERMS
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.questions import OF_PAGES
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
-from tpuprof.tui.cli.commands.shell.man import EXIT_CODES
 from tpuprof.tui.pages import PAGES, Page
 from tpuprof.tui.report.describe import Described, described
 
 _KEYS_OF = ("overview", "findings")
 """Pages whose keys of JSON stand in a reference; those of the others are a command away."""
+
+_EXIT_CODES = {
+    errors.EXIT_OK: "success; also for a salvaged file, with a warning",
+    errors.EXIT_USAGE: "the command line is wrong",
+    errors.EXIT_NOT_FOUND: "nothing was found at that path",
+    errors.EXIT_UNREADABLE: "the file is unreadable or corrupt",
+    errors.EXIT_NO_TERMINAL: "--latest or --mouse without a terminal",
+    errors.EXIT_REGRESSION: (
+        "slower than --fail-on-regression allows; for verify, a promise that was not kept; "
+        "for watch --once, a slow step"
+    ),
+    errors.EXIT_CAPTURE_FAILED: "nothing was captured, or a profile lacks what doctor --require names",
+    errors.EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
+}
 
 
 def references() -> dict[str, str]:
@@ -34,7 +48,7 @@ def _commands() -> Iterator[str]:
                 f"- `{_head(argument)}`: {argument.meaning}" for argument in (*command.places, *command.options)
             )
     yield "\n## Exit codes\n"
-    yield from (f"- {code}: {meaning}" for code, meaning in EXIT_CODES.items())
+    yield from (f"- {code}: {meaning}" for code, meaning in _EXIT_CODES.items())
 
 
 def _usage(command: Command) -> str:

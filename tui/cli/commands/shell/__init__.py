@@ -1,1 +1,1 @@
-"""What a shell wants to know of the command line: what completes it, its manual page, its version."""
+"""What a shell wants to know of the command line: what completes it, its version."""

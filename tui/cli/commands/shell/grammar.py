@@ -38,12 +38,10 @@ class Command:
 
     Attributes:
         name: its word; empty for what runs without one.
-        more: what stands at the end of its help; empty where nothing does.
     """
 
     name: str
     meaning: str
-    more: str
     places: tuple[Argument, ...]
     options: tuple[Argument, ...]
 
@@ -57,7 +55,7 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Command:
     arguments = list(_arguments(parser))
     places = tuple(argument for argument in arguments if not argument.flags)
     options = tuple(argument for argument in arguments if argument.flags)
-    return Command(name, parser.description or "", parser.epilog or "", places, options)
+    return Command(name, parser.description or "", places, options)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[Argument]:

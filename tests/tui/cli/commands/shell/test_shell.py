@@ -1,4 +1,4 @@
-"""What shells complete, and the manual page: made from the parsers, and read by the shells themselves."""
+"""What shells complete: made from the parsers, and read by the shells themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.tui.cli.calls import Call
 from tpuprof.tui.cli.arguments.itself import SHELLS
 from tpuprof.tui.cli.commands.shell.completion import completion
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
-from tpuprof.tui.cli.commands.shell.man import manual
 from tpuprof.tui.cli.table import COMMANDS, WITHOUT_WORD
 from tpuprof.tui.pages import PAGE_NAMES
 
@@ -67,7 +66,7 @@ def test_shells_read_their_script(tmp_path: Path, shell: str) -> None:
     if program is None:
         pytest.skip(f"{shell} is not installed")
     place = Argument(("--harm",), HARMFUL, (), "", many=False, needed=False, meaning=HARMFUL)
-    for number, known in enumerate((commands(), (*commands(), Command("x", HARMFUL, HARMFUL, (), (place,))))):
+    for number, known in enumerate((commands(), (*commands(), Command("x", HARMFUL, (), (place,))))):
         script = tmp_path / str(number)
         script.write_text(completion(shell, known), "utf-8")
         done = subprocess.run([program, "-n", str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -75,21 +74,10 @@ def test_shells_read_their_script(tmp_path: Path, shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_option_is_completed_and_in_the_manual(shell: str, call: Call) -> None:
+def test_every_option_is_completed(shell: str, call: Call) -> None:
     script = call("completion", shell).out
-    page = manual(commands(), "1").replace("\\-", "-")
     flags = {flag for command in commands() for option in command.options for flag in option.flags}
     assert {"--logdir", "--format", "--no-cache", "--fail-on-regression", "-h"} <= flags
     for flag in flags:
         written = flag if shell != "fish" else f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
         assert written in script
-        assert f"{flag}" in page
-
-
-def test_the_manual_has_no_request_by_accident(call: Call) -> None:
-    page = call("man").out
-    requests = {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))}
-    assert requests == {".TH", ".SH", ".SS", ".B", ".br", ".TP", ".PP", ".nf", ".fi"}
-    assert all(f".SH {name.upper()}" in page for name in COMMANDS if name != WITHOUT_WORD)
-    dotted = Command("x", ".so /etc/passwd", "", (), ())
-    assert "\n\\&.so /etc/passwd\n" in manual((commands()[0], dotted), "1")
