@@ -366,7 +366,7 @@ def _late_process(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | 
     )
 
 
-def _late_device(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
+def late_device(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
     """One device of a host computes for longer than the others, which wait for it in collectives."""
     claim, at = np.zeros_like(left), owner_index("uncounted")
     late: dict[int, tuple[int, float, float, float]] = {}
@@ -466,7 +466,7 @@ _Look = Callable[[OnCpu, Floats, Floats], tuple[Finding | None, Floats]]
 _DETECTORS: tuple[tuple[Kind, _Look], ...] = (
     (STRAGGLER, _late_process),
     (STRAGGLER, _other_processes),
-    (STRAGGLER, _late_device),
+    (STRAGGLER, late_device),
     (COLLECTIVE, _collectives),
     (COMPILATION, _compiling),
     (INPUT, _input),

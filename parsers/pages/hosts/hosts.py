@@ -77,9 +77,8 @@ def hosts_page(
         for index, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
     )
     cores = core_rows(summaries, rows, steps, others.of)
-    together = "GPU steps are those of all GPUs together" if any(summary.gpu_count for summary in summaries) else ""
     apart = NO_COMMON_STEPS if len(others.own) > 1 else ""
-    slowest_core, cores_statement = judged_cores(cores, steps, apart or together or common.note)
+    slowest_core, cores_statement = judged_cores(cores, steps, apart or common.note)
     verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
     statement = others.statement or statement
     said = warnings_of(summaries, common.remarks, [summary.clocks for summary in summaries])
@@ -94,7 +93,7 @@ def hosts_page(
         straggler=straggler,
         left_out=missing,
         unknown=why_unknown(rows, summaries, common.note),
-        cores_unknown=why_unknown(cores, summaries, together or common.note, "core"),
+        cores_unknown=why_unknown(cores, summaries, common.note, "core"),
         warnings=tuple(dict.fromkeys((*said, *_apart(rows), *notes))),
     )
 

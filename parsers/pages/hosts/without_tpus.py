@@ -15,7 +15,7 @@ from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.cores import WAIT, part_percent, parts_of_owners
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps
 from tpuprof.parsers.pages.shared.steps import step_time
-from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
 from tpuprof.parsers.steps.step_account import Account, cpu_account, gpu_account
 
 _COMPUTE, _IDLE = PARTS.index("compute"), PARTS.index("idle")
@@ -48,48 +48,48 @@ def steps_without_tpus(summaries: Sequence[HostSummary]) -> OtherSteps:
     account = cpu_account([(host, steps) for _, host, steps in cpus])
     if account is not None and len(account.core_names) == len([each for each in cpus if len(each[2])]):
         shown = set(map(host_of, account.core_names))
-        return OtherSteps(_of_cpus(account, [each for each in cpus if each[1] in shown]), {})
+        return OtherSteps(_by_device(account, [_of_cpu(account, *each) for each in cpus if each[1] in shown]), {})
     own = {}
     for index, host, steps in cpus:
         alone = cpu_account([(host, steps)])
         if alone is not None:
-            own[index] = _of_cpus(alone, [(index, host, steps)])
+            own[index] = _by_device(alone, [_of_cpu(alone, index, host, steps)])
     for index, summary in enumerate(summaries):
         generic = summary.generic
         of_gpus = gpu_account(generic.steps, summary.host) if generic is not None and generic.device_count else None
-        if of_gpus is not None:
-            own[index] = _shared(
-                of_gpus, (index,), of_gpus.core_names, parts_of_owners(of_gpus.owner_ps), of_gpus.step_ps[None]
-            )
+        if generic is not None and of_gpus is not None:
+            own[index] = _by_device(of_gpus, [(index, summary.host, of_gpus.step_ps, generic.of_gpus)])
+    if len(summaries) == len(own) == 1 and not cpus:
+        return OtherSteps(own[0], {})
     words = ", ".join(
         f"{shortened(summaries[index].host)} takes {time(float(steps.duration_ps.mean()))} a step"
         for index, steps in list(own.items())[:_MOST_NAMED]
     )
     statement = f"{NOT_JOINED if len(cpus) < len(own) else f'T{NO_COMMON_STEPS[1:]}'}: {words}." if len(own) > 1 else ""
-    if len(summaries) == len(own) == 1:
-        statement = f"The run has one host, {summaries[0].host}: there is nothing to compare it with."
     return OtherSteps(None, own, statement)
 
 
-def _of_cpus(account: Account, hosts: Sequence[tuple[int, str, HostOnCpu]]) -> SharedSteps:
-    """The steps of CPUs, by device where a host has several."""
+_HostTimes = tuple[int, str, Int64s, DeviceTimes | None]
+"""Number and name of a host, the time of each step of an account there, and its devices in these; None for one."""
+
+
+def _of_cpu(account: Account, index: int, host: str, steps: HostOnCpu) -> _HostTimes:
+    at = [steps.names.index(name) for name in account.names]
+    return index, host, steps.step_ps[at], None if steps.of_devices is None else steps.of_devices.take(at)
+
+
+def _by_device(account: Account, hosts: Sequence[_HostTimes]) -> SharedSteps:
+    """The steps of CPUs or GPUs, by device where a host has several."""
     names, of_host, parts, took = list[str](), list[int](), list[Int64s](), list[Int64s]()
-    for row, (_, host, steps) in enumerate(hosts):
-        at = [steps.names.index(name) for name in account.names]
+    for row, (_, host, step_ps, devices) in enumerate(hosts):
         whole = parts_of_owners(account.owner_ps[row])
-        devices = steps.of_devices
-        numbers = (0,) if devices is None else devices.numbers
-        for place, number in enumerate(numbers):
+        for place, number in enumerate((0,) if devices is None else devices.numbers):
             names.append(core_label(host, number))
             of_host.append(row)
-            took.append(steps.step_ps[at])
-            if devices is not None:
-                whole = parts_of_owners(account.owner_ps[row])
-                whole = _of_device(whole, devices.compute_ps[place, at], devices.waits_ps[place, at])
-            parts.append(whole)
-    return _shared(
-        account, tuple(index for index, _, _ in hosts), names, np.stack(parts), np.stack(took), np.array(of_host)
-    )
+            took.append(step_ps)
+            of = whole if devices is None else _of_device(whole, devices.compute_ps[place], devices.waits_ps[place])
+            parts.append(of)
+    return _shared(account, tuple(host[0] for host in hosts), names, np.stack(parts), np.stack(took), np.array(of_host))
 
 
 def _of_device(whole: Int64s, compute_ps: Int64s, waits_ps: Int64s) -> Int64s:
@@ -112,9 +112,8 @@ def _shared(
     names: Sequence[str],
     parts: Int64s,
     took: Int64s,
-    of_host: Int64s | None = None,
+    hosts: Int64s,
 ) -> SharedSteps:
-    hosts = np.zeros(len(names), np.int64) if of_host is None else of_host
     own_of_core = parts.sum(axis=2) - parts[:, :, WAIT]
     own, duration = (
         np.stack([values[hosts == host].max(axis=0) for host in range(len(rows))]) for values in (own_of_core, took)

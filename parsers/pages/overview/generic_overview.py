@@ -19,11 +19,13 @@ from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.host_events.ops import merge_host_ops
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
+from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
+from tpuprof.parsers.pages.findings.on_gpus import KINDS_ON_GPUS, findings_on_gpus
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import told, unknown_bottleneck
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
-from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step
+from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, with_claims
 from tpuprof.parsers.pages.overview.model import (
     Bottleneck,
     Environment,
@@ -114,7 +116,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     if not names:
         unknown["environment.is_training"] = NO_SCOPES
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
-    account, found = (_account(summaries, table), ()) if cpu is None else account_on_cpu(cpu, table, remarks)
+    account, found = _on_gpus(summaries, table, remarks) if cpu is None else account_on_cpu(cpu, table, remarks)
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
@@ -147,7 +149,9 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         step_parts=step_parts(steps),
         findings=found,
         undetectable={
-            kind: NOT_OF_CPU if is_cpu else NOT_OF_GPUS for kind in KINDS if cpu is None or kind not in KINDS_ON_CPU
+            kind: NOT_OF_CPU if is_cpu else NOT_OF_GPUS
+            for kind in KINDS
+            if kind not in (KINDS_ON_GPUS if cpu is None else KINDS_ON_CPU)
         },
         top_ops=top_ops_of(table),
         bottleneck=bottleneck,
@@ -195,17 +199,26 @@ def generic_steps(summaries: Sequence[HostSummary]) -> Account | None:
     cpu = on_cpu(summaries)
     if cpu is not None:
         return cpu.account
-    having = [(summary.generic, summary.host) for summary in summaries if summary.generic is not None]
-    most, host = max(having, key=lambda of_host: len(of_host[0].steps))
+    most, host = _with_most(summaries)
     return gpu_account(most.steps, f"{host}:0")
 
 
-def _account(summaries: Sequence[HostSummary], table: OpTable) -> MeanStep | None:
-    """Where the mean step goes; None without steps."""
-    account = generic_steps(summaries)
+def _with_most(summaries: Sequence[HostSummary]) -> tuple[GenericSummary, str]:
+    """What ran on the GPUs of the host with most steps, and its name."""
+    having = [(summary.generic, summary.host) for summary in summaries if summary.generic is not None]
+    return max(having, key=lambda of_host: len(of_host[0].steps))
+
+
+def _on_gpus(
+    summaries: Sequence[HostSummary], table: OpTable, failed: list[str]
+) -> tuple[MeanStep | None, tuple[Finding, ...]]:
+    """Where the mean step goes, and why; None without steps. What could not be looked for is told in `failed`."""
+    account, (most, host) = generic_steps(summaries), _with_most(summaries)
     if account is None:
-        return None
-    return mean_step(account, table, table_rates(table, Peaks()), op_owners(table, Peaks()))
+        return None, ()
+    found = () if most.of_gpus is None else findings_on_gpus(account, host, most.of_gpus, failed)
+    mean = mean_step(account, table, table_rates(table, Peaks()), op_owners(table, Peaks()))
+    return with_claims(mean, found), found
 
 
 def _performance(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
@@ -53,7 +54,7 @@ class HostPart:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTimes:
-    """The devices of one host's CPU that meet in collectives.
+    """The devices of one host's CPU that meet in collectives, or its GPUs.
 
     Attributes:
         numbers: their ordinals.
@@ -64,6 +65,9 @@ class DeviceTimes:
     numbers: tuple[int, ...]
     compute_ps: Int64s
     waits_ps: Int64s
+
+    def take(self, steps: Sequence[int]) -> DeviceTimes:
+        return DeviceTimes(self.numbers, self.compute_ps[:, steps], self.waits_ps[:, steps])
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,10 @@ from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.host_events.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.generic.launches_lost import lost_launches
+from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, HOLDS_OPS, OpEvents, device_times
 from tpuprof.parsers.steps.generic.programs import ProgramSteps, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
     DeviceBusy,
@@ -95,14 +97,14 @@ def gpu_summary(
     )
     marked = grouped or any(root.step_num is not None or is_marker(root.name) for root in groups.roots)
     found = None if marked else _of_programs(gpus, host, HloModules.of(trace))
-    lost = lost_launches(host, gpus)
+    lost, kinds = lost_launches(host, gpus), [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus]
     if found is None:
-        steps, whole = _of_groups(gpus, host, groups, waits, not grouped)
+        steps, whole = _of_groups(gpus, kinds, host, groups, waits, not grouped)
         holed = np.concatenate(
             [no_ints(), *(of.of_events()[at] for of, at in zip(groups.threads, lost.rows, strict=True))]
         )
     else:
-        steps, whole = _of_spans(gpus, host, found.steps, waits)
+        steps, whole = _of_spans(gpus, kinds, host, found.steps, waits)
         holed = interval_index(lost.start_ps, found.steps.start_ps, found.steps.end_ps)
     kept = without_ends(steps) if found is None else steps
     are_lost = is_among(np.array([step.group_id for step in kept], np.int64), distinct(holed))
@@ -117,6 +119,7 @@ def gpu_summary(
         eager_ps=_eager(gpus),
         busy=tuple(map(_busy, gpus)),
         why_no_steps="" if recorded or not kept else "kernels of every step are lost",
+        of_gpus=_beside_each_other(gpus, kinds, recorded),
         launches=lost.launches,
         lost_launches=len(lost),
         lost_steps=len(kept) - len(recorded),
@@ -129,12 +132,39 @@ _Steps = tuple[tuple[GenericStep, ...], Int64s]
 """Steps, and the time of each kind of event in and outside of them; 0 where no event tells the types of its tensors."""
 
 
+_Kinds = Sequence[Sequence[Int64s]]
+"""What each event of the streams of each GPU is."""
+
+
+def _beside_each_other(gpus: Sequence[StreamDevice], kinds: _Kinds, steps: Sequence[GenericStep]) -> DeviceTimes | None:
+    """What each GPU that ran anything does in the steps; None for fewer than two, and without steps."""
+    parts = []
+    for gpu, of_streams in zip(gpus, kinds, strict=True):
+        for stream, kind in zip(gpu.streams, of_streams, strict=True):
+            device, none = np.full(len(stream), device_ordinal(gpu.plane)), np.zeros(len(stream), np.int64)
+            what = np.full(len(stream), HOLDS_OPS)
+            what[kind >= EventType.COMPUTE_32] = COMPUTES
+            what[kind == EventType.COLLECTIVE] = COLLECTIVE
+            parts.append(OpEvents(none, stream.start_ps, stream.end_ps, device, none, what))
+    events, start = OpEvents.joined(parts), np.array([step.start_ps for step in steps], np.int64)
+    end = start + np.array([step.duration_ps for step in steps], np.int64)
+    return device_times(events, (start, end), distinct(events.device)) if steps else None
+
+
 def _of_groups(
-    gpus: Sequence[StreamDevice], host: HostEvents | None, groups: EventGroups, waits: Intervals, derives: bool
+    gpus: Sequence[StreamDevice],
+    kinds: _Kinds,
+    host: HostEvents | None,
+    groups: EventGroups,
+    waits: Intervals,
+    derives: bool,
 ) -> _Steps:
     """The steps whose roots launched what the GPUs ran: those with compute."""
     of_events = iter([line.of_events() for line in groups.streams])
-    parts = [_gpu(gpu.plane, gpu.streams, [next(of_events) for _ in gpu.streams], derives) for gpu in gpus]
+    parts = [
+        _gpu(gpu, of_streams, [next(of_events) for _ in gpu.streams], derives)
+        for gpu, of_streams in zip(gpus, kinds, strict=True)
+    ]
     step_events, spans = StepEvents.joined([part for part, _ in parts]), Spans.joined([part for _, part in parts])
     numbers = distinct(step_events.group)
     begin, stop = _longest(spans, numbers)
@@ -155,11 +185,14 @@ def _of_programs(gpus: Sequence[StreamDevice], host: HostEvents | None, modules:
     return steps_of_programs(runs, host)
 
 
-def _of_spans(gpus: Sequence[StreamDevice], host: HostEvents | None, steps: CoreSteps, waits: Intervals) -> _Steps:
+def _of_spans(
+    gpus: Sequence[StreamDevice], kinds: _Kinds, host: HostEvents | None, steps: CoreSteps, waits: Intervals
+) -> _Steps:
     """What went on at some times, on all GPUs and on the thread of the host that launches most kernels."""
     numbers, begin, stop = np.arange(len(steps)), steps.start_ps, steps.end_ps
-    kinds = [(_kinds(gpu.plane, stream), stream) for gpu in gpus for stream in gpu.streams]
-    columns = [(kind, stream.start_ps, stream.end_ps) for kind, stream in kinds]
+    streams = [stream for gpu in gpus for stream in gpu.streams]
+    of_streams = [kind for of in kinds for kind in of]
+    columns = [(kind, of.start_ps, of.end_ps) for kind, of in zip(of_streams, streams, strict=True)]
     kind, start, end = (np.concatenate([no_ints(), *(column[at] for column in columns)]) for at in range(3))
     parts = [during(waits, numbers, begin, stop, EventType.WAIT_INPUT)]
     for each in distinct(kind).tolist():
@@ -172,7 +205,7 @@ def _of_spans(gpus: Sequence[StreamDevice], host: HostEvents | None, steps: Core
         ]
         parts.append(host_step_events(host, groups, launches=True))
     found, whole = generic_steps(StepEvents.joined(parts), begin, stop, numbers, steps.names)
-    tells_types = any(len(stream.stat("shape").rows) for _, stream in kinds)
+    tells_types = any(len(stream.stat("shape").rows) for stream in streams)
     return found, whole if tells_types else np.zeros_like(whole)
 
 
@@ -193,28 +226,27 @@ def _eager(gpus: Sequence[StreamDevice]) -> int | None:
 
 
 def _gpu(
-    plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], derives: bool
+    gpu: StreamDevice, of_streams: Sequence[Int64s], groups: Sequence[Int64s], derives: bool
 ) -> tuple[StepEvents, Spans]:
     """Reads what one GPU did for steps: its events that count for steps, and its steps' spans.
 
     Args:
-        groups: the groups of each stream's events.
+        of_streams, groups: what each stream's events are, and their groups.
         derives: whether to fill gaps between groups and to find spans, because the profile has no groups yet.
     """
     every = Spans.joined(
-        [Spans(group, line.start_ps, line.end_ps) for line, group in zip(streams, groups, strict=True)]
+        [Spans(group, line.start_ps, line.end_ps) for line, group in zip(gpu.streams, groups, strict=True)]
     )
-    group, spans = every.group, _recorded_spans(plane)
+    group, spans = every.group, _recorded_spans(gpu.plane)
     if derives:
         order = np.lexsort((every.end, every.start))  # of events that start together XProf takes the shorter one first
         group[order] = _filled(group[order])
         spans = Spans.joined([spans, _runs(every.take(order))])
-    kinds, launched = [no_ints()], [np.zeros(0, np.bool_)]
-    for stream in streams:
+    launched = [np.zeros(0, np.bool_)]
+    for stream in gpu.streams:
         number, has = stream.stat("correlation_id").integers_at(np.arange(len(stream)))
         launched.append(has & (number >= 0))
-        kinds.append(_kinds(plane, stream))
-    events = StepEvents(group, every.start, every.end, np.concatenate(kinds))
+    events = StepEvents(group, every.start, every.end, np.concatenate([no_ints(), *of_streams]))
     events = events.take(np.concatenate(launched) & (group >= 0) & np.isin(group, spans.group))
     return events, spans.take(np.isin(spans.group, events.group))
 

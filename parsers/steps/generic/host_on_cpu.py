@@ -136,7 +136,7 @@ def host_on_cpu(
         devices=devices,
         local_devices=local,
         is_traced=any(name.startswith("$") for name in ids.values()),
-        of_devices=device_times(ops, step),
+        of_devices=device_times(ops, step, distinct(ops.device[ops.kind == COLLECTIVE])),
         began_ns=began_ns,
     )
 

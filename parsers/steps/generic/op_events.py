@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, distinct, overlap, union
+from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, overlap, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.streams.attribution import StreamOp
@@ -60,13 +60,16 @@ def _kind(op: StreamOp) -> int:
     return COLLECTIVE if op_class(op.category, op.name) == "collective" else COMPUTES
 
 
-def device_times(ops: OpEvents, steps: Intervals) -> DeviceTimes | None:
-    """What each device does in the steps; None where there are not several that take part in collectives."""
-    numbers = distinct(ops.device[ops.kind == COLLECTIVE])
+def device_times(ops: OpEvents, steps: Intervals, numbers: Int64s) -> DeviceTimes | None:
+    """What each device does in the steps; None where there are not several.
+
+    Args:
+        numbers: the devices; on the CPU those that take part in collectives.
+    """
     if len(numbers) <= 1:
         return None
     of_devices = [ops.take(ops.device == number) for number in numbers]
     computing = np.stack([overlap(*steps, *of.when(COMPUTES, CALLBACK)) for of in of_devices])
     moving = np.stack([overlap(*steps, *of.when(COLLECTIVE)) for of in of_devices])
-    waits = np.where(moving > 0, moving - moving.min(axis=0), 0)
-    return DeviceTimes(tuple(numbers.tolist()), computing, waits)
+    least = moving.min(axis=0, initial=np.iinfo(np.int64).max, where=moving > 0)
+    return DeviceTimes(tuple(numbers.tolist()), computing, np.maximum(moving - least, 0))

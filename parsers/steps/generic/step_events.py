@@ -24,7 +24,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host_events.activity import is_compilation
 from tpuprof.parsers.ops.host_events.events import HostEvents
-from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
 from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.boundaries.recorded import LEAST_LOST
 from tpuprof.parsers.steps.groups.groups import Root
@@ -115,6 +115,7 @@ class GenericSummary:
         on_cpu: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
         why_no_steps: why the steps that the program marks are left out; empty where they are not.
         source: where the steps come from; note: what to say of steps that no annotation of the program marks.
+        of_gpus: the GPUs beside each other; None for fewer than two, and without steps.
         launches: how many kernels the host launched; lost_launches: how many of these are not in the profile.
         lost_steps: the steps that launched such a kernel, or ran then; they are left out.
     """
@@ -131,6 +132,7 @@ class GenericSummary:
     why_no_steps: str = ""
     source: StepSource = "steps"
     note: str = ""
+    of_gpus: DeviceTimes | None = None
     launches: int = 0
     lost_launches: int = 0
     lost_steps: int = 0
