@@ -333,11 +333,8 @@ def _observed(
         span = core.duty.span if is_of_cores else None  # cores need not have been traced for as long as each other
         own = capture if span is None else Capture(span, False)
         yield Observed(name, own, core.ran, int(core.table.self_ps.sum()), lost_ps)
-    if generic is None:
-        return
-    for device in generic.busy:
-        is_unknown = generic.lost_much or (not generic.device_count and device.ran is None)
-        yield Observed(core_label(host, device.number), capture, device.ran, device.busy_ps, None if is_unknown else 0)
+    for device in () if generic is None else generic.busy:
+        yield Observed(core_label(host, device.number), capture, device.ran, device.busy_ps, device.lost_ps)
 
 
 def _capture(

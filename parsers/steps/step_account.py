@@ -243,9 +243,11 @@ def gpu_account(steps: Sequence[GenericStep], name: str) -> Account | None:
     rest = duration - owner_ps.sum(axis=2)  # parts are rounded
     owner_ps[:, :, owner_index("host")] += np.maximum(rest, 0)
     owner_ps[0] = scaled_down(owner_ps[0], duration[0])
-    nothing = np.zeros_like(owner_ps)
-    none = nothing[:, :, 0]
-    return account_of_cores([step.name for step in steps], (name,), duration, owner_ps, nothing, none, none)
+    start = np.array([[step.start_ps for step in steps]], np.int64)
+    between_ps, free = np.zeros_like(owner_ps), until_next(start, start + duration)
+    between_ps[:, :-1, owner_index("host")] = free[:, :-1]
+    names = [step.name for step in steps]
+    return account_of_cores(names, (name,), duration, owner_ps, between_ps, np.zeros_like(duration), free)
 
 
 def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:

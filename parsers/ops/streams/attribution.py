@@ -25,8 +25,10 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import shape_text
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostThread, SparseStat
+from tpuprof.parsers.ops.table import without_number
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -225,7 +227,9 @@ def hlo_op(module: HloModule | None, program: int, name: str, label: str = "", *
     proto = module.instruction_proto(name) if module is not None else None
     instruction = module.instruction(name) if module is not None else None
     if module is None or proto is None or instruction is None:
-        return StreamOp(program, name, label if not label or ":" in label else f"{label}:", "")
+        opcode = without_number(name)  # of collectives, whose names the compiler keeps
+        category = opcode if op_class(opcode) == "collective" else ""
+        return StreamOp(program, name, label if not label or ":" in label else f"{label}:", category)
     proto_of_time = (_product(module, proto) if is_on_cpu else None) or proto
     origin = text(proto_of_time.metadata.op_name)
     return StreamOp(

@@ -189,9 +189,10 @@ def _lost_kernels(generic: Sequence[GenericSummary]) -> list[str]:
     """A sentence on kernels that were not recorded; none where all were."""
     keys = ("launches", "lost_launches", "lost_steps")
     launches, lost, steps = (sum(getattr(of, key) for of in generic) for key in keys)
-    left_out = f"; {counted(steps, 'step')} {'is' if steps == 1 else 'are'} left out" if steps else ""
     have = "has no kernel" if lost == 1 else "have no kernels"
-    return [f"of {launches:,} launches, {lost:,} {have}: the profiler lost them{left_out}"] * (lost > 0)
+    words = [f"of {launches:,} launches, {lost:,} {have}: the profiler lost them"] * (lost > 0)
+    lack = f"{counted(steps, 'step')} {'lacks' if steps == 1 else 'lack'} kernels that the others have"
+    return [*words, *[f"{lack}: they were not recorded, and figures are of the other steps"] * (steps > 0)]
 
 
 def generic_steps(summaries: Sequence[HostSummary]) -> Account | None:
@@ -237,7 +238,7 @@ def _performance(
     observed = [of for summary in summaries for of in summary.observed]
     told = [gpu.eager_ps for gpu in generic if gpu.eager_ps is not None]
     no_compute = NOT_OF_CPU if is_cpu else NO_TYPES if steps else NO_COMPUTE
-    no_idle = LOST_KERNELS if any(gpu.lost_much for gpu in generic) else "no event ran on a GPU"
+    no_idle = LOST_KERNELS if any(of.lost_ps is None for of in observed) else "no event ran on a GPU"
     figures: dict[str, Known] = {
         **dict.fromkeys(_OF_TPUS, (None, NOT_OF_CPU if is_cpu else NOT_OF_GPUS)),
         **host_figures(host, _placed(table)),

@@ -132,7 +132,9 @@ def _busy(ops: OpEvents) -> tuple[DeviceBusy, ...]:
     """The time of each device that ran ops, but for calls of the host; without ops, one of which nothing is known."""
     ran = ops.take(np.isin(ops.kind, (COMPUTES, COLLECTIVE)))
     of_devices = [(number, ran.take(ran.device == number)) for number in distinct(ran.device).tolist()]
-    return tuple(DeviceBusy.of(number, of.start, of.end) for number, of in of_devices) or (DeviceBusy(0, 0, None),)
+    return tuple(DeviceBusy.of(number, of.start, of.end) for number, of in of_devices) or (
+        DeviceBusy(0, 0, None, None),
+    )
 
 
 def _on_cpu(

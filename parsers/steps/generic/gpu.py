@@ -41,7 +41,7 @@ from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
-from tpuprof.parsers.steps.generic.launches_lost import lost_launches
+from tpuprof.parsers.steps.generic.lost_kernels import lost_in_steps, lost_launches
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, HOLDS_OPS, OpEvents, device_times
 from tpuprof.parsers.steps.generic.programs import ProgramSteps, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
@@ -107,7 +107,12 @@ def gpu_summary(
         steps, whole = _of_spans(gpus, kinds, host, found.steps, waits)
         holed = interval_index(lost.start_ps, found.steps.start_ps, found.steps.end_ps)
     kept = without_ends(steps) if found is None else steps
+    start = np.array([step.start_ps for step in kept], np.int64)
+    end = start + np.array([step.duration_ps for step in kept], np.int64)
     are_lost = is_among(np.array([step.group_id for step in kept], np.int64), distinct(holed))
+    follow = bool((start[1:] >= end[:-1]).all())  # those of several threads overlap
+    lost_ps = [lost_in_steps(gpu, start, end) if follow else np.zeros_like(start) for gpu in gpus]
+    are_lost |= np.any([of > 0 for of in lost_ps], axis=0)
     recorded = tuple(step for step, is_lost in zip(kept, are_lost.tolist(), strict=True) if not is_lost)
     return GenericSummary(
         device_count=len(gpus),
@@ -117,7 +122,7 @@ def gpu_summary(
         compute_16bit_ps=int(whole[EventType.COMPUTE_16]),
         compute_32bit_ps=int(whole[EventType.COMPUTE_32]),
         eager_ps=_eager(gpus),
-        busy=tuple(map(_busy, gpus)),
+        busy=tuple(_busy(gpu, None if lost.are_many else int(of.sum())) for gpu, of in zip(gpus, lost_ps, strict=True)),
         why_no_steps="" if recorded or not kept else "kernels of every step are lost",
         of_gpus=_beside_each_other(gpus, kinds, recorded),
         launches=lost.launches,
@@ -209,12 +214,12 @@ def _of_spans(
     return found, whole if tells_types else np.zeros_like(whole)
 
 
-def _busy(gpu: StreamDevice) -> DeviceBusy:
+def _busy(gpu: StreamDevice, lost_ps: int | None) -> DeviceBusy:
     start, end = (
         np.concatenate([no_ints(), *(getattr(stream, name) for stream in gpu.streams)])
         for name in ("start_ps", "end_ps")
     )
-    return DeviceBusy.of(device_ordinal(gpu.plane), start, end)
+    return DeviceBusy.of(device_ordinal(gpu.plane), start, end, lost_ps)
 
 
 def _eager(gpus: Sequence[StreamDevice]) -> int | None:

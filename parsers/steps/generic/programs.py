@@ -80,13 +80,18 @@ _Runs = list[tuple[str, Int64s, Int64s]]
 """Name of a program, start and end of its runs."""
 
 
+def programs_on(device: StreamDevice) -> tuple[list[tuple[str, int]], Int64s]:
+    """The programs that ran on a device, by name and id, and int64[ops]: the number of each op's, -1 for none."""
+    of_ops = [(op.module, op.program) for op in device.attribution.ops]
+    programs = dict.fromkeys(of for of in of_ops if device.is_host or any(of))  # a GPU's copies are of no program
+    place = {program: number for number, program in enumerate(programs)}
+    return list(programs), np.array([place.get(of, -1) for of in of_ops], np.int64)
+
+
 def _numbered_runs(modules: HloModules, device: StreamDevice, ops: OpEvents) -> _Runs:
-    programs = [(op.module, op.program) for op in device.attribution.ops]
-    named = (program for program in programs if device.is_host or any(program))  # a GPU's copies are of no program
-    place = {program: number for number, program in enumerate(dict.fromkeys(named))}
-    of_op = np.array([place.get(program, -1) for program in programs], np.int64)
+    programs, of_op = programs_on(device)
     out: _Runs = []
-    for (module, program), number in place.items():
+    for number, (module, program) in enumerate(programs):
         mine = ops.take(of_op[ops.op] == number)
         name = module or _name(modules.names, program)
         known = mine.take(mine.run != NO_RUN)

@@ -26,7 +26,6 @@ from tpuprof.parsers.ops.host_events.activity import is_compilation
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
 from tpuprof.parsers.steps.boundaries.observed import Ran
-from tpuprof.parsers.steps.boundaries.recorded import LEAST_LOST
 from tpuprof.parsers.steps.groups.groups import Root
 from tpuprof.parsers.steps.groups.links import PROCESS
 from tpuprof.parsers.steps.model import GenericBreakdown, StepSource
@@ -81,17 +80,22 @@ class GenericStep:
 
 @dataclass(frozen=True, slots=True)
 class DeviceBusy:
-    """How long a GPU, or a device of the host's CPU, ran something on any stream or thread, and when."""
+    """How long a GPU, or a device of the host's CPU, ran something on any stream or thread, and when.
+
+    Attributes:
+        lost_ps: how long more it ran what was not recorded; None where that is unknown.
+    """
 
     number: int
     busy_ps: int
     ran: Ran | None
+    lost_ps: int | None
 
     @classmethod
-    def of(cls, number: int, start: Int64s, end: Int64s) -> DeviceBusy:
+    def of(cls, number: int, start: Int64s, end: Int64s, lost_ps: int | None = 0) -> DeviceBusy:
         """Of the events on all its streams or threads, int64[n] each."""
         busy = union(start, end)
-        return cls(number, int((busy[1] - busy[0]).sum()), Ran.of(busy))
+        return cls(number, int((busy[1] - busy[0]).sum()), Ran.of(busy), lost_ps)
 
     @property
     def span_ps(self) -> int:
@@ -136,11 +140,6 @@ class GenericSummary:
     launches: int = 0
     lost_launches: int = 0
     lost_steps: int = 0
-
-    @property
-    def lost_much(self) -> bool:
-        """Whether so many kernels are lost that it is unknown how busy the GPUs were."""
-        return self.lost_launches > 0 and self.lost_launches >= LEAST_LOST * self.launches
 
 
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")

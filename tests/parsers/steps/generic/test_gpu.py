@@ -189,7 +189,7 @@ def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
     space = space_of([], [])
     assert found(trace_of(space)) is None
     space = space_of([], [[]])
-    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (DeviceBusy(0, 0, None),))
+    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (DeviceBusy(0, 0, None, 0),))
     assert found(trace_of(space)) == expected
     PlaneBuilder(space, "/device:TPU:0", 5)
     assert found(trace_of(space)) is None
@@ -313,4 +313,20 @@ def test_steps_whose_kernels_are_lost_are_left_out() -> None:
     ]
     summary = summary_of(space_of(steps, [[kernels]]))
     assert [step.name for step in summary.steps] == ["train 10", "train 12", "train 13"]
-    assert (summary.launches, summary.lost_launches, summary.lost_steps, summary.lost_much) == (7, 1, 1, True)
+    assert (summary.launches, summary.lost_launches, summary.lost_steps, summary.busy[0].lost_ps) == (7, 1, 1, None)
+
+
+@given(lost=st.sets(st.integers(1, 6), max_size=2), pause=st.integers(1, 9))
+def test_steps_that_lack_kernels_of_a_program_are_left_out_and_not_idle(lost: set[int], pause: int) -> None:
+    program: dict[str, StatInput] = {"hlo_module": "jit_step"}
+    kernels = [
+        (op, at, at + time, {**program, "hlo_op": op, **of(step)})
+        for step in range(8)
+        for op, at, time in (("gemm", step * (30 + pause), 20), ("tanh", step * (30 + pause) + 20, 10))
+        if op == "gemm" or step not in lost
+    ]
+    steps = [(step * (30 + pause), step * (30 + pause) + 5, [step]) for step in range(8)]
+    summary = summary_of(space_of(steps, [[kernels]]))
+    assert [step.group_id for step in summary.steps] == [at for at in range(1, 7) if at not in lost]
+    assert {step.duration_ps for step in summary.steps} == {30 * US}
+    assert (summary.lost_steps, summary.busy[0].lost_ps) == (len(lost), pytest.approx(len(lost) * 10 * US, rel=1e-6))

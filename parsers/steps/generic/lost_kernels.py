@@ -1,4 +1,7 @@
-"""Launches of kernels by the host whose kernels are not in the profile: the GPU was busy then, and nothing shows it."""
+"""Kernels of GPUs that the profiler lost: the GPU was busy then, and nothing shows it.
+
+Launches of the host without a kernel show them, and steps that lack kernels of a program whose others they have.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, is_among, no_ints
+from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, is_among, no_ints, numbered
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.host_events.events import HostEvents
+from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.steps.boundaries.markers import ends_of
+from tpuprof.parsers.steps.boundaries.recorded import LEAST_LOST, Pieces, recorded_runs
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
+from tpuprof.parsers.steps.generic.op_events import op_events
+from tpuprof.parsers.steps.generic.programs import programs_on
 
 _LAUNCH = "correlation_id"
 
@@ -30,6 +39,11 @@ class LostLaunches:
 
     def __len__(self) -> int:
         return len(self.start_ps)
+
+    @property
+    def are_many(self) -> bool:
+        """Whether so many are lost that it is unknown how busy the GPUs were."""
+        return len(self) > 0 and len(self) >= LEAST_LOST * self.launches
 
 
 def lost_launches(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> LostLaunches:
@@ -58,3 +72,30 @@ def lost_launches(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> Lost
         np.concatenate([no_ints(), *(of[which] for of, which in zip(starts, lost, strict=True))]),
         sum(int(of.sum()) for of in launches),
     )
+
+
+def lost_in_steps(gpu: StreamDevice, start_ps: Int64s, end_ps: Int64s) -> Int64s:
+    """int64[steps]: the time of kernels that a step lacks and all quiet steps have of a program (`recorded_runs`).
+
+    A step lasts here until the next one starts, because the kernel that is lost may be its last.
+
+    Args:
+        start_ps, end_ps: int64[steps], in order of time.
+    """
+    until = np.append(start_ps[1:], end_ps[-1:])
+    lost_ps, ops = np.zeros(len(start_ps), np.int64), op_events(gpu)
+    programs, of_op = programs_on(gpu)
+    step = interval_index(ops.start, start_ps, until)
+    for program in range(len(programs)):
+        mine = np.flatnonzero((of_op[ops.op] == program) & (step >= 0))
+        steps, run = np.unique(step[mine], return_inverse=True)
+        none = no_ints()
+        columns = np.zeros(len(steps), np.int64), start_ps[steps], until[steps], np.full(len(steps), -1)
+        runs = ModuleRuns(0, ("",), *columns, Ends.joined([]), steps)
+        pieces = Pieces.of(ends_of(none), runs)
+        at = np.searchsorted(pieces.times, runs.start_ps)[run]
+        took = (ops.end - ops.start)[mine]
+        cells = StepCells(at.astype(np.int32), numbered(ops.op[mine]).astype(np.int32), took, np.ones_like(took))
+        found = recorded_runs(runs, runs.end_ps - runs.start_ps, pieces, cells, ends_of(none))
+        lost_ps[steps] += found.lost_ps
+    return lost_ps
