@@ -106,14 +106,15 @@ def gpu_summary(
     else:
         steps, whole = _of_spans(gpus, kinds, host, found.steps, waits)
         holed = interval_index(lost.start_ps, found.steps.start_ps, found.steps.end_ps)
-    kept = without_ends(steps) if found is None else steps
-    start = np.array([step.start_ps for step in kept], np.int64)
-    end = start + np.array([step.duration_ps for step in kept], np.int64)
-    are_lost = is_among(np.array([step.group_id for step in kept], np.int64), distinct(holed))
+    start = np.array([step.start_ps for step in steps], np.int64)
+    end = start + np.array([step.duration_ps for step in steps], np.int64)
     follow = bool((start[1:] >= end[:-1]).all())  # those of several threads overlap
     lost_ps = [lost_in_steps(gpu, start, end) if follow else np.zeros_like(start) for gpu in gpus]
-    are_lost |= np.any([of > 0 for of in lost_ps], axis=0)
-    recorded = tuple(step for step, is_lost in zip(kept, are_lost.tolist(), strict=True) if not is_lost)
+    are_lost = np.any([of > 0 for of in lost_ps], axis=0)
+    are_lost |= is_among(np.array([step.group_id for step in steps], np.int64), distinct(holed))
+    lacking = {step.group_id for step, is_lost in zip(steps, are_lost.tolist(), strict=True) if is_lost}
+    kept = without_ends(steps) if found is None else steps
+    recorded = tuple(step for step in kept if step.group_id not in lacking)
     return GenericSummary(
         device_count=len(gpus),
         device_type=gpus[0].info.device_type or "GPU",

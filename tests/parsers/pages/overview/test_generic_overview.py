@@ -44,7 +44,7 @@ def page_with(gpu: GenericSummary) -> Overview:
 def test_which_gpus_worked() -> None:
     step = GenericStep("0", 0, 0, 100 * MS, GenericBreakdown(60 * MS, 0, 0, 11 * MS, 0, 0))
     ran = Ran((0, 90 * MS), (0, 0))
-    busy = (DeviceBusy(0, 0, None), DeviceBusy(1, 5 * MS, ran), DeviceBusy(4, 60 * MS, ran))
+    busy = (DeviceBusy(0, 0, None, 0), DeviceBusy(1, 5 * MS, ran, 0), DeviceBusy(4, 60 * MS, ran, 0))
     warnings = page_with(GenericSummary(3, "GPU", (step,), 0, 0, 0, None, busy)).warnings
     assert any(
         "2 of 3 GPUs ran something: host0:4, host0:1, the one with most time first" in words for words in warnings
