@@ -170,6 +170,7 @@ class Evidence:
         gaps: what happened in the gaps of the core that is idle most; None where unknown.
         host_gaps: the same for each host, of the core of that host that is idle most.
         runs: starts and durations, int64[n] each, of the runs of each module on the first host with steps, by name.
+        ran_on: the share of that host's cores that ran it, by name; all where it is missing.
         barriers: how long each core waited for others at barriers, by name; empty where no core records it.
         offloaders: names of the ops that began work on a SparseCore.
         compilations: what the host compiled during the capture.
@@ -194,6 +195,7 @@ class Evidence:
     gaps: IdleTime | None = None
     host_gaps: Mapping[str, IdleTime] = field(default_factory=dict)
     runs: Mapping[str, tuple[Int64s, Int64s]] = field(default_factory=dict)
+    ran_on: Mapping[str, float] = field(default_factory=dict)
     barriers: Mapping[str, int] = field(default_factory=dict)
     offloaders: frozenset[str] = frozenset()
     compilations: tuple[Compilation, ...] = ()

@@ -66,6 +66,7 @@ from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.boundaries.outside import Outside
 from tpuprof.parsers.steps.boundaries.replica_groups import lacking_partners
 from tpuprof.parsers.steps.model import SparseCoreTime, StepSource
+from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.serving import answers_requests
 from tpuprof.parsers.steps.step_account import Account, tpu_account
 from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
@@ -283,7 +284,7 @@ def evidence_of(
         grid: the steps that all cores share.
         serves: whether the program is known not to train.
     """
-    device = device_of(summaries)
+    device, ran = device_of(summaries), _modules_of_steps(summaries, grid)
     peaks = device.peaks if device is not None else Peaks()
     return Evidence(
         grid=grid,
@@ -295,7 +296,8 @@ def evidence_of(
         core_count=sum(summary.core_count for summary in summaries),
         gaps=max(filter(None, (summary.idle for summary in summaries)), key=lambda idle: idle.gap_ps, default=None),
         host_gaps={summary.host: summary.idle for summary in summaries if summary.idle is not None},
-        runs=_runs(summaries, grid),
+        runs=_runs(ran),
+        ran_on={module.name: module.cores / max(of.cores for of in ran) for module in ran},
         barriers={name: ps for summary in summaries for name, ps in summary.barriers.items()},
         offloaders=frozenset(name for summary in summaries for name in summary.offloaded.parent if name),
         compilations=tuple(compilation for summary in summaries for compilation in summary.compilations),
@@ -337,13 +339,17 @@ def _recorded_ps(summaries: Sequence[HostSummary]) -> int:
     return max(0, sum(summary.total_ps for summary in summaries) - sum(filter(None, lost)))
 
 
-def _runs(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> dict[str, tuple[Int64s, Int64s]]:
-    """When the first host with steps ran its modules, and how long each run took.
+def _modules_of_steps(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> Sequence[ModuleLatency]:
+    """The runs of modules on the first host with steps."""
+    host = host_of(grid.core_names[0]) if grid is not None and grid.core_names else ""
+    return next((summary.requests.modules for summary in summaries if summary.host == host), ())
+
+
+def _runs(modules: Sequence[ModuleLatency]) -> dict[str, tuple[Int64s, Int64s]]:
+    """When modules ran, and how long each run took.
 
     Where the runs of several cores could not be joined, so many after each other are one.
     """
-    host = host_of(grid.core_names[0]) if grid is not None and grid.core_names else ""
-    modules = next((summary.requests.modules for summary in summaries if summary.host == host), ())
     each = {module.name: slice(None, None, 1 if module.is_joined else module.cores) for module in modules}
     return {
         module.name: (module.start_ps[each[module.name]], module.duration_ps[each[module.name]]) for module in modules

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,14 +46,17 @@ class Cycle:
 
     Attributes:
         blocks: each program with how often it runs in a row, in order of time; the last one ends the step.
+        varies: whether that differs from step to step.
     """
 
     blocks: tuple[tuple[str, int], ...]
+    varies: bool = False
 
     def words(self) -> str:
         """``16 x jit_act, jit_update``."""
         names = ((name.partition("(")[0], count) for name, count in self.blocks)
-        words = [name if count == 1 else f"{count} x {name}" for name, count in names]
+        about = "about " * self.varies
+        words = [name if count == 1 else f"{about}{count} x {name}" for name, count in names]
         left_out = len(words) - _MOST_WORDS
         return ", ".join(words if left_out <= 0 else [*words[:2], f"{left_out} more", *words[2 - _MOST_WORDS :]])
 
@@ -107,7 +111,13 @@ def _cycle(runs: ModuleRuns) -> Cycle | None:
     found = repeating(sequence[frequent[sequence]])
     if found is None:
         found = repeating(sequence)
-    return None if found is None else _ended(*found, names, times)
+    if found is not None:
+        return _ended(*found, names, times)
+    found = repeating(sequence, varies=True)
+    cycle = None if found is None else _ended(*found, names, times)
+    if cycle is None or cycle.blocks[-1][1] > 1 or not _UPDATES.search(cycle.blocks[-1][0]):
+        return None
+    return replace(cycle, varies=True)
 
 
 def _ended(what: Int64s, size: Int64s, names: Sequence[str], times: Int64s) -> Cycle | None:
@@ -128,15 +138,19 @@ def _ended(what: Int64s, size: Int64s, names: Sequence[str], times: Int64s) -> C
     return Cycle(tuple((names[int(what[place])], int(size[place])) for place in turned.tolist()))
 
 
-def repeating(sequence: Int64s) -> tuple[Int64s, Int64s] | None:
+def repeating(sequence: Int64s, varies: bool = False) -> tuple[Int64s, Int64s] | None:
     """The shortest sequence of at least two blocks that most of a longer one repeats: what each is of, and its length.
 
     The first and the last block may be cut. None where nothing repeats.
+
+    Args:
+        varies: whether blocks of several runs may have more of them or fewer from one time to the next.
     """
     at, size = _blocks(sequence)
     what = sequence[at]
     for period in range(2, min(MOST_BLOCKS, (len(at) - 1) // 2) + 1):
-        same = (what[period:] == what[:-period]) & (size[period:] == size[:-period])
+        alike = (size[period:] == size[:-period]) | (varies & (size[period:] > 1) & (size[:-period] > 1))
+        same = (what[period:] == what[:-period]) & alike
         same[0] |= what[period] == what[0] and size[0] <= size[period]
         same[-1] |= what[-1] == what[-1 - period] and size[-1] <= size[-1 - period]
         if same.mean() < _REPEATS:

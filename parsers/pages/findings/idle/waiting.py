@@ -332,10 +332,11 @@ def _many_programs(budget: Budget, title: str, idle_ps: float) -> tuple[str, str
     """
     if budget.steps is None:
         return title, ""
-    grid, runs = budget.steps.grid, dict[str, int]()
-    for name, (start, _) in budget.evidence.runs.items():
+    grid, runs, evidence = budget.steps.grid, dict[str, float](), budget.evidence
+    for name, (start, _) in evidence.runs.items():
         inside = (start >= int(grid.start_ps.min())) & (start < int(grid.end_ps.max()))
-        runs[name.partition("(")[0]] = runs.get(name.partition("(")[0], 0) + int(np.count_nonzero(inside))
+        on_a_core = int(np.count_nonzero(inside)) * evidence.ran_on.get(name, 1.0)
+        runs[name.partition("(")[0]] = runs.get(name.partition("(")[0], 0.0) + on_a_core
     a_step = sum(runs.values()) / len(budget.steps)
     if a_step < _MANY_PROGRAMS:
         return title, ""

@@ -85,6 +85,7 @@ STEP, EVAL, GRAPHS = (
     [
         ([*([ACT] * 16), UPDATE] * 5, "16 x jit_act, jit_update", 140),
         (([*([ACT] * 16), UPDATE] * 5)[7:-9], "16 x jit_act, jit_update", 140),
+        ([*([ACT] * 6), UPDATE, *([ACT] * 4), UPDATE] * 3, "about 6 x jit_act, jit_update", 80),
         (GRAPHS * 5, "SyncTensorsGraph.2, SyncTensorsGraph.1", 100),
         ([*([GRAD] * 8), APPLY] * 4, "8 x jit_grad, jit_apply_gradients", 403),
         ([GRAD, GRAD, APPLY] * 3 + [EVAL] * 2 + [GRAD, GRAD, APPLY] * 4, "2 x jit_grad, jit_apply_gradients", 103),
@@ -94,7 +95,19 @@ STEP, EVAL, GRAPHS = (
         ([*([STEP] * 10), ("jit_forward", 40)] * 4, None, 50),
         ([("jit_prefill", 90), *([("jit_decode", 5)] * 32)] * 4, None, 5),
     ],
-    ids=["act", "cut", "graphs", "accumulated", "evaluated", "several", "rollout", "eval", "forward", "serving"],
+    ids=[
+        "act",
+        "cut",
+        "varies",
+        "graphs",
+        "accumulated",
+        "evaluated",
+        "several",
+        "rollout",
+        "eval",
+        "forward",
+        "serving",
+    ],
 )
 def test_programs_that_take_turns_are_one_step(programs: list[tuple[str, int]], words: str | None, step: int) -> None:
     trace = cores_that_run(programs)
