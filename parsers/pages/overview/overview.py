@@ -297,7 +297,7 @@ def evidence_of(
         gaps=max(filter(None, (summary.idle for summary in summaries)), key=lambda idle: idle.gap_ps, default=None),
         host_gaps={summary.host: summary.idle for summary in summaries if summary.idle is not None},
         runs=_runs(ran),
-        ran_on={module.name: module.cores / max(of.cores for of in ran) for module in ran},
+        ran_on={} if grid is None else {of.name: min(1.0, of.cores / int((grid.hosts == 0).sum())) for of in ran},
         barriers={name: ps for summary in summaries for name, ps in summary.barriers.items()},
         offloaders=frozenset(name for summary in summaries for name in summary.offloaded.parent if name),
         compilations=tuple(compilation for summary in summaries for compilation in summary.compilations),
@@ -378,7 +378,7 @@ def _units(summaries: Sequence[HostSummary], grid: AlignedSteps, serves: bool) -
         return {-1: Unit("request", requests)}
     if not serves or grid.source != "modules":
         return {}
-    runs = {name: of_step(start_ps) for name, (start_ps, _) in _runs(summaries, grid).items()}
+    runs = {name: of_step(start_ps) for name, (start_ps, _) in _runs(_modules_of_steps(summaries, grid)).items()}
     programs = {name: name.rpartition("(")[2].removesuffix(")") for name in runs}
     return {
         int(programs[name]): Unit(f"run of {shortened(name.partition('(')[0])}", per_step)

@@ -111,8 +111,9 @@ def _cycle(runs: ModuleRuns) -> Cycle | None:
     found = repeating(sequence[frequent[sequence]])
     if found is None:
         found = repeating(sequence)
-    if found is not None:
-        return _ended(*found, names, times)
+    cycle = None if found is None else _ended(*found, names, times)
+    if cycle is not None:
+        return cycle
     found = repeating(sequence, varies=True)
     cycle = None if found is None else _ended(*found, names, times)
     if cycle is None or cycle.blocks[-1][1] > 1 or not _UPDATES.search(cycle.blocks[-1][0]):

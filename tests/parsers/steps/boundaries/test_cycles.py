@@ -85,7 +85,7 @@ STEP, EVAL, GRAPHS = (
     [
         ([*([ACT] * 16), UPDATE] * 5, "16 x jit_act, jit_update", 140),
         (([*([ACT] * 16), UPDATE] * 5)[7:-9], "16 x jit_act, jit_update", 140),
-        ([*([ACT] * 6), UPDATE, *([ACT] * 4), UPDATE] * 3, "about 6 x jit_act, jit_update", 80),
+        ([*([ACT] * 6), UPDATE, *([ACT] * 4), UPDATE] * 3, "about 4 x jit_act, jit_update", 80),
         (GRAPHS * 5, "SyncTensorsGraph.2, SyncTensorsGraph.1", 100),
         ([*([GRAD] * 8), APPLY] * 4, "8 x jit_grad, jit_apply_gradients", 403),
         ([GRAD, GRAD, APPLY] * 3 + [EVAL] * 2 + [GRAD, GRAD, APPLY] * 4, "2 x jit_grad, jit_apply_gradients", 103),
