@@ -117,6 +117,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         unknown["environment.is_training"] = NO_SCOPES
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
     account, found = _on_gpus(summaries, table, remarks) if cpu is None else account_on_cpu(cpu, table, remarks)
+    looked = KINDS_ON_CPU if cpu is not None else KINDS_ON_GPUS if most.of_gpus is not None else frozenset()
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
@@ -148,11 +149,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         steps=steps,
         step_parts=step_parts(steps),
         findings=found,
-        undetectable={
-            kind: NOT_OF_CPU if is_cpu else NOT_OF_GPUS
-            for kind in KINDS
-            if kind not in (KINDS_ON_GPUS if cpu is None else KINDS_ON_CPU)
-        },
+        undetectable={kind: NOT_OF_CPU if is_cpu else NOT_OF_GPUS for kind in KINDS if kind not in looked},
         top_ops=top_ops_of(table),
         bottleneck=bottleneck,
         inference=_offered(summaries, any(map(is_gradient, names)) if names else None),
