@@ -20,8 +20,8 @@ from tpuprof.parsers.ops.host_events.ops import merge_host_ops
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
-from tpuprof.parsers.pages.findings.on_gpus import KINDS_ON_GPUS, findings_on_gpus
+from tpuprof.parsers.pages.findings.generic.on_cpu import KINDS_ON_CPU
+from tpuprof.parsers.pages.findings.generic.on_gpus import KINDS_ON_GPUS, findings_on_gpus
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import told, unknown_bottleneck
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of

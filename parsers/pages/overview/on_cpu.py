@@ -13,7 +13,7 @@ from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.streams.attribution import is_callback
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.on_cpu import OnCpu, findings_on_cpu
+from tpuprof.parsers.pages.findings.generic.on_cpu import OnCpu, findings_on_cpu
 from tpuprof.parsers.pages.overview.bottleneck import told
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, with_claims
 from tpuprof.parsers.pages.overview.model import MODERATELY_INPUT_BOUND, Bottleneck, Step

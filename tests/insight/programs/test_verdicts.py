@@ -16,7 +16,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import rows_by
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.on_cpu import LEAST, NOT_TRACED, TRACE_PYTHON
+from tpuprof.parsers.pages.findings.generic.on_cpu import LEAST, NOT_TRACED, TRACE_PYTHON
 from tpuprof.parsers.pages.inference import INFERENCE
 from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.input.model import FROM_SOURCE

@@ -13,7 +13,7 @@ from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, StatInput, present, summary_of
 from tests.support.gpus import POOL, US, cpu_profile, hlo_plane
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.findings.on_cpu import LEAST
+from tpuprof.parsers.pages.findings.generic.on_cpu import LEAST
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 

@@ -9,7 +9,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.pages.findings.cores.late import STRAGGLER
 from tpuprof.parsers.pages.findings.finding import Finding, with_own_figures
-from tpuprof.parsers.pages.findings.on_cpu import OnCpu, late_device
+from tpuprof.parsers.pages.findings.generic.on_cpu import OnCpu, late_device
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
 from tpuprof.parsers.steps.step_account import Account
 

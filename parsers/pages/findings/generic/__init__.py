@@ -1,0 +1,1 @@
+"""Findings about programs without TPUs: on the CPU of the hosts, and on GPUs."""
