@@ -250,9 +250,9 @@ def _collectives(
     for row, each in read.items():
         if each.role != "done":
             continue
-        roles[row] = "done"
         start = starts.get((programs[row], each.waits_for))
-        if start is None:  # its start is not in the capture
+        roles[row] = "" if start is None and modules is not None else "done"
+        if start is None:  # nothing shows when it began: only how long the core waited is known
             of_row[row] = len(ours)
             ours.append(_collective(table, row, each, True))
             continue
