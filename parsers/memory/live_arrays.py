@@ -108,7 +108,6 @@ class AllocationGroup:
     """Allocations that have something in common.
 
     Attributes:
-        key: what they have in common, for comparing.
         title: that in words; empty where it is unknown.
         source, function: where they were made, where that is one place.
         kind: of them.
@@ -117,7 +116,6 @@ class AllocationGroup:
         members: indices of `LiveArrays.allocations`, the largest first.
     """
 
-    key: Hashable
     title: str
     source: str
     function: str
@@ -235,7 +233,7 @@ def groups(
     for index, one in enumerate(page.allocations):
         if (device is None or one.device == device) and (kind is None or one.kind == kind):
             members.setdefault(_key(one, by), []).append(index)
-    made = [_group(page, key, by, tuple(indices)) for key, indices in members.items()]
+    made = [_group(page, by, tuple(indices)) for indices in members.values()]
     return tuple(sorted(made, key=lambda group: -group.total.size_bytes))
 
 
@@ -251,7 +249,7 @@ def _key(one: Allocation, by: By) -> Hashable:
     return common[by], one.kind
 
 
-def _group(page: LiveArrays, key: Hashable, by: By, members: tuple[int, ...]) -> AllocationGroup:
+def _group(page: LiveArrays, by: By, members: tuple[int, ...]) -> AllocationGroup:
     those = [page.allocations[index] for index in members]
     frames = dict.fromkeys(one.frame for one in those if one.frame is not None)
     places = list(dict.fromkeys(frame.place for frame in frames))
@@ -265,7 +263,6 @@ def _group(page: LiveArrays, key: Hashable, by: By, members: tuple[int, ...]) ->
         "stack": " < ".join(frame.function or "?" for frame in those[0].stack[those[0].own :]),
     }
     return AllocationGroup(
-        key,
         titles.get(by, source) or "",
         source,
         function,

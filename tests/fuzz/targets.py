@@ -269,17 +269,6 @@ def _arrays() -> tuple[bytes, ...]:
     return (plain, pprof(training(), packed=False, names_first=True), gzip.compress(plain, mtime=0))
 
 
-_OF_ARRAYS = ["{}", "doctor {}", "diff {} other --json", "diff other {} --md", *_reports("live-arrays")]
-
-
-def _memory(folder: Path, data: bytes, rng: random.Random) -> Outcome:
-    """A device memory profile, alone or compared with an undamaged one."""
-    other = folder / "other.prof"
-    other.write_bytes(_arrays()[0])
-    commands = (words.replace("other", str(other)) for words in _OF_ARRAYS)
-    return _commands("memory.prof", *commands)(folder, data, rng)
-
-
 @cache
 def _lines_of_ops() -> tuple[bytes, ...]:
     """Messages that the cores walk over."""
@@ -433,7 +422,7 @@ TARGETS = (
         _hlo_texts,
         _commands(f"{STEM}.txt", *_reports("graph"), "report graph {} --format hlo"),
     ),
-    Target("pprof", _arrays, _memory, made=made.arrays),
+    Target("pprof", _arrays, _commands("memory.prof", "{}", "doctor {}", *_reports("live-arrays")), made=made.arrays),
     Target("texts", _texts, _commands(f"{STEM}-buffer-assignment.txt", *_reports("memory"), "{}")),
     Target(
         "archive",

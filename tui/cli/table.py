@@ -49,7 +49,7 @@ COMMANDS = {
     "trend": Command("report:trend_parser", "report:run_report"),
     "share": Command("report:share_parser", "share:run_share"),
     "oom": Command("oom:oom_parser", "oom.command:run_oom"),
-    "diff": Command("diff:diff_parser", "diff.command:run_diff"),
+    "diff": Command("diff:diff_parser", "diff.runs:run_diff"),
     "verify": Command("diff:verify_parser", "diff.verify:run_verify"),
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),
     "watch": Command("watch:watch_parser", "capture.watch.command:run_watch"),

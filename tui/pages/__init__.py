@@ -169,11 +169,11 @@ def report_named(name: str) -> Report[Any]:
 
 @dataclass(frozen=True)
 class CommandPage:
-    """A page with a command of its own, or with a way into one: the report of `live-arrays` is that of `diff`.
+    """A page that a command shows on a screen of its own.
 
     Attributes:
         name: of the command, or of the page.
-        report: the module under `tui.pages` with its `REPORT`.
+        report: the module under `tui.pages` with its `REPORT`; empty where `report` prints the page.
         app: the module under `tui.pages` with its `APP`, the class of the Textual app.
     """
 
@@ -194,7 +194,7 @@ COMMAND_PAGES: tuple[CommandPage, ...] = (
     CommandPage("diff", "commands.diff.report", "commands.diff.screen"),
     CommandPage("verify", "commands.diff.promises", "commands.diff.screen"),
     CommandPage("oom", "commands.oom.report", "commands.oom.screen"),
-    CommandPage("live-arrays", "commands.live_arrays.diff_report", "commands.live_arrays.screen"),
+    CommandPage("live-arrays", "", "commands.live_arrays.screen"),
 )
 
 

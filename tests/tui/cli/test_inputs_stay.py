@@ -64,11 +64,6 @@ def _arrays_in_folder(folder: Path) -> tuple[list[str], Path]:
     return ["report", "live-arrays", str(folder)], written(folder)
 
 
-def _two_arrays(folder: Path) -> tuple[list[str], Path]:
-    before, after = written(folder, "before.prof"), written(folder, "after.prof", step=1)
-    return ["diff", str(before), str(after)], before
-
-
 def _arrays_of_an_error(folder: Path) -> tuple[list[str], Path]:
     log, arrays = folder / "train.log", written(folder, "arrays.bin")
     log.write_text("RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm.")
@@ -107,7 +102,6 @@ MAKERS: dict[str, Callable[[Path], tuple[list[str], Path]]] = {
     "dump": _dump,
     "arrays": _arrays,
     "arrays in a folder": _arrays_in_folder,
-    "two arrays": _two_arrays,
     "arrays of an error": _arrays_of_an_error,
     "text beside": _text_beside,
     "dump of an error": _dump_of_an_error,

@@ -1,9 +1,8 @@
-"""Device memory profiles on the command line: opened by their bare names, compared, and beside a log."""
+"""Device memory profiles on the command line: opened by their bare names, and beside a log."""
 
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,8 @@ import pytest
 from tests.support.files.pprof import BATCH, Made, pprof, written
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call, write_logdir
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.memory.live_arrays import LiveArrays
-from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.main import main
 
@@ -46,35 +44,21 @@ def test_the_bare_name_opens_the_screen(words: tuple[str, ...], tmp_path: Path, 
     assert [type(content) for content in opened] == [LiveArrays] * 2
 
 
-def test_two_names_open_the_comparison(tmp_path: Path, opened: list[object]) -> None:
-    paths = [str(written(tmp_path, f"{step}.prof", step)) for step in (1, 4)]
-    assert main(["diff", *paths]) == main(["diff", str(tmp_path)]) == EXIT_OK
-    first, second = opened
-    assert isinstance(first, LiveArraysDiff) and isinstance(second, LiveArraysDiff)
-    assert [first.before.name, first.after.name] == ["1.prof", "4.prof"]
-    assert {second.before.name, second.after.name} == {"1.prof", "4.prof"}
-
-
 def test_the_page_is_printed_where_there_is_no_screen(tmp_path: Path, call: Call) -> None:
     shown = call(str(written(tmp_path)), "--ascii")
     assert "train.py:91 init_state" in shown.out and "Printing the live arrays instead" in shown.err
     assert shown.out.isascii()
 
 
-def test_growth_is_told_by_the_exit_code(tmp_path: Path, call: Call) -> None:
-    before, after = (str(written(tmp_path, f"{step}.prof", step)) for step in (0, 500))
-    shown = call("diff", before, after, "--fail-on-regression", "5%", "--json", code=EXIT_REGRESSION)
-    document = json.loads(shown.out)
-    assert document["regression"]["outcome"] == "grown" and document["regression"]["sentence"] == shown.err.strip()
-    assert main(["diff", before, after, "--fail-on-regression", "90%"]) == EXIT_OK
-    assert main(["diff", after, before, "--fail-on-regression", "0%"]) == EXIT_OK
-
-
 def test_what_does_not_go_together(tmp_path: Path, call: Call) -> None:
     path, logdir = str(written(tmp_path, "a.prof")), str(write_logdir(tmp_path / "logs"))
     other = str(written(tmp_path, "b.prof"))
-    for words in ([path], [path, path], [path, logdir], [logdir, path], [path, other, "--host", "a"]):
-        call.error(EXIT_USAGE, "diff", *words)
+    (tmp_path / "folder").mkdir()
+    written(tmp_path / "folder")
+    for words in ([path], [path, other], [logdir, path], [str(tmp_path / "folder")]):
+        for command in ("diff", "verify"):
+            sentence, hint = call.error(EXIT_NOT_FOUND, command, *words)
+            assert "is a device memory profile" in sentence and "pprof -diff_base before.prof after.prof" in hint
     _, hint = call.error(EXIT_NOT_FOUND, "report", "overview", path)
     assert f"report live-arrays {path}" in hint
     call.error(EXIT_NOT_FOUND, "report", "live-arrays", logdir)
@@ -85,9 +69,8 @@ def test_what_does_not_go_together(tmp_path: Path, call: Call) -> None:
 def test_a_profile_of_time_is_named_as_such(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "cpu.prof"
     path.write_bytes(gzip.compress(pprof([Made((1, 2), BATCH)], (("samples", "count"), ("cpu", "nanoseconds")))))
-    for words in (["report", "live-arrays"], ["diff", str(written(tmp_path))]):
-        sentence, _ = call.error(EXIT_UNREADABLE, *words, path)
-        assert sentence.startswith("cpu.prof is a pprof profile of time on a processor")
+    sentence, _ = call.error(EXIT_UNREADABLE, "report", "live-arrays", path)
+    assert sentence.startswith("cpu.prof is a pprof profile of time on a processor")
 
 
 def test_doctor_says_what_it_is_and_what_lies_beside(

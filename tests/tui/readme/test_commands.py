@@ -57,7 +57,6 @@ SEEN = {
     "tpuprof-tui oom train.log ~/xla_dump": "The dump is left out",  # in the place of the keys
     "tpuprof-tui memory ~/xla_dump --device v5e": "capacity 15.75 GiB",
     "tpuprof-tui memory.prof": "LIVE ARRAYS",
-    "tpuprof-tui diff before.prof after.prof": "LIVE ARRAYS",
     "tpuprof-tui diff ~/logs": "DIFF",
     "tpuprof-tui diff ~/logs --fail-on-regression 5% --md": "noise",
     "tpuprof-tui doctor ~/logs": "searched",

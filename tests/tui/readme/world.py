@@ -27,7 +27,7 @@ print(os.environ.get("XLA_FLAGS", ""), open("train.log").read(), file=sys.stderr
 
 
 def build(home: Path) -> None:
-    """Fills a home folder: two runs, an XLA dump, a log with an error, device memory profiles, a program."""
+    """Fills a home folder: two runs, an XLA dump, a log with an error, a device memory profile, a program."""
     from tests.support.files.dumps import dumped
     from tests.support.files.pprof import pprof, training
     from tests.support.made.oom import MESSAGE
@@ -42,8 +42,7 @@ def build(home: Path) -> None:
     dumped(home / "xla_dump", ".hlo.pb")
     (home / "train.log").write_text(MESSAGE)
     (home / "train.py").write_text(TRAIN)
-    for name, step in (("before", 2), ("after", 12), ("memory", 12)):
-        (home / f"{name}.prof").write_bytes(pprof(training(step)))
+    (home / "memory.prof").write_bytes(pprof(training(12)))
     make_programs(home / "bin")
 
 

@@ -29,14 +29,13 @@ from tests.support.made.runs import NOW, RUNS, facts_of
 from tests.support.made.timelines import two_cores
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
-from tpuprof.parsers.memory.live_arrays import LiveArrays, live_arrays
+from tpuprof.parsers.memory.live_arrays import live_arrays
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.counters.page import COUNTERS
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.kernels.page import TPU_KERNELS
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.sparse_core.page import SPARSE_CORE
-from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.parsers.timeline.measure import measure
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, line_width
@@ -64,11 +63,6 @@ SIZES = [
     for size in (128, 256, 512)
 ]
 FOREVER = 12  # screens and closed things after which a list has an end
-
-
-def arrays_of(step: int) -> LiveArrays:
-    data = MemorySource(pprof(training(step)))
-    return live_arrays(read_messages(data, "a.prof"), "a.prof", "/runs/a.prof")
 
 
 def measured() -> MeasuredList:
@@ -100,6 +94,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Callable[[],
         name: tmp_path_factory.mktemp(name)
         for name in ("diff", "phases", "counters", "sparse", "slices", "gpu", "kernels")
     }
+    arrays = live_arrays(read_messages(MemorySource(pprof(training(12))), "a.prof"), "a.prof", "/runs/a.prof")
     diff = diff_of(places["diff"], layers(4, MS), layers(4, 2 * MS))
     phases = served(places["phases"])
     (places["counters"] / "host0.xplane.pb").write_bytes(with_readings("TPU v7x"))
@@ -110,7 +105,6 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Callable[[],
     gpu = CardCache(pages_of(session_of(gpu_profile(), places["gpu"]).page(OPS)), lambda *_: None)
     of_kernels = session_at(write_run(places["kernels"], host0=with_kernels((RUN, *SIZES))))
     kernels, framework = of_kernels.page(TPU_KERNELS), framework_ops_page(cards().pages.ops, [])
-    before, after = arrays_of(2), arrays_of(12)
     return {
         "choices": of_choices,
         "runs": of_runs,
@@ -119,8 +113,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Callable[[],
         "buffers of errors": lambda: TriageList((made_up_triage(), load_triage()), try_out=made_up_trial),
         "changes": lambda: ChangeList(diff),
         "changes of programs": lambda: ChangeList(phases),
-        "live arrays": lambda: ArraysList(after),
-        "changes of live arrays": lambda: ArraysList(LiveArraysDiff(before, after)),
+        "live arrays": lambda: ArraysList(arrays),
         "HLO ops": lambda: HloView(cards()),
         "framework ops": lambda: FrameworkView(cards(), framework),
         "roofline": lambda: RooflineView(cards()),
@@ -134,7 +127,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Callable[[],
 
 NAMES = (
     *("choices", "runs", "hosts", "measured", "buffers of errors", "changes", "changes of programs", "live arrays"),
-    *("changes of live arrays", "HLO ops", "framework ops", "roofline", "kernels of GPUs", "kernels"),
+    *("HLO ops", "framework ops", "roofline", "kernels of GPUs", "kernels"),
     *("collectives", "units", "SparseCores"),
 )
 every_list = pytest.mark.parametrize("name", NAMES)

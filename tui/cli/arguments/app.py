@@ -14,7 +14,7 @@ _COMMAND_HELP = f"""commands:
   watch HOST:PORT     watch a running program for days, and keep profiles of its slow steps
   memory PATH         open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
   report PAGE [PATH]  print a page: {", ".join(PAGE_NAMES)}
-  diff A [B]          compare two runs: what changed, and what is noise; two memory.prof: what leaks
+  diff A [B]          compare two runs: what changed, and what is noise
   verify A B          check whether a finding's promise was kept, and what took its place
   trend PATH          print all runs of a logdir, and where a step changed beyond the noise
   query PATH SQL      answer a SQL query over a profile

@@ -6,15 +6,13 @@ from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
 from tpuprof.tui.report.page import FORMATS
 
-EXAMPLE = f"{PROGRAM} diff before.prof after.prof"
-_EPILOG = f"""A is before, B after; each is anything that `{PROGRAM} PATH` opens. Two runs of one logdir:
+_EPILOG = f"""A is before, B after; each is any run that `{PROGRAM} PATH` opens. Two runs of one logdir:
   {PROGRAM} diff LOGDIR --run-a 2026_11_19 --run-b 2026_11_20
-Without B, A's newest run is compared with the one before it. To find a leak, compare two device memory profiles:
-  {EXAMPLE}
+Without B, A's newest run is compared with the one before it.
 
 exit codes of --fail-on-regression:
   0  not slower by more than that, or by no more than noise
-  6  slower: the typical step, or the mean step; or live memory grew by more than that
+  6  slower: the typical step, or the mean step
   4  step times, or their noise, are unknown, or the programs are different: no verdict
 """
 

@@ -17,7 +17,6 @@ from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.pages.commands.live_arrays.changes import group_of
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.report.output import Produce, text_pieces
@@ -104,8 +103,8 @@ async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
         screen = app.screen
         assert isinstance(screen, LiveArraysScreen)
         rows = list(csv.DictReader((here / "live-arrays.csv").read_text().splitlines()))
-        assert [row["name"] for row in rows] == [group_of(row).title for row in screen.listed.rows]
-        sizes = [group_of(row).total.size_bytes for row in screen.listed.rows]
+        assert [row["name"] for row in rows] == [row.title for row in screen.listed.rows]
+        sizes = [row.total.size_bytes for row in screen.listed.rows]
         document = json.loads((here / "a.json").read_text())
         assert [row["size_bytes"] for row in document["rows"]] == sizes and document["sort"] == "count:desc"
         assert document["rows"][0]["share_percent"] == pytest.approx(100 * sizes[0] / sum(sizes))

@@ -1,1 +1,1 @@
-"""The command `diff`: of two runs, or of two device memory profiles."""
+"""The commands `diff` and `verify`, of two runs."""

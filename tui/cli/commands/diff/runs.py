@@ -1,4 +1,4 @@
-"""Compares two runs: what changed from one to the other, and what of it is noise."""
+"""``tpuprof-tui diff A B``: what changed from A to B, on the screen or as a report."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import (
+    EXIT_NOT_FOUND,
+    EXIT_OK,
+    EXIT_REGRESSION,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    ProfileError,
+)
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
+from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
@@ -21,14 +29,24 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.common import existing, note, session_of
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.page import WITHOUT_WARNINGS
+from tpuprof.tui.report.page import WITHOUT_WARNINGS, check_keys
 from tpuprof.tui.terminal.custom import Config
 
 Made = TypeVar("Made")
 
 
-def compare_runs(args: argparse.Namespace, config: Config) -> int:
-    """Shows or prints the comparison; see `run_diff`."""
+def run_diff(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        The exit code: 0, or with `--fail-on-regression` 6 where steps got slower.
+
+    Raises:
+        ProfileError: a path leads to no profile (exit code 3) or to one that can't be read (4); both are the same run
+            (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
+    """
+    check_keys(args.keys, args.format)
+    config = common.configured(args)
     before, after = _runs(args)
     diff = _compared(args, config, before, after)
     if not common.wants_report(args) and common.opens_screen("the report"):
@@ -64,8 +82,13 @@ def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
     Raises:
         ProfileError: see `run_diff`; also an output file that may not be written.
     """
-    first = open_logdir(existing(args.before))
-    second = first if args.after is None else open_logdir(existing(args.after))
+    paths = [existing(path) for path in (args.before, args.after) if path is not None]
+    for path in filter(None, map(leads_to_arrays, paths)):
+        sentence = f"{printable(path)} is a device memory profile; only runs are compared here."
+        hint = f"pprof -diff_base before.prof after.prof compares two; {PROGRAM} memory.prof opens one"
+        raise ProfileError("only_arrays", sentence, hint, EXIT_NOT_FOUND)
+    first = open_logdir(paths[0])
+    second = first if args.after is None else open_logdir(paths[1])
     printing.check_output(args, first, second)
     before, after = _chosen(args, first, second)
     if os.path.realpath(before.path) == os.path.realpath(after.path):

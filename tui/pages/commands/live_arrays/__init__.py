@@ -1,1 +1,1 @@
-"""Live arrays: who holds device memory, and what grew from one time to another."""
+"""Live arrays: who holds device memory."""

@@ -8,17 +8,14 @@ from functools import cache
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.pprof.messages import Frame
-from tpuprof.parsers.memory.live_arrays import Allocation, By, is_library, short_device
-from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
+from tpuprof.parsers.memory.live_arrays import Allocation, AllocationGroup, By, LiveArrays, is_library, short_device
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import count, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
-from tpuprof.tui.pages.commands.live_arrays import changes
-from tpuprof.tui.pages.commands.live_arrays.changes import ArraysOrDiff, Row
-from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS
+from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS, SORTS, totals_words
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.holders import group_name
 
@@ -29,17 +26,13 @@ _MOST_FRAMES = 200
 excerpt_of = cache(source_excerpt)
 
 
-def group_card(content: ArraysOrDiff, row: Row, by: By, pen: Pen) -> list[Line]:
-    """Everything about a row."""
-    group, page = changes.group_of(row), changes.page_of(content, row)
+def group_card(page: LiveArrays, group: AllocationGroup, by: By, pen: Pen) -> list[Line]:
+    """Everything about a group."""
     card = Card(pen)
     card.head(group_name(group, by))
-    if isinstance(row, GroupChange):
-        _write_change(card, row)
-    else:
-        share = percent(percent_of(group.total.size_bytes, page.total.size_bytes))
-        card.entry("size", f"{binary_size(group.total.size_bytes)}, {share} of all", "strong")
-        card.entry("count", count(group.total.count))
+    share = percent(percent_of(group.total.size_bytes, page.total.size_bytes))
+    card.entry("size", f"{binary_size(group.total.size_bytes)}, {share} of all", "strong")
+    card.entry("count", count(group.total.count))
     card.entry("kind", group.kind or "unknown: the file does not say")
     card.known("devices", ", ".join(group.devices))
     members = [page.allocations[member] for member in group.members]
@@ -50,14 +43,6 @@ def group_card(content: ArraysOrDiff, row: Row, by: By, pen: Pen) -> list[Line]:
     largest = " of the largest" if len(members) > 1 else ""
     card.title(f"The stack{largest}, the innermost call first")
     return card.lines + stack_lines(members[0], pen)
-
-
-def _write_change(card: Card, row: GroupChange) -> None:
-    for label, group in (("before", row.before), ("after", row.after)):
-        words = "none" if group is None else f"{binary_size(group.total.size_bytes)} in {count(group.total.count)}"
-        card.entry(label, words)
-    words = f"{changes.signed_size(row.size_change)}, {changes.signed_count(row.count_change)} in count"
-    card.entry("change", words, changes.change_style(row.size_change or row.count_change))
 
 
 def _member_line(one: Allocation, pen: Pen) -> Line:
@@ -111,31 +96,23 @@ _MEANING = (
     "The line of code is the innermost one on the stack outside installed packages and Python's own library. If "
     "there is none, it is the innermost one outside JAX.",
 )
-_COMPARED = (
-    "B is compared with A. If a line holds more each time the file is written, something keeps its arrays: a list, "
-    "a cache, a closure. Numbers are exact; a line that moved in an edited file is found by its stack.",
-)
 
 
-def meaning_lines(content: ArraysOrDiff, pen: Pen) -> list[Line]:
+def meaning_lines(pen: Pen) -> list[Line]:
     """What the columns and the numbers mean."""
-    is_diff = isinstance(content, LiveArraysDiff)
     card = Card(pen)
     card.title("What the columns mean")
-    for title, words in help_rows(changes.CHANGES if is_diff else GROUPS, changes.sorts(content)[0]):
+    for title, words in help_rows(GROUPS, SORTS[0]):
         card.lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
     card.title("What the numbers mean")
-    card.paragraphs(*_MEANING, *(_COMPARED if is_diff else ()))
+    card.paragraphs(*_MEANING)
     return card.lines
 
 
-def summary(content: ArraysOrDiff, rows: Sequence[Row]) -> str:
-    """The matter in one line of a few parts: the sentence, and the largest rows."""
-    parts = [" -> ".join(page.name for page in changes.pages_of(content)), changes.headline(content, True)]
-    for row in rows[:_COPIED]:
-        name = group_name(changes.group_of(row), "source", False)
-        if isinstance(row, GroupChange):
-            parts.append(f"{changes.signed_size(row.size_change)} {changes.signed_count(row.count_change)} {name}")
-        else:
-            parts.append(f"{binary_size(row.total.size_bytes)} in {row.total.count:,} {name}")
+def summary(page: LiveArrays, groups: Sequence[AllocationGroup]) -> str:
+    """The matter in one line of a few parts: the sentence, and the largest groups."""
+    parts = [page.name, totals_words(page)]
+    for group in groups[:_COPIED]:
+        name = group_name(group, "source", False)
+        parts.append(f"{binary_size(group.total.size_bytes)} in {group.total.count:,} {name}")
     return " | ".join(parts)

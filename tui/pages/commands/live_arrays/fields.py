@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.memory.live_arrays import BY, EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays, short_device
-from tpuprof.parsers.session.diff.live_arrays import GroupChange
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.format import count, utc
@@ -23,28 +22,25 @@ from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Uni
 BY_TITLES: dict[By, str] = dict(zip(BY, ("Source lines", "Functions", "Stacks", "Devices", "Kinds"), strict=True))
 """What a table of groups is called."""
 
+SORTS = ("size", "count", "each", "name")
+"""What groups can be sorted by, the first at first."""
+
 BY_WORDS: dict[By, str] = {by: title.rstrip("s").lower() for by, title in BY_TITLES.items()}
 
-NO_STACK = "the program kept no traceback for it"
+_NO_STACK = "the program kept no traceback for it"
 _NO_DEVICE = "executables belong to no device"
 _NO_KIND = "the file does not say; JAX's files do"
-TEXT_OR_NONE = Unit("text", lambda values: [value or None for value in values], lambda value, _: value or "", True)
+_TEXT_OR_NONE = Unit("text", lambda values: [value or None for value in values], lambda value, _: value or "", True)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """Groups of a page, or of two that are compared, as a table shows them.
-
-    Attributes:
-        whole_bytes: what sizes are shares of.
-        changes: what became of each group, in a comparison.
-    """
+    """Groups of a page, as a table shows them; sizes are shares of `whole_bytes`."""
 
     groups: Sequence[AllocationGroup]
     whole_bytes: int
     by: By
     width: int = 0
-    changes: Sequence[GroupChange] = ()
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -79,7 +75,7 @@ def _each(group: AllocationGroup) -> int | None:
     return total.size_bytes // total.count if len(group.members) == 1 and total.count > 0 else None
 
 
-def of_group(
+def _of_group(
     key: str,
     unit: Unit,
     read: Callable[[Any], Any],
@@ -87,12 +83,10 @@ def of_group(
     null: str = "",
     screen: ColumnSpec[GroupRows] | None = None,
     heading: str = "",
-    of: Literal["groups", "changes"] = "groups",
 ) -> Field[GroupRows]:
-    """A field that is read of the group or its change, in Markdown called as on the screen if it has no heading."""
-    return Field(
-        key, unit, of_each(read, of), meaning, null, heading or (screen.title if screen is not None else key), screen
-    )
+    """A field that is read of the group, in Markdown called as on the screen if it has no heading."""
+    heading = heading or (screen.title if screen is not None else key)
+    return Field(key, unit, of_each(read, "groups"), meaning, null, heading, screen)
 
 
 _NAMED = (
@@ -111,15 +105,6 @@ _KINDS = "buffer: an array's memory on one device; executable: a compiled progra
 _COUNTED = "how many are alive; an array is counted on each device that holds a shard of it"
 _DIFFER = "they differ in stack, size, device or kind"
 
-SHARED: tuple[Field[GroupRows], ...] = (
-    of_group("name", TEXT_OR_NONE, attrgetter("title"), _NAMED, f"{NO_STACK}, or {_NO_DEVICE}", _NAME),
-    of_group("source", TEXT_OR_NONE, attrgetter("source"), _OWN_LINE, f"several lines, or {NO_STACK}"),
-    of_group("function", TEXT_OR_NONE, attrgetter("function"), _OF_LINE, f"several functions, or {NO_STACK}"),
-    of_group("kind", TEXT_OR_NONE, attrgetter("kind"), _KINDS, _NO_KIND, _KIND),
-    of_group("devices", TEXTS, attrgetter("devices"), _HELD, "", _DEVICE, "devices"),
-)
-"""What a comparison says of groups too."""
-
 _SHARE: Field[GroupRows] = Field(
     "share_percent",
     PERCENT,
@@ -133,12 +118,16 @@ GROUPS: Table[GroupRows] = Table(
     "groups",
     (
         rank_field(3),
-        *SHARED,
-        of_group("count", COUNT, attrgetter("total.count"), _COUNTED, "", ColumnSpec("count", "count", 6)),
-        of_group("size_bytes", BYTES, attrgetter("total.size_bytes"), "their total size", "", SIZE_LOOK),
+        _of_group("name", _TEXT_OR_NONE, attrgetter("title"), _NAMED, f"{_NO_STACK}, or {_NO_DEVICE}", _NAME),
+        _of_group("source", _TEXT_OR_NONE, attrgetter("source"), _OWN_LINE, f"several lines, or {_NO_STACK}"),
+        _of_group("function", _TEXT_OR_NONE, attrgetter("function"), _OF_LINE, f"several functions, or {_NO_STACK}"),
+        _of_group("kind", _TEXT_OR_NONE, attrgetter("kind"), _KINDS, _NO_KIND, _KIND),
+        _of_group("devices", TEXTS, attrgetter("devices"), _HELD, "", _DEVICE, "devices"),
+        _of_group("count", COUNT, attrgetter("total.count"), _COUNTED, "", ColumnSpec("count", "count", 6)),
+        _of_group("size_bytes", BYTES, attrgetter("total.size_bytes"), "their total size", "", SIZE_LOOK),
         _SHARE,
         bar_field(_bars),
-        of_group("each_bytes", BYTES, _each, "the size of one of them", _DIFFER, _EACH),
+        _of_group("each_bytes", BYTES, _each, "the size of one of them", _DIFFER, _EACH),
     ),
     len,
     json=in_order("rank name source function kind devices count size_bytes share_percent each_bytes"),
@@ -162,7 +151,7 @@ ALLOCATIONS: Table[Sequence[Allocation]] = object_table(
         attribute("count", COUNT, _COUNTED),
         attribute("size_bytes", BYTES, "their total size"),
         attribute("each_bytes", BYTES, "the size of one of them", null="they differ"),
-        Metric("source", TEXT_OR_NONE, lambda one: one.frame.place if one.frame else "", _OWN_LINE, NO_STACK),
+        Metric("source", _TEXT_OR_NONE, lambda one: one.frame.place if one.frame else "", _OWN_LINE, _NO_STACK),
         Metric("stack", _STACK, _stack, "the stack that made it, the innermost call first"),
     ),
 )

@@ -1,23 +1,19 @@
-"""The screen of live arrays, of one device memory profile or two that are compared, and the app around it."""
+"""The screen of live arrays, of a device memory profile, and the app around it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Literal
 
-from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.memory.live_arrays import BY, LiveArrays
-from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
+from tpuprof.parsers.memory.live_arrays import BY, AllocationGroup, LiveArrays
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.live_arrays import changes, drawing
+from tpuprof.tui.pages.commands.live_arrays import drawing
 from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary
-from tpuprof.tui.pages.commands.live_arrays.changes import ArraysOrDiff, Row, group_of, sorts
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
-from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
+from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS, SORTS, GroupRows
 from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
@@ -31,16 +27,15 @@ ABOUT = meanings(
     ("size", "of all of them together, and their share of all live arrays."),
     ("kind", "what holds the memory, according to the file: arrays, or compiled programs."),
     ("stack", "the calls that made them, innermost first; e opens the line in $EDITOR from the list below."),
-    ("change", "if two files are compared: how much more or less the later one holds."),
 )
 
 
-class ArraysList(ListView[Row]):
-    """Who holds device memory, or what grew."""
+class ArraysList(ListView[AllocationGroup]):
+    """Who holds device memory."""
 
     listing: LiveArraysView
 
-    def __init__(self, content: ArraysOrDiff) -> None:
+    def __init__(self, content: LiveArrays) -> None:
         self.content, self.listing = content, LiveArraysView()
 
     @property
@@ -49,7 +44,7 @@ class ArraysList(ListView[Row]):
         return self.kept(view, lambda: drawing.listed(self.content, view))
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[AllocationGroup, ...]:
         return self.shown.rows
 
     @property
@@ -59,22 +54,17 @@ class ArraysList(ListView[Row]):
 
     @property
     def shown_table(self) -> ShownTable:
-        content, by, rows = self.content, self.listing.by, self.rows
-        table, sort, descending = drawing.sorting(content, self.listing)
-        run = run_of_file(content.name, content.path) if isinstance(content, LiveArrays) else _both(content)
-        source = changes.group_rows(rows, by)
-        if isinstance(content, LiveArrays):
-            source = replace(source, whole_bytes=content.total.size_bytes)
-        order = sort_text(sort, descending)
-        name = "live-arrays" if isinstance(content, LiveArrays) else "live-arrays-diff"
-        return ShownTable(name, table, source, range(len(rows)), (), self.listing.words, order, run)
+        content, rows = self.content, self.rows
+        source = GroupRows(rows, content.total.size_bytes, self.listing.by)
+        order, run = sort_text(*drawing.sorting(self.listing)), run_of_file(content.name, content.path)
+        return ShownTable("live-arrays", GROUPS, source, range(len(rows)), (), self.listing.words, order, run)
 
     def compose(self, pen: Pen, height: int) -> Composed:
         return drawing.compose(self.content, self.listing, self.shown, pen, height)
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {name: name for name in sorts(self.content)}
+        return {name: name for name in SORTS}
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
@@ -83,22 +73,19 @@ class ArraysList(ListView[Row]):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        view, is_diff = self.listing, isinstance(self.content, LiveArraysDiff)
+        view = self.listing
         of_kinds, of_devices = drawing.kinds(self.content), drawing.devices(self.content)
         has_kinds, has_devices = len(of_kinds) > 1, len(of_devices) > 1
         next_kind, next_device = partial(self._next, "kind", of_kinds), partial(self._next, "device", of_devices)
-        same = ("show same" if view.hides_same else "hide same") if is_diff else ""
-        hiding = "Show or hide what is the same" if is_diff else ""
         kind = (f"{view.kind}s" if view.kind else "kinds") if has_kinds else ""
-        early, late = 2, HELPS + 1  # the footer has one of three before help
-        of_kind, of_device = late if is_diff else early, late if is_diff or has_kinds else early
+        early, late = 2, HELPS + 1  # the footer has one of two before help
+        of_device = late if has_kinds else early
         by_words = "By source line, function, stack, device, kind"
         device, devices_words = "device" if has_devices else "", "All devices, or one at a time"
         return (
             KeyRow("group", f"by {BY_WORDS[view.by]}", by_words, {"group": self._group}),
-            KeyRow("view", kind, "Buffers and executables, or one kind only", {"view": next_kind}, rank=of_kind),
+            KeyRow("view", kind, "Buffers and executables, or one kind only", {"view": next_kind}, rank=early),
             KeyRow("next_step", device, devices_words, {"next_step": next_device}, rank=of_device),
-            KeyRow("exclude", same, hiding, {"exclude": self._hide}, rank=early),
             self.sorting_key("Sort by the next column; reverse", "sort", late),
         )
 
@@ -118,16 +105,11 @@ class ArraysList(ListView[Row]):
         words = f"All {what}s." if now is None else f"Only {now}." if what == "device" else f"{now.capitalize()}s only."
         return self._show(words, **{what: now})
 
-    def _hide(self) -> str:
-        if not isinstance(self.content, LiveArraysDiff):
-            return "All rows show here."
-        return self._show("", hides_same=not self.listing.hides_same)
-
 
 class LiveArraysScreen(ListScreen):
     """The screen of live arrays."""
 
-    content: ArraysOrDiff
+    content: LiveArrays
 
     @cached_property
     def listed(self) -> ArraysList:
@@ -137,7 +119,7 @@ class LiveArraysScreen(ListScreen):
         return drawing.head_line(self.content, pen)
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
-        return meaning_lines(self.content, pen)
+        return meaning_lines(pen)
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -162,12 +144,8 @@ class LiveArraysScreen(ListScreen):
         self.copy(summary(self.content, self.listed.rows))
 
     def _edit(self) -> str:
-        source = group_of(self.listed.row).source if self.listed.row is not None else None
+        source = self.listed.row.source if self.listed.row is not None else None
         return self.edit_source(source) if source else "It has no single known source line."
-
-
-def _both(diff: LiveArraysDiff) -> Run:
-    return run_of_file(f"{diff.before.name} and {diff.after.name}", diff.after.path)
 
 
 APP = partial(PageApp, LiveArraysScreen)

@@ -27,7 +27,7 @@ from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.arguments.diff import diff_parser
-from tpuprof.tui.cli.commands.diff.command import run_diff
+from tpuprof.tui.cli.commands.diff.runs import run_diff
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import Format, TextLook
 

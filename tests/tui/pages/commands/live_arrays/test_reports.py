@@ -1,4 +1,4 @@
-"""The reports on live arrays, and on two times of them."""
+"""The reports on live arrays."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both files, in the current folder, so that no path is in the reports."""
+    """The file, in the current folder, so that no path is in the reports."""
     monkeypatch.chdir(tmp_path)
-    written(tmp_path, "before.prof", step=2)
     written(tmp_path, "after.prof", step=12)
 
 
@@ -34,12 +33,6 @@ def test_other_formats(form: str, call: Call) -> None:
     check_golden(GOLDEN / f"report.{form}.txt", call(*words).out)
 
 
-@pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
-def test_two_compared(form: str, call: Call) -> None:
-    words = ("diff", "before.prof", "after.prof", "--format", form, "--width", "100", "--fail-on-regression", "50%")
-    check_golden(GOLDEN / f"diff.{form}.txt", call(*words).out)
-
-
 def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path, call: Call) -> None:
     evil = (("f\x1b[2J", "/home/ada/\x1b]0;x\x07|*_a\n.py", 3),)
     path = tmp_path / "evil.prof"
@@ -54,6 +47,3 @@ def test_without_anything_alive(tmp_path: Path, call: Call) -> None:
     text = call("report", "live-arrays", "empty.prof").out
     assert "0 B live: 0 buffers 0 B." in text and "the file lists no live arrays" in text
     assert call("report", "live-arrays", "empty.prof", "--format", "md").out
-    assert "Live memory grew by" in call("diff", "empty.prof", "after.prof", "--format", "text").out
-    written(tmp_path, "again.prof", step=12)
-    assert "The same: " in call("diff", "after.prof", "again.prof", "--format", "text").out
