@@ -24,7 +24,6 @@ _TOO_LARGE = re.compile(r"larger than max|exceed\w* (the )?maximum|maximum proto
 _UNKNOWN_NAME = re.compile(r"resol|name not found|lookup|name or service", re.I)
 _NOT_GRPC = re.compile(r"http/?[12]|settings frame|protocol error|ssl|tls|trailers|content-type", re.I)
 
-
 PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
 """Codes of failures that may be over a moment later."""
 

@@ -212,7 +212,6 @@ OPS_OF_HOST = Reduction(
 )
 """What the pages of ops need of a host."""
 
-
 Summary = TypeVar("Summary", bound=OpSummary)
 
 

@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 NOTHING_SHARED = "the cores share no step"
 
-
 _MOST_PROGRAMS = 4
 
 
@@ -141,7 +140,8 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
         spans = align_spans(lists, counts, found.source, [names[core] for core in chosen])
         return None if spans is None else replace(spans, is_numbered=found.is_numbered)
 
-    joined = joined_cores(found.runs, [part[0].table for part in parts], lambda core: meets(barriers(cores[core])))
+    tables, processes = [part[0].table for part in parts], [plane.profile for plane in cores]
+    joined = joined_cores(found.runs, tables, lambda core: meets(barriers(cores[core])), processes)
     spans = spans_of(joined[0].cores) if joined else None
     times = [(int(part[0].table.self_ps.sum()), part[0].total_ps) for part in parts]
     made = StepSpansSummary(

@@ -227,7 +227,8 @@ def summarise(
         grid = _grid(trace, *of_cores, found.source, input_source)
         return None if grid is None else replace(grid, is_numbered=found.is_numbered)
 
-    joined = joined_cores(found.runs, [core.table for core in summaries], lambda core: meets(at_barriers[core]))
+    tables, processes = [core.table for core in summaries], [plane.profile for plane in cores]
+    joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)
     times = [(int(core.table.self_ps.sum()), core.total_ps) for core in summaries]
     steps = steps_of(joined[0].cores) if joined else None
     if steps is None and not note:

@@ -180,7 +180,6 @@ _BANDWIDTHS = (
     ("vmem_write", "vmem_wr"),
 )
 
-
 _LEAST_PEAK, _MOST_PEAK = 1e-3, 1e9
 """A plausible peak lies between these, in tera-FLOP/s or gigabytes/s."""
 
@@ -218,7 +217,7 @@ def chip_number(plane: Plane) -> int | None:
 def core_title(plane: Plane) -> str:
     """How the timeline calls a TensorCore, by its chip and its number there; empty where that is no name of its own."""
     chip, number = chip_number(plane), _detail(plane, _CORE_NUM)
-    return "" if chip is None or number is None or not plane.is_of_first else title_of(chip, number)
+    return "" if chip is None or number is None or plane.profile else title_of(chip, number)
 
 
 _NVIDIA = (
@@ -267,7 +266,7 @@ def device_info(plane: Plane) -> DeviceInfo:
     return DeviceInfo(
         device_type=kind if isinstance(kind, str) and kind else named,
         peaks=Peaks(flops_per_second=_peak(stats.get("peak_teraflops_per_second"), 1e12), **peaks),
-        chip=plane.name if chip is None or not plane.is_of_first else f"chip {chip}",
+        chip=plane.name if chip is None or plane.profile else f"chip {chip}",
     )
 
 

@@ -27,7 +27,6 @@ _READ, _WRITE = 1, 2
 TRAFFIC = ("hbm", "on_chip_read", "on_chip_write", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
 """Columns of memory traffic. On-chip is every memory except HBM, so CMEM and VMEM are parts of it."""
 
-
 _MOST = float(2**64)
 
 

@@ -29,7 +29,6 @@ _FAR_PS = 1 << 60
 _NAMED_WAIT = 0.25
 """A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
 
-
 AccountRows = Literal["step", "core", "host"]
 """What an account has a row for."""
 

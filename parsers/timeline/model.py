@@ -53,7 +53,6 @@ TrackId = tuple[int, int]
 EventId = tuple[int, int, int]
 """An event of a timeline: index of its section, of its track in that section, and its own in the track."""
 
-
 TrackKeys = NDArray[np.uint16] | NDArray[np.int32]
 """Keys of events: two bytes each, where all of a track fit."""
 

@@ -72,16 +72,7 @@ class Row:
 
 SETTLED = 3
 """After so many seconds the cache keeps what is read of a file that has changed; its module would bring numpy here."""
-HEAD = (
-    "page",
-    "profile",
-    "XProf",
-    "xprof-rs",
-    "tpuprof-tui",
-    "second look",
-    "XProf/ours",
-    "xprof-rs/ours",
-)
+HEAD = ("page", "profile", "XProf", "xprof-rs", "tpuprof-tui", "second look", "XProf/ours", "xprof-rs/ours")
 
 
 def wall(costs: Sequence[Cost]) -> float:

@@ -67,7 +67,6 @@ if __name__ == "__main__":
     print(json.dumps([wall, partials[:1], cpu, mine.ru_maxrss, theirs.ru_maxrss, len(page.hosts), len(partials)]))
 """
 
-
 TIMELINE_RUN = """
 import json, resource, sys, time
 from tpuprof.parsers.files.logdir import open_logdir

@@ -62,7 +62,6 @@ DECODE = Scene(
 TRAIN = Scene((Train(layers=2, overlap=False, once=SMALL),), V5E, hosts=4, cores=2, steps=4, seed=32)
 FASTER = replace(TRAIN, work=(Train(layers=2, once=SMALL),), chips=Chips(speed=((3, 1.2),)), seed=33)
 
-
 ON_HOST = [("load_batch", 2, 14), ("PjitFunction(step)", 20, 60), ("ThunkExecutor::Execute", 30, 58)]
 ON_CPU = [("fusion.1", 30, 41), ("wrapped_tanh", 42, 57)]
 

@@ -30,7 +30,6 @@ GREEDY_BYTES = 300 << 20
 HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters, those that turn the direction of text included; lines end in a plain newline."""
 
-
 _ANSWERS = {
     ("diff",): (EXIT_REGRESSION, EXIT_UNREADABLE),  # with --fail-on-regression
     ("doctor",): (EXIT_NOT_FOUND, EXIT_UNREADABLE),

@@ -28,7 +28,6 @@ from tpuprof.parsers.session.session import Session
 WRITTEN = [case for case in CASES if case.scene.traced == "all"][::4]
 """Cases whose profiles are looked at closely."""
 
-
 NOT_SIMULATED = "silence"
 """What no case is planted for: what lies outside the steps."""
 
@@ -159,7 +158,6 @@ def _check_nested(spans: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Non
 
 TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are counted for", "before the first whole step")
 """What is true of some profiles and no complaint: clocks that differ, kernels without counts, time in no step."""
-
 
 READ = [case for case in WRITTEN[::3] if case.part == "single" or case.scene.hosts == 1]
 """Cases whose steps are read too; how steps of hosts are joined that pause, or whose clocks are steps apart, is not the

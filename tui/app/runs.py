@@ -35,7 +35,6 @@ Facts = TypeVar("Facts")
 Known = TypeVar("Known", "KnownRuns", "KnownPoints")
 ReadFacts = Callable[["Run", Callable[[], bool]], Facts]
 
-
 _TREND = "tpuprof.parsers.session.trend"
 
 

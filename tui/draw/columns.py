@@ -37,7 +37,6 @@ class ComposedGraph:
 
 WIDE_CARD = 31  # cells from which on the card of the step time has its range too
 
-
 _TAKEN_FROM: Mapping[StepSource, str] = {
     "steps": "median",
     "annotations": "by step_num",

@@ -27,7 +27,6 @@ _LEAVE = (
     b"\x1b[?1049l\x1b[?7h\x1b[?25h"
 )
 
-
 PLEASE_REPORT = """This is an error in tpuprof-tui. Please report it: the lines above, the keys before it,
 and what tpuprof-tui doctor prints; the file that it read, if you may share it."""
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Payload: TypeAlias = Any  # a part of a page: each tab knows what its own parts are
 
-
 UNREAD = "Nothing is read here; r looks again."
 
 

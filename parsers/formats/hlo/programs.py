@@ -31,7 +31,6 @@ _PROGRAM_ID = "program_id"
 _UINT64 = 2**64 - 1
 _INTEGERS = (3, 4)  # uint64, int64
 
-
 _Load = Callable[[str], "HloModule | str"]
 """Loads a program, given how to call it: the module, or a sentence that says why there is none."""
 

@@ -10,6 +10,7 @@ A profile that was cut off at any byte still gives every event before the cut; `
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -206,7 +207,7 @@ class Plane:
         name: such as ``/device:TPU:0`` or ``/host:CPU``.
         lines: in file order; a line that the file cuts off is the last one.
         lost_bytes: declared bytes that the file does not have.
-        is_of_first: whether it is of the first of several profiles that were joined into one file (`told_apart`).
+        profile: which of several profiles that were joined into one file it is of, from 0 on (`told_apart`).
         broken_at: file offset at which the plane becomes unreadable, or -1.
     """
 
@@ -218,7 +219,7 @@ class Plane:
         self.lost_bytes = end - self.end
         self.id = 0
         self.name = ""
-        self.is_of_first = True
+        self.profile = 0
         self.broken_at = -1
         self.cut = False
         lines: list[Line] = []
@@ -367,10 +368,13 @@ class Trace:
                     texts[number].append(text(source.read(begin, end - begin)))
             self._broken_at, self._cut = window.broken_at, window.cut
         self._renamed = list[str]()
+        seen: Counter[str] = Counter()
         for plane, name in zip(planes, told_apart([plane.name for plane in planes]), strict=True):
             if name != plane.name:
                 self._renamed.append(f"{name} was {plane.name}")
-                plane.name, plane.is_of_first = name, False
+                plane.profile = seen[plane.name]
+            seen[plane.name] += 1
+            plane.name = name
         self.planes = self._found = tuple(planes)
         self.errors, self.warnings, self.hostnames = (tuple(texts[field]) for field in (2, 3, 4))
         self._check_is_profile()

@@ -28,7 +28,6 @@ Work = Callable[[HostFile, Any, ProgressReceiver, int], Result]
 Raises `ProfileError` where the file cannot be read, and `Cancelled`.
 """
 
-
 _CANCELLED, _COLUMNS = 1, 5
 _PROCESS, _NEEDED, _BYTES, _EVENTS, _FETCHING = range(_COLUMNS)
 

@@ -33,7 +33,6 @@ NAMED = re.compile(
 _NUMBER = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Zµμ%]{0,2})")
 _KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)\Z")
 
-
 _IS = ("=", ":")
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     **{">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le},

@@ -35,7 +35,6 @@ _COMPILE = pattern(
 """Names of events in which JAX, PyTorch/XLA, TensorFlow and PJRT trace, lower or compile a program; JAX's functions as
 its own events, or as the Python tracer's ``$compiler.py:318 backend_compile``."""
 
-
 _LAUNCHES = ("DoEnqueueProgram", "PjRtCApiLoadedExecutable::Execute", "TpuExecute", "TfrtTpuExecutable::Execute")
 _LAUNCHES_ON_CPU = pattern(r"(?:TfrtCpu|PjRtCpu)\w*::Execute\w*\Z")
 
@@ -191,7 +190,7 @@ def _of_thread(
     marks = set(thread.metadata_id[thread.stat("step_num").rows].tolist())
     wholes = sum_by_key(key, in_gaps, len(ids))
     least = _SPANS * int((gaps[1] - gaps[0]).sum())
-    marks |= {number for number in ids[wholes >= least].tolist() if _spans_steps(host, thread, number, launched)}
+    marks |= {number for number in ids[wholes >= least].tolist() if _spans_steps(host, thread, number, launched, gaps)}
     marked = np.array([number in marks for number in ids.tolist()], np.bool_)[key]
     outermost = np.where((parent >= 0) & marked[parent] & ~marked, in_gaps, 0)
     counts = np.bincount(key, minlength=len(ids))
@@ -213,13 +212,18 @@ _SPANS = 0.8
 _LEAST_LAUNCHES = 3
 
 
-def _spans_steps(host: HostEvents, thread: HostThread, number: int, launched: Int64s) -> bool:
-    """Whether the events of an id are annotations of the program that cover whole steps, and all that these launch."""
-    name = host.name(number)
-    if len(launched) < _LEAST_LAUNCHES or name.startswith("$") or is_of_runtime(name):
+def _spans_steps(host: HostEvents, thread: HostThread, number: int, launched: Int64s, gaps: Intervals) -> bool:
+    """Whether the events of an id are annotations of the program that cover whole steps, and all that these launch.
+
+    Where the thread launches nothing, each has to last through several gaps and what runs between them.
+    """
+    name, rows = host.name(number), thread.rows_of([number])
+    if name.startswith("$") or is_of_runtime(name):
         return False
-    rows = thread.rows_of([number])
     spans = union(thread.start_ps[rows], thread.end_ps[rows])
+    if len(launched) < _LEAST_LAUNCHES:
+        whole, covers = gaps[1][-1:] - gaps[0][:1], overlap(gaps[0][:1], gaps[1][-1:], *spans)
+        return len(gaps[0]) >= _LEAST_LAUNCHES * len(rows) and bool((covers >= _SPANS * whole).all())
     held = int((np.searchsorted(launched, spans[1]) - np.searchsorted(launched, spans[0])).sum())
     between = int(overlap(launched[:1], launched[-1:], *spans)[0])
     return held >= _SPANS * len(launched) and between >= _SPANS * int(launched[-1] - launched[0])

@@ -15,15 +15,7 @@ from tpuprof.parsers.files.core_names import host_of, labels_together
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.collectives.bandwidth import ici_peak
 from tpuprof.parsers.pages.collectives.host import COLLECTIVES_OF_HOST, CollectivesSummary
-from tpuprof.parsers.pages.collectives.host_sums import (
-    COUNT,
-    ICI,
-    PARTS,
-    WAITING,
-    Collective,
-    HostCollectives,
-    Sums,
-)
+from tpuprof.parsers.pages.collectives.host_sums import COUNT, ICI, PARTS, WAITING, Collective, HostCollectives, Sums
 from tpuprof.parsers.pages.collectives.instruction import PARTITION_ID
 from tpuprof.parsers.pages.collectives.model import (
     CUT,
@@ -231,7 +223,6 @@ def _who(page: CollectivesPage) -> str:
 
 _MUCH_WAITING = 0.5
 """Waiting for late cores is named from this share of exposed time on, where no one core is late in most steps."""
-
 
 _WHOLE = ("profile",)
 

@@ -9,7 +9,6 @@ from tpuprof.parsers.pages.findings.finding import Evidence, Finding, JumpTarget
 NEARLY_FULL = 0.95
 """From this share of HBM on, a little more fails: fragmentation and the next program's temporaries need some."""
 
-
 NO_DEVICE = Kind(
     "no-device",
     "a capture without device events",

@@ -19,6 +19,7 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
+from tpuprof.parsers.pages.shared.groups import CoreGroup, in_group
 from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
@@ -31,7 +32,6 @@ WAIT = PARTS.index("wait")
 
 LEAST_COST = 0.01
 """A straggler costs at least this share of a step; steps vary by less anyway."""
-
 
 _OWNERS_OF: Mapping[StepPartName, tuple[Owner, ...]] = {
     "compute": ("ideal", "loss", "uncounted", "copy"),
@@ -238,3 +238,25 @@ def _why_alone(cores: Sequence[HostRow], compared: int, note: str) -> str:
     if compared == 1:
         return "One core has steps: there is nothing to compare it with."
     return f"Steps can't be compared: {note or 'the cores share no step'}."
+
+
+# --- cores of one group
+
+
+def hosts_of_group(summaries: Sequence[HostSummary], group: CoreGroup) -> list[HostSummary]:
+    """The hosts of a group, with its cores, their steps and their chips, as if they had no others."""
+    names, hosts = set(group.core_names), list[HostSummary]()
+    for host in in_group(summaries, group):
+        cores = tuple(core for core in host.cores if core.name in names)
+        observed = tuple(of for of in host.observed if of.name in names)
+        chips = _chips(host, cores)
+        duty = tuple(chip for chip in host.duty if chip.chip in chips)
+        hosts.append(replace(host, cores=cores, core_count=len(cores), observed=observed, duty=duty))
+    return hosts
+
+
+def _chips(host: HostSummary, cores: Sequence[CoreBusy]) -> set[str]:
+    """The chips of some cores, as the duty cycles of a host name them."""
+    named = {chip.chip for chip in host.duty}
+    planes = [(core, f"/device:TPU:{core.name.rpartition(':')[2]}") for core in cores]
+    return {plane if plane in named else f"chip {core.chip}" for core, plane in planes}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -20,25 +20,32 @@ from tpuprof.parsers.base.text import counted, examples, natural_key
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SPAN, share, time
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
-from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
+from tpuprof.parsers.pages.hosts.cores import (
+    LEAST_COST,
+    WAIT,
+    core_rows,
+    hosts_of_group,
+    judged_cores,
+    part_percent,
+    parts_of,
+)
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS, steps_without_tpus, with_other_steps
 from tpuprof.parsers.pages.ops.parts import steps_asked, words_of_steps
 from tpuprof.parsers.pages.shared.common import complaints, damage_of, warnings_of, why_no_ops
-from tpuprof.parsers.pages.shared.groups import CoreGroup, groups_of, in_group, largest
+from tpuprof.parsers.pages.shared.groups import COMPARED_INSIDE, CoreGroup, groups_of, largest
 from tpuprof.parsers.pages.shared.key import PageKey, PageSession
 from tpuprof.parsers.pages.shared.steps import common_steps, step_time
 from tpuprof.parsers.pages.shared.summaries import read
-from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.aligned import AlignedSteps, StepSpans
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
 
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.reduction import Reduced
-    from tpuprof.parsers.hosts.summary import HostSummary
 
+Steps = TypeVar("Steps", bound=StepSpans)
 _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))
 """Codes of a run's problems that stand for a host whose file cannot be read."""
-
 
 STRAGGLES = 2 / 3
 """A straggler is the slowest in at least this share of the steps, or costs at least this share of what all hosts cost
@@ -100,8 +107,6 @@ def hosts_page(
 
 # --- groups of cores ------------------------------------------------------------------------------------------------
 
-_SEVERAL = "its cores form several groups, which do not wait for each other"
-
 
 def _side_by_side(
     summaries: Sequence[HostSummary],
@@ -109,49 +114,62 @@ def _side_by_side(
     left_out: Sequence[LeftOut],
     problems: Sequence[Problem],
 ) -> HostsPage:
-    """Compares cores inside of each group; the steps and the sentences are those of the largest."""
-    pages = {group.number: hosts_page(_alone(summaries, group), left_out, problems) for group in groups}
-    main = largest(groups)
-    page = pages[main.number]
-    of_hosts = [[number for number, of in pages.items() for row in of.rows if row.host == s.host] for s in summaries]
-    rows = tuple(
-        next(row for row in pages[numbers[0]].rows if row.host == summary.host)
-        if len(numbers) == 1
-        else _row(summary, at, None, _SEVERAL if numbers else "")
-        for at, (summary, numbers) in enumerate(zip(summaries, of_hosts, strict=True))
-    )
-    cores = [replace(row, group=number) for number, of in pages.items() for row in of.cores]
-    cores.sort(key=lambda row: ([summary.host for summary in summaries].index(row.host), row.core or 0))
-    place = {row.host: at for at, row in enumerate(rows)}
-    steps = page.steps
-    if steps is not None:
-        steps = replace(steps, rows=tuple(place[page.rows[row].host] for row in steps.rows))
-    labels = [row.label for row in cores]
-    apart = f"The {counted(len(labels), 'core')} form {len(groups):,} groups that do not wait for each other."
-    about = f"Of the largest, {main.label}:"
-    slowest = None if page.slowest_core is None else labels.index(page.cores[page.slowest_core].label)
+    """Compares hosts and cores inside of each group: a row a host and group. The largest group stands for all."""
+    shown = largest(groups)
+    ordered = [shown, *(group for group in groups if group is not shown)]
+    pages = {group.number: _of_group(summaries, group, left_out, problems) for group in ordered}
+    hosts = [summary.host for summary in summaries]
+    rows = [row for page in pages.values() for row in page.rows]
+    among = {row.host for row in rows}
+    rows += [_row(summary, at, None, "") for at, summary in enumerate(summaries) if summary.host not in among]
+    rows.sort(key=lambda row: (hosts.index(row.host), row.group))
+    cores = [row for page in pages.values() for row in page.cores]
+    cores.sort(key=lambda row: (hosts.index(row.host), row.core or 0))
+    main = pages[shown.number]
+    judged = next((page for page in pages.values() if page.straggler is not None), main)
+    steps = [
+        replace(page.steps, rows=tuple(rows.index(page.rows[row]) for row in page.steps.rows))
+        for page in pages.values()
+        if page.steps is not None
+    ]
+    apart = f"The {counted(len(cores), 'core')} form {len(groups):,} groups that do not wait for each other."
+    of_hosts = {group.number: pages[group.number].statement for group in ordered if len(group.parts) > 1}
+    of_cores = {group.number: pages[group.number].cores_statement for group in ordered if len(group.core_names) > 1}
+    slowest = None if main.slowest_core is None else cores.index(main.cores[main.slowest_core])
+    named = {group.number: group.label for group in groups}
+    said = (COMPARED_INSIDE, *(one for page in pages.values() for one in page.warnings))
     return replace(
-        page,
-        rows=rows,
+        main,
+        rows=tuple(rows),
         cores=tuple(cores),
-        steps=steps,
+        steps=None if main.steps is None else steps[0],
+        other_steps=tuple(steps if main.steps is None else steps[1:]),
         slowest_core=slowest,
-        cores_statement=f"{apart} {about} {page.cores_statement}" if len(main.core_names) > 1 else apart,
-        verdict=page.verdict if len(main.parts) > 1 else "independent",
-        statement=f"{apart} {about} {page.statement}" if len(main.parts) > 1 else apart,
-        straggler=None if page.straggler is None else place[page.rows[page.straggler].host],
-        unknown=why_unknown(rows, summaries, _SEVERAL),
+        cores_statement=_told(apart, named, of_cores),
+        verdict=judged.verdict if judged.straggler is not None or len(shown.parts) > 1 else "independent",
+        statement=_told(apart, named, of_hosts),
+        straggler=None if judged.straggler is None else rows.index(judged.rows[judged.straggler]),
+        unknown=why_unknown(rows, summaries, ""),
         cores_unknown=why_unknown(cores, summaries, "no other core of its group has a step", "core"),
-        warnings=tuple(dict.fromkeys(sentence for of in (page, *pages.values()) for sentence in of.warnings)),
+        warnings=tuple(dict.fromkeys(said)),
     )
 
 
-def _alone(summaries: Sequence[HostSummary], group: CoreGroup) -> list[HostSummary]:
-    """The hosts of a group as if they had no other cores."""
-    names = set(group.core_names)
-    hosts = in_group(summaries, group)
-    cores = [tuple(core for core in summary.cores if core.name in names) for summary in hosts]
-    return [replace(host, cores=chosen, core_count=len(chosen)) for host, chosen in zip(hosts, cores, strict=True)]
+def _told(apart: str, labels: Mapping[int, str], statements: Mapping[int, str]) -> str:
+    """That there are groups, and what there is to say of each."""
+    return " ".join([apart, *(f"Of {labels[number]}: {statement}" for number, statement in statements.items())])
+
+
+def _of_group(
+    summaries: Sequence[HostSummary], group: CoreGroup, left_out: Sequence[LeftOut], problems: Sequence[Problem]
+) -> HostsPage:
+    """The page of a group as if its hosts had no other cores; the rows say which group they are of."""
+    page = hosts_page(hosts_of_group(summaries, group), left_out, problems)
+    rows, cores = (
+        tuple(replace(row, group=group.number, of_several=True) for row in rows) for rows in (page.rows, page.cores)
+    )
+    steps = None if page.steps is None else replace(page.steps, group=group.number)
+    return replace(page, rows=rows, cores=cores, steps=steps)
 
 
 # --- who takes part ------------------------------------------------------------------------------------------------
@@ -483,11 +501,14 @@ _OF_CAPTURE = "busy time, duty cycle and counters are those of the whole capture
 
 
 def _host_in_steps(summary: HostSummary, names: Container[str]) -> HostSummary:
-    """A host of whose steps only these are looked at."""
-    if summary.steps is None:
-        return summary
-    rows = np.array([row for row, name in enumerate(summary.steps.names) if name in names], np.intp)
-    return replace(summary, steps=summary.steps.take(rows))
+    """A host of whose steps only these are looked at, in each of its groups."""
+    groups = tuple(replace(group, steps=_chosen(group.steps, names)) for group in summary.groups)
+    return replace(summary, steps=_chosen(summary.steps, names), groups=groups)
+
+
+def _chosen(steps: Steps | None, names: Container[str]) -> Steps | None:
+    rows = [] if steps is None else [row for row, name in enumerate(steps.names) if name in names]
+    return None if steps is None or not rows else steps.take(np.array(rows, np.intp))
 
 
 HOSTS = PageKey(hosts_of_run)

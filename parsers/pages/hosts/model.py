@@ -55,7 +55,9 @@ class HostRow:
         chip: the number of its chip; None for a host, and where the profile does not record it.
         noun: what a core is called, ``core`` or ``GPU``.
         lost_steps: steps that are left out since this core lost ops in them.
-        group: the number of the group of cores that a core depends on (`parsers.pages.shared.groups`).
+        group: the number of the group of cores that a core depends on (`parsers.pages.shared.groups`). A host has a row
+            for each group that has some of its cores.
+        of_several: whether the cores of the run form several groups.
     """
 
     host: str
@@ -82,11 +84,14 @@ class HostRow:
     noun: str = "core"
     lost_steps: tuple[str, ...] = ()
     group: int = 1
+    of_several: bool = False
 
     @property
     def label(self) -> str:
-        """``host``, or ``host:2`` for a core."""
-        return self.host if self.core is None else core_label(self.host, self.core)
+        """``host``, or ``host, group 2`` where it is of one of several groups, or ``host:2`` for a core."""
+        if self.core is not None:
+            return core_label(self.host, self.core)
+        return f"{self.host}, group {self.group}" if self.of_several else self.host
 
     @property
     def busy_percent(self) -> float | None:
@@ -121,6 +126,7 @@ class SharedSteps:
         core_duration_ps: int64[cores, steps], how long each core's own part of the step takes.
         duration_ps, own_ps: int64[hosts, steps]; times of the slowest core.
         slowest: int64[steps], index into `rows` of the host with the longest own time; the first of equals.
+        group: the number of the group whose hosts and cores share them.
     """
 
     names: tuple[str, ...]
@@ -132,6 +138,7 @@ class SharedSteps:
     duration_ps: Int64s
     own_ps: Int64s
     slowest: Int64s
+    group: int = 1
 
     def __len__(self) -> int:
         return len(self.names)
@@ -150,12 +157,12 @@ class HostsPage:
     """The hosts of a run compared.
 
     Attributes:
-        rows: one row a host, in the order of the run.
+        rows: one row a host, or a host and group of its cores, in the order of the run.
         cores: one row a core, or GPU, host by host.
         slowest_core: index into `cores` of the one that is slowest; None where that makes no difference, or is unknown.
         cores_statement: whether one core delays the others.
         steps: the steps that the hosts share; None where there are no steps to compare. Where cores form several
-            groups, these are the steps of the largest.
+            groups, these are the steps of the largest; other_steps: those of the others.
         verdict: what kind of sentence `statement` is.
         statement: whether one host delays the others.
         straggler: index into `rows` of the host that `statement` names, or None.
@@ -176,6 +183,20 @@ class HostsPage:
     unknown: Mapping[str, str]
     cores_unknown: Mapping[str, str]
     warnings: tuple[str, ...]
+    other_steps: tuple[SharedSteps, ...] = ()
+
+    @property
+    def every_step(self) -> tuple[SharedSteps, ...]:
+        """The steps of each group that has some, the largest group's first."""
+        return self.other_steps if self.steps is None else (self.steps, *self.other_steps)
+
+    def steps_of(self, row: HostRow) -> SharedSteps | None:
+        """The steps of the group of a host or a core."""
+        return next((steps for steps in self.every_step if steps.group == row.group), None)
+
+    @property
+    def host_count(self) -> int:
+        return len({row.host for row in self.rows})
 
     @property
     def group_count(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label
-from tpuprof.parsers.files.places import TimePart
+from tpuprof.parsers.files.places import HostFile, TimePart
 from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.shared.key import PageSession
@@ -19,7 +19,6 @@ from tpuprof.parsers.pages.shared.steps import chosen_steps, common_spans
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.files.places import HostFile
     from tpuprof.parsers.steps.aligned import StepSpans
 
 NO_STEPS_OF_STREAMS = "only TPU cores have times by step"

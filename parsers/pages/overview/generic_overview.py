@@ -82,7 +82,6 @@ _OF_TPUS = (
     "memory_bandwidth_utilization_percent",
 )
 
-
 _MOST_NAMED = 4
 """GPUs that a sentence names."""
 

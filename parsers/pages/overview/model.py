@@ -228,7 +228,7 @@ class Overview:
         step_parts: where the time of the mean step goes; empty where steps are not broken down.
         account: where the mean step goes, by owner, and the verdict; `None` without steps.
         groups: the groups of cores that depend on each other, where there are several; the steps, the account and the
-            findings are those of one, which a warning names.
+            findings are those of one, which a warning names; group: the number of that one, None where there is one.
         infers: whether latencies matter: the program does not train, or serves requests; where it is unknown whether it
             trains, the names of its modules do.
     """
@@ -251,6 +251,7 @@ class Overview:
     infers: bool = True
     account: MeanStep | None = None
     groups: tuple[CoreGroup, ...] = ()
+    group: int | None = None
 
     @property
     def serves(self) -> bool:

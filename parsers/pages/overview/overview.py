@@ -55,7 +55,7 @@ from tpuprof.parsers.pages.overview.verdict import Verdict
 from tpuprof.parsers.pages.shared.common import damage_of, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown
 from tpuprof.parsers.pages.shared.key import OnPartial, PageSession
-from tpuprof.parsers.pages.shared.latencies import latencies
+from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
 from tpuprof.parsers.pages.shared.modules import modules_in
 from tpuprof.parsers.pages.shared.partials import Partials
 from tpuprof.parsers.pages.shared.steps import common_steps, group_rows
@@ -73,7 +73,6 @@ from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import HostFile
-    from tpuprof.parsers.pages.shared.latencies import InferencePage
 
 
 _PRODUCT = pattern(r"MatMul|Conv\dD|Einsum")
@@ -132,7 +131,8 @@ def overview(
     looked = look_for_findings(evidence, whole)
     failed = list(looked.failed)
     account = None if of is None or whole is None else _account(of, whole, looked.found, failed)
-    if account is not None and (main := group_shown(summaries)) is not None:
+    main = group_shown(summaries)
+    if account is not None and main is not None:
         statement = f"Of {main.label}: {account.verdict.statement}"
         account = replace(account, verdict=replace(account.verdict, statement=statement))
     verdict = None if account is None else account.verdict
@@ -149,10 +149,11 @@ def overview(
         undetectable=undetectable(evidence, looked.failed),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, verdict, unknown, numbered),
-        inference=_latencies(summaries, environment.is_training, modules),
+        inference=_latencies(shown or summaries, environment.is_training, modules),
         infers=infers,
         account=account,
         groups=group_rows(summaries),
+        group=None if main is None else main.number,
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,

@@ -147,12 +147,13 @@ def group_shown(summaries: Sequence[StepSpansSummary]) -> CoreGroup | None:
     return largest(groups) if len(groups) > 1 else None
 
 
+_APART = "the cores form groups that do not wait for each other"
+COMPARED_INSIDE = f"{_APART}: hosts, cores and steps are compared inside each; --group NUMBER shows one alone"
+
+
 def shown_words(group: CoreGroup) -> str:
     """A sentence on whose steps are shown."""
-    return (
-        "the cores form groups that do not wait for each other: steps, reasons and the verdict are those of "
-        f"{group.label}; --group NUMBER shows another"
-    )
+    return f"{_APART}: steps, reasons and the verdict are those of {group.label}; --group NUMBER shows another"
 
 
 def in_group(summaries: Sequence[Summary], group: CoreGroup) -> list[Summary]:

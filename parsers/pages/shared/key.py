@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 Page = TypeVar("Page")
 Page_co = TypeVar("Page_co", covariant=True)
 
-
 OnPartial: TypeAlias = Callable[[Page, int, int], None]
 """Receives a page over some hosts, how many these are, and how many there are in all."""
 

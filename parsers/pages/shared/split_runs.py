@@ -88,10 +88,21 @@ def split_words(run: Run) -> list[str]:
         return []
     mine = {file.host for file in run.hosts}
     rest = [file.host for file in whole.hosts if file.host not in mine]
-    folders = examples([other.name for other in run.beside if not {file.host for file in other.hosts}.isdisjoint(rest)])
+    names = {other.name: [file.host for file in other.hosts if file.host in rest] for other in run.beside}
+    places = [f"{examples(hosts)} in {folder}" for folder, hosts in names.items() if hosts]
     return [
-        f"{examples(rest)} in {folders} ran the same program at the same time, and its collectives need the devices of "
-        f"both: that is one capture. --run {printable(whole.name)}, or `H` and `0`, opens it whole"
+        f"{examples(places)} ran the same program at the same time, and its collectives need the devices of "
+        f"{'both' if len(places) == 1 else 'all of them'}: that is one capture. "
+        f"--run {printable(whole.name)}, or `H` and `0`, opens it whole"
+    ]
+
+
+def capture_words(runs: Sequence[Run]) -> list[str]:
+    """A sentence for each capture whose hosts lie in several folders."""
+    return [
+        f"one capture lies in several folders, each with hosts of its own: --run {printable(whole.name)} opens it whole"
+        for whole in whole_captures(runs)
+        if whole not in runs
     ]
 
 

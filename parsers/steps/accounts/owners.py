@@ -97,7 +97,6 @@ OWNER_GROUPS: Mapping[str, tuple[Owner, ...]] = {
 _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
 _INPUT = frozenset({"infeed", "sparsecorev0 infeed", "memcpy host to device"})  # the latter on GPUs
 
-
 Modules = Callable[[], Iterable[HloModules]]
 """Gives the compiled programs of a profile; called only where they are needed."""
 

@@ -66,11 +66,15 @@ def _often(core: ModuleRuns) -> list[str]:
 
 
 def joined_cores(
-    runs: Sequence[ModuleRuns], tables: Sequence[OpTable], at_barrier: Callable[[int], bool]
+    runs: Sequence[ModuleRuns],
+    tables: Sequence[OpTable],
+    at_barrier: Callable[[int], bool],
+    processes: Sequence[int],
 ) -> list[JoinedCores]:
     """The groups of a host's cores, the largest first: the most cores, of these the most time in ops.
 
     Args:
+        processes: the process that launched each core's programs: no launch is of two.
         at_barrier: whether a core waits for others at barriers.
     """
     if not runs:
@@ -84,11 +88,11 @@ def joined_cores(
             sending += part  # to whichever program receives it
         elif kinds or any(map(at_barrier, part)):
             devices = _devices(table, rows)
-            engines = _started_together(part, runs)
+            engines = _started_together(part, runs, processes)
             is_apart = 0 < devices < len(part) and all(len(engine) == devices for engine in engines)
             found += [JoinedCores(tuple(sorted(engine)), devices) for engine in (engines if is_apart else [part])]
         else:
-            found += [JoinedCores(tuple(sorted(engine)), None) for engine in _started_together(part, runs)]
+            found += [JoinedCores(tuple(sorted(engine)), None) for engine in _started_together(part, runs, processes)]
     found += [JoinedCores(tuple(sorted(sending)), 0, True)] if sending else []
     busy = [int(table.self_ps.sum()) for table in tables]
     return sorted(found, key=lambda group: (-len(group.cores), -sum(busy[core] for core in group.cores)))
@@ -113,11 +117,12 @@ def _devices(table: OpTable, rows: Sequence[int]) -> int:
     return 0 if not sizes or 0 in sizes else max(sizes)
 
 
-def _started_together(part: Sequence[int], runs: Sequence[ModuleRuns]) -> list[list[int]]:
+def _started_together(part: Sequence[int], runs: Sequence[ModuleRuns], processes: Sequence[int]) -> list[list[int]]:
     """The cores of a part in those whose runs begin together; cores without runs go with the first."""
     engines: list[list[int]] = []
     for core in sorted(part, key=lambda core: not _often(runs[core])):
-        engine = next((engine for engine in engines if _begin_together(runs[engine[0]], runs[core])), None)
+        of_process = [of for of in engines if processes[of[0]] == processes[core]]
+        engine = next((engine for engine in of_process if _begin_together(runs[engine[0]], runs[core])), None)
         if engine is None:
             engines.append([core])
         else:

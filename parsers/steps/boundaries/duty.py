@@ -53,11 +53,13 @@ class ChipDuty:
         active_ps: for so long, as its ops show.
         total_ps: of the time from the first event of its cores to the last.
         lost_ps: for so long more, in ops that were not recorded.
+        chip: as `DeviceInfo` has it.
     """
 
     active_ps: int
     total_ps: int
     lost_ps: int = 0
+    chip: str = ""
 
 
 def core_duty(chip: str, sums: CoreSums, runs: ModuleRuns, shares_chip: bool, recorded: Recorded) -> CoreDuty:
@@ -97,7 +99,7 @@ def chip_duty(cores: Sequence[CoreDuty], trace: Trace, on_chunk: ChunkDone | Non
             chips.setdefault(core.chip, []).append((core.active, core.span))
             lost_ps[core.chip] = max(core.lost_ps, lost_ps.get(core.chip, 0))
         elif core.span is not None:
-            duty.append(ChipDuty(core.active_ps, core.span[1] - core.span[0], core.lost_ps))
+            duty.append(ChipDuty(core.active_ps, core.span[1] - core.span[0], core.lost_ps, core.chip))
     for plane in trace.planes:
         if is_sparse_core(plane):
             chips.setdefault(device_info(plane).chip, []).append(_sparse_activity(plane, on_chunk))
@@ -107,7 +109,7 @@ def chip_duty(cores: Sequence[CoreDuty], trace: Trace, on_chunk: ChunkDone | Non
         spans = [span for _, span in parts if span is not None]
         if spans:
             whole = max(last for _, last in spans) - min(first for first, _ in spans)
-            duty.append(ChipDuty(union_length(starts, ends), whole, lost_ps.get(chip, 0)))
+            duty.append(ChipDuty(union_length(starts, ends), whole, lost_ps.get(chip, 0), chip))
     return tuple(duty)
 
 

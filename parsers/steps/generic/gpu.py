@@ -137,7 +137,6 @@ def gpu_summary(
 _Steps = tuple[tuple[GenericStep, ...], Int64s]
 """Steps, and the time of each kind of event in and outside of them; 0 where no event tells the types of its tensors."""
 
-
 _Kinds = Sequence[Sequence[Int64s]]
 """What each event of the streams of each GPU is."""
 

@@ -115,7 +115,6 @@ _NO_KEYS = np.zeros(0, np.int32)
 _NO_DURATIONS = Durations.of(no_ints())
 _NO_NAMES = EventNames(None, (), np.zeros(0, np.uint8))
 
-
 OnPart = Callable[[Timeline], None]
 """Receives a timeline of which some sections are still being read."""
 

@@ -22,7 +22,6 @@ import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
 Read = Callable[[bytes], object]
 
-
 FOLDER = Path(tempfile.mkdtemp())
 with atheris.instrument_imports(include=["tpuprof.parsers"]):
     from tests.fuzz.mutate import mutated

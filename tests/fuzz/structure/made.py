@@ -39,12 +39,7 @@ def profiles() -> tuple[bytes, ...]:
     tpu_plane(small, 0, ops, steps=[(str(n), n * 100, (n + 1) * 100) for n in range(4)])
     spaces = (small, op_space())
     made = [made() for made in FEATURES.values()]
-    return (
-        *(space.SerializeToString() for space in spaces),
-        *made,
-        slices.host_bytes("host0"),
-        *simulated(DECODE),
-    )
+    return (*(space.SerializeToString() for space in spaces), *made, slices.host_bytes("host0"), *simulated(DECODE))
 
 
 @cache

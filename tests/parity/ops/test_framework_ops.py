@@ -47,7 +47,6 @@ SHARES = {
     True: ("host_total_self_time_percent", "Host_cumulative_total_self_time_percent"),
 }
 
-
 MOST_ROWS = 499
 """XProf shows no more rows a side, with idle time 500."""
 

@@ -36,7 +36,6 @@ from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page, with_offloaded
 
 HBM, CMEM_READ, CMEM_WRITE = (TRAFFIC.index(name) for name in ("hbm", "cmem_read", "cmem_write"))
 
-
 NEVER_READ = "XProf has the column and never fills it: it says No of every op"
 
 ROW = "{program_id}/{parent_op_name}/{hlo_op_name}"

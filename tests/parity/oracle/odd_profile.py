@@ -98,7 +98,6 @@ EVENTS: tuple[tuple[str, int, int, dict[str, StatInput]], ...] = (
 )
 """What happens in each step: op, start and duration in microseconds, stats of the event."""
 
-
 OFFLOADS: tuple[tuple[str, int, int, dict[str, StatInput]], ...] = (
     ("gather_fusion.1", 0, 20, {"vdd_energy_j": 0.5}),
     ("sc_add.2", 5, 4, {}),

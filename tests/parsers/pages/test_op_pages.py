@@ -95,7 +95,6 @@ class Profile:
 
 COUNTS = st.one_of(st.integers(0, 10**12), st.floats(0, 1e12), st.sampled_from(["many", -5, 1e308, float("inf")]))
 
-
 OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
     "hlo_category": st.one_of(st.sampled_from(CATEGORIES), st.just(7)),
     "flops": COUNTS,

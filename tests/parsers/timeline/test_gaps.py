@@ -62,11 +62,7 @@ def rows_of_steps(draw: st.DrawFn) -> tuple[list[LaneEvent], list[StepSpan]]:
 FAR = 3 << 60
 
 
-@given(
-    rows_of_steps(),
-    st.sampled_from([0.01, 0.1, 0.2, 0.5, 0.9]),
-    st.sampled_from([0, FAR, -FAR]),
-)
+@given(rows_of_steps(), st.sampled_from([0.01, 0.1, 0.2, 0.5, 0.9]), st.sampled_from([0, FAR, -FAR]))
 def test_the_next_gap_is_the_nearest_long_one(
     case: tuple[list[LaneEvent], list[StepSpan]], fraction: float, shift: int
 ) -> None:

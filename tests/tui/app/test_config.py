@@ -48,10 +48,7 @@ def test_a_file_says_what_holds() -> None:
     config = said(FILE.replace("off-site", "2 TB"))
     assert config.custom == Custom("high-contrast", ("occurrences", "category"))
     assert config.cache and (config.cache_bytes, config.remote_bytes) == (1_500_000_000, 2_000_000_000_000)
-    assert config.settings[:2] == (
-        ("theme", "high-contrast"),
-        ("columns", "occurrences, category"),
-    )
+    assert config.settings[:2] == (("theme", "high-contrast"), ("columns", "occurrences, category"))
     off = said('cache = { size = "off" }')
     assert not off.cache and off.settings == (("cache.size", "off"),)
     assert said("").settings == () and said("").custom == Custom()

@@ -169,7 +169,6 @@ OTHERS: dict[str, tuple[Make, list[str], str]] = {
 }
 """Pages over something else: what makes the app, keys, and what is to be seen."""
 
-
 TALL = ("oom", "kernels-tpu", "kernel")
 """Those that have more to show than 24 lines."""
 

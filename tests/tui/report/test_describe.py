@@ -19,11 +19,8 @@ from tests.support.files.pprof import written
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGE_NAMES
 
-EXTRA: dict[str, tuple[str, ...]] = {
-    "runs": ("--facts",),
-}
+EXTRA: dict[str, tuple[str, ...]] = {"runs": ("--facts",)}
 """Options that make a page show all that it can."""
-
 
 AGAIN: dict[str, tuple[str, ...]] = {
     "ops": ("--step", "104"),

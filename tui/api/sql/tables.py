@@ -90,12 +90,12 @@ def _of_events(table: SqlTable, profile: Profile, asked: EventsAsked) -> SqlRows
 
 
 def _of_steps(table: SqlTable, profile: Profile, _: EventsAsked) -> SqlRows:
-    """Steps with whose time it is beside them, where that is known."""
+    """Steps with whose time it is beside them, where that is known: of the first group, which the ledger shows."""
     times, owners = table.fields
     steps, ledger = (profile.table(page, key) if key in profile.tables(page) else None for page, key in table.parts)
-    names = () if steps is None else steps.values("name")
+    names, groups = ((), ()) if steps is None else (steps.values("name"), steps.values("group"))
     by_name = {} if ledger is None else {name: row for row, name in enumerate(ledger.values("name"))}
-    rows = [by_name.get(name) for name in names]
+    rows = [by_name.get(name) if of == groups[0] else None for name, of in zip(names, groups, strict=True)]
     beside = [[None if row is None or ledger is None else ledger.values(of.key)[row] for row in rows] for of in owners]
     warnings = () if steps is None else steps.warnings
     return SqlRows([*(() if steps is None else steps.values(of.key) for of in times), *beside], warnings)

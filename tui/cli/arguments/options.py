@@ -28,7 +28,6 @@ _PERCENT = pattern(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 _HELP_WIDTH = 80  # cells of a help text where nothing says
 HERE = "."  # where profiles are looked for if no path is given
 
-
 _NO_OPTION = pattern(r"unrecognized arguments: --([\w-]+)")
 _NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
 """The messages of argparse for an unknown option, and for a value that an option does not take."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import nearest_hint
+from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.session import live_arrays
@@ -164,8 +165,10 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     if args.format == PARQUET and printing.output_file(args) is None:
         raise ProfileError("usage", "A Parquet file can't be printed.", "--output table.parquet", EXIT_USAGE)
     for name in ("host", "core"):
-        if page.without_host and getattr(args, name) is not None:
-            raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
+        asked = getattr(args, name)
+        is_group = name == "core" and group_named(asked or "") is not None
+        if page.without_host and asked is not None and not (is_group and page.name in ("hosts", "cores")):
+            raise ProfileError("usage", page.without_host, f"leave --{'group' if is_group else name} out", EXIT_USAGE)
 
 
 _INSTEAD: Mapping[str, Mapping[str, str]] = {

@@ -59,7 +59,6 @@ SOURCES = {
     "LLO": "the compiler's count (LLO), over the measured time of custom calls",
 }
 
-
 _SHORT = {"ps": "time", "instructions": "instr."}  # what is counted, in few cells
 
 

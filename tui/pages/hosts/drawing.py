@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.cores import own_times
-from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.layout import Composed, cut, cut_words, filled
@@ -51,7 +51,6 @@ _MOST_NAME = 28
 _MOST_CORES = 8
 _FEW_HOSTS = 8
 _LEAST_ROWS = 5
-_LONGEST_STEPS = 5
 _FIGURE = 9
 
 
@@ -128,14 +127,19 @@ def listed_order(page: HostsPage, listed: HostsPage, state: HostsState) -> tuple
     """The rows of the list: all hosts, each with its cores below it, both sorted; `listed` is the page `with_cores`."""
     out: list[int | None] = [] if is_of_one_host(page) else [None]
     every = fields.order(LISTED, listed, state.sort, state.descending).tolist()
-    cores: dict[str, list[int]] = {}
+    cores: dict[tuple[str, int], list[int]] = {}
     for index in every if state.with_cores else ():
         if listed.rows[index].core is not None:
-            cores.setdefault(listed.rows[index].host, []).append(index)
+            cores.setdefault(_owner(listed.rows[index]), []).append(index)
     for index in every:
         if listed.rows[index].core is None:
-            out += [index, *cores.get(listed.rows[index].host, ())]
+            out += [index, *cores.get(_owner(listed.rows[index]), ())]
     return tuple(out)
+
+
+def _owner(row: HostRow) -> tuple[str, int]:
+    """Whose row below which a core stands: its host's, and group's."""
+    return row.host, row.group
 
 
 def hosts(page: HostsPage, pen: Pen, limit: int = 0) -> list[Line]:
@@ -146,9 +150,8 @@ def hosts(page: HostsPage, pen: Pen, limit: int = 0) -> list[Line]:
     for out in page.left_out:
         name, text = _missing(out, columns[0].width, pen.glyphs)
         lines += pen.wrap(text, "warn", [(f" {name}", "bad")])
-    if page.steps is not None:
-        lines += _every_host(page, page.steps, order, pen)
-        lines += _longest_steps(page.steps, pen)
+    if page.every_step:
+        lines += _every_host(page, order, pen)
     return [pen.fit(line) for line in (*lines, *_noted(page, pen))]
 
 
@@ -159,9 +162,9 @@ def cores(page: HostsPage, pen: Pen, limit: int = 0) -> list[Line]:
     lines = [*pen.wrap(page.cores_statement, "text", [(" ", "text")], indent=1)]
     if chosen:
         lines += _rows(_table(page, listed, CORES, pen), chosen, len(listed.rows), "more core", pen)
-    if page.steps is not None:
-        lines += _parts_heading("Where a mean step goes", page.steps, pen)
-        longest = _longest(page.steps)
+    if page.every_step:
+        lines += _parts_heading("Where a mean step goes", page.every_step, pen)
+        longest = _longest(page.every_step)
         for row in (listed.rows[index] for index in chosen):
             if row.parts_ps is not None:
                 lines.append(_parts_line(row.label, row.parts_ps, longest, pen, "dim"))
@@ -199,6 +202,8 @@ def _judged(page: HostsPage, pen: Pen) -> list[Line]:
 
 def _heading(page: HostsPage, pen: Pen, what: str = "Hosts") -> Line:
     shared = "no common steps" if page.steps is None else counted(len(page.steps), "common step")
+    if page.steps is not None and page.group_count > 1:
+        shared += f" of group {page.steps.group}"
     number = counted(len(page.cores), "core") if what == "Cores" else how_many(page)
     return pen.rule(f"{what} {pen.glyphs.dash} {number}", shared)
 
@@ -217,11 +222,12 @@ def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen
     shown = chosen_columns(columns, pen.width - least - 1)
     used = 1 + sum(column.width + 1 for column in shown)
     cells = max(least, min(pen.width - used - 1, len(page.steps)))
-    most, steps = len(pen.glyphs.column) - 1, page.steps
-    hosts = [page.rows[row].label for row in steps.rows]
-    levels_of = dict(zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True))
-    if any(row.core is not None for row in listed.rows):
-        levels_of |= zip(steps.core_names, _levels(own_times(steps), cells, most).tolist(), strict=True)
+    most, levels_of = len(pen.glyphs.column) - 1, dict[str, list[int]]()
+    for steps in page.every_step:
+        hosts = [page.rows[row].label for row in steps.rows]
+        levels_of |= zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True)
+        if any(row.core is not None for row in listed.rows):
+            levels_of |= zip(steps.core_names, _levels(own_times(steps), cells, most).tolist(), strict=True)
 
     def graph(row: int) -> Span:
         heights = levels_of.get(listed.rows[row].label)
@@ -239,7 +245,7 @@ def _entry(
         place = order[entry]
         if place is not None:
             return row_lines(columns, [place], place if selected else None, pen)[0]
-        words = f"all {counted(len(page.rows), 'host')}, merged"
+        words = "all cores, merged" if page.host_count == 1 else f"all {counted(page.host_count, 'host')}, merged"
         return pen.fit([(pen.glyphs.mark, "mark"), (words, "cursor")] if selected else [(f" {words}", "strong")])
     name, text = _missing(page.left_out[entry - len(order)], columns[0].width, pen.glyphs)
     text = cut_words(text, pen.width - 1 - len(name), pen.glyphs)
@@ -270,10 +276,10 @@ def _levels(own_ps: NDArray[np.int64], cells: int, most: int) -> NDArray[np.int6
     return np.clip(np.ceil(latest / span * most), 1, most).astype(np.int64)
 
 
-def _longest(steps: SharedSteps, step: int | None = None) -> float:
+def _longest(every: Sequence[SharedSteps], step: int | None = None) -> float:
     """How long the slowest core takes, for a step or for the mean of all."""
-    whole = steps.parts_ps.sum(axis=2)
-    return float((whole.mean(axis=1) if step is None else whole[:, step]).max())
+    wholes = [steps.parts_ps.sum(axis=2) for steps in every]
+    return max(float((whole.mean(axis=1) if step is None else whole[:, step]).max()) for whole in wholes)
 
 
 def _detail(
@@ -287,66 +293,55 @@ def _detail(
     if place is None:
         return [pen.rule(f"Enter opens {how_many(page)} together")], ()
     core = listed.rows[place]
-    host_index = next(index for index, row in enumerate(page.rows) if row.host == core.host)
+    host_index = next(index for index, row in enumerate(page.rows) if _owner(row) == _owner(core))
     row, lines = page.rows[host_index], list[Line]()
-    if page.steps is not None and host_index in page.steps.rows:
-        step = None if step is None else min(max(step, 0), len(page.steps) - 1)
-        which = "A mean step" if step is None else f"Step {page.steps.names[step]}"
-        lines += _parts_heading(f"{which} of {row.host}", page.steps, pen)
-        lines += _core_lines(page.steps, host_index, step, pen, core.label if core.core is not None else "")
+    steps = page.steps_of(row)
+    if steps is not None and host_index in steps.rows:
+        step = None if step is None else min(max(step, 0), len(steps) - 1)
+        which = "A mean step" if step is None else f"Step {steps.names[step]}"
+        lines += _parts_heading(f"{which} of {row.label}", [steps], pen)
+        lines += _core_lines(steps, host_index, step, pen, core.label if core.core is not None else "")
     else:
-        lines.append(pen.rule(row.host))
+        lines.append(pen.rule(row.label))
     for problem in row.problems:
         lines += pen.wrap(problem, "text", [(" ! ", "warn")])
     return lines, row.problems
 
 
-def _every_host(page: HostsPage, steps: SharedSteps, order: Sequence[int], pen: Pen) -> list[Line]:
+def _every_host(page: HostsPage, order: Sequence[int], pen: Pen) -> list[Line]:
     """The mean step of every host, and of its cores where there are few hosts or it is the straggler."""
-    lines = _parts_heading("Where a mean step goes", steps, pen)
-    longest = _longest(steps)
+    lines = _parts_heading("Where a mean step goes", page.every_step, pen)
+    longest = _longest(page.every_step)
     for host_index in order:
-        row = page.rows[host_index]
+        row, steps = page.rows[host_index], page.steps_of(page.rows[host_index])
         if row.parts_ps is not None:
-            lines.append(_parts_line(row.host, row.parts_ps, longest, pen, "strong"))
-            if row.cores > 1 and (len(page.rows) <= _FEW_HOSTS or host_index == page.straggler):
-                lines += _core_lines(steps, host_index, None, pen)
+            lines.append(_parts_line(row.label, row.parts_ps, longest, pen, "strong"))
+            is_told = len(page.rows) <= _FEW_HOSTS or host_index == page.straggler
+            if row.cores > 1 and is_told and steps is not None:
+                lines += _core_lines(steps, host_index, None, pen, longest=longest)
     return lines
 
 
-def _longest_steps(steps: SharedSteps, pen: Pen) -> list[Line]:
-    """The steps that took longest, on the core of the slowest host that waited least."""
-    whole = steps.duration_ps.max(axis=0)
-    chosen = np.argsort(-whole, kind="stable")[:_LONGEST_STEPS]
-    title = f"The {counted(len(chosen), 'longest step')}, on the slowest core"
-    lines = _parts_heading(title, steps, pen, legend=False)
-    own = steps.parts_ps.sum(axis=2) - steps.parts_ps[:, :, PARTS.index("wait")]
-    for step in chosen.tolist():
-        core = int(own[:, step].argmax())
-        name = f"{steps.names[step]} {steps.core_names[core]}"
-        parts = steps.parts_ps[core, step].tolist()
-        lines.append(_parts_line(name, parts, float(whole.max()), pen, "dim"))
-    return lines
-
-
-def _parts_heading(title: str, steps: SharedSteps, pen: Pen, legend: bool = True) -> list[Line]:
+def _parts_heading(title: str, every: Sequence[SharedSteps], pen: Pen) -> list[Line]:
     """A heading and what the bars' parts are, those that there are, on one line where it holds both."""
     signs: list[Span] = []
-    for host_index in np.flatnonzero(steps.parts_ps.any(axis=(0, 1))).tolist():
-        letter, key = _STYLE[PARTS[host_index]]
-        signs += [(f" {letter if pen.glyphs.letters else pen.glyphs.full}", key), (f" {PARTS[host_index]}", "dim")]
+    for part in np.flatnonzero(np.any([steps.parts_ps.any(axis=(0, 1)) for steps in every], axis=0)).tolist():
+        letter, key = _STYLE[PARTS[part]]
+        signs += [(f" {letter if pen.glyphs.letters else pen.glyphs.full}", key), (f" {PARTS[part]}", "dim")]
     room = pen.width - sum(len(text) for text, _ in signs) - 1
-    if not legend or not signs:
+    if not signs:
         return [pen.rule(title)]
     if room < len(title) + 4:
         return [pen.rule(title), pen.fit(signs)]
     return [(*pen.at(room).rule(title), *signs, (" ", "text"))]
 
 
-def _core_lines(steps: SharedSteps, host_index: int, step: int | None, pen: Pen, chosen: str = "") -> list[Line]:
+def _core_lines(
+    steps: SharedSteps, host_index: int, step: int | None, pen: Pen, chosen: str = "", longest: float | None = None
+) -> list[Line]:
     """A row for each core of a host, few of many: the first, or those up to the chosen one."""
     parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
-    longest = _longest(steps, step)
+    longest = _longest([steps], step) if longest is None else longest
     mine = np.flatnonzero(steps.core_hosts == steps.rows.index(host_index)).tolist()
     lines = []
     last = max(_MOST_CORES, *(place + 1 for place, core in enumerate(mine) if steps.core_names[core] == chosen), 0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -12,17 +13,15 @@ import numpy as np
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut, SharedSteps, StepPartName
-from tpuprof.tui.draw.format import UNKNOWN, count
+from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
 from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, listed, object_table, of_each
-from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
+from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit
 
 _WHY = "the profile of the host does not say"
 _LEAST_WIDTHS = {"ms": 9, "percent": 6, "steps": 6}
 """Cells of columns, by unit or by title, where these are more than the title's."""
-
-_OF_STEPS = Unit("text", plain, lambda pair, _: UNKNOWN if pair[0] is None else f"{count(pair[0])} of {count(pair[1])}")
 
 
 def _slowest_cell(page: HostsPage, _: Glyphs, index: int) -> Span:
@@ -43,8 +42,7 @@ def _name_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
         row = page.rows[index]
         if row.core is None and is_alone:
             return "all cores", "strong"
-        name = row.host if row.core is None else f"  {row.noun} {row.core}"
-        name += f", group {row.group}" if row.core is not None and page.group_count > 1 else ""
+        name = row.label if row.core is None else f"  {row.noun} {row.core}"
         return (name, "strong") if row.core is None else (_marked(page, index, name), "text")
 
     return each(cell)
@@ -120,8 +118,10 @@ _PART_WORDS: Mapping[StepPartName, str] = {
     "wait": "waiting for other cores: in collectives, at barriers and at the step's end",
     "idle": "no op, and no wait for input or other cores",
 }
+_GROUP = "the number of its group: only cores of one group wait for each other; --group takes it"
 _JSON = (
     ("host", _HOST),
+    ("group", Field("group", COUNT, _of_row("group"), _GROUP, screen=ColumnSpec("group", "group", 5))),
     _known("device_type", "device_type", VERBATIM, "the type of its device"),
     _known("cores", "core_count", COUNT, "its TensorCores or GPUs", "cores", null=""),
     _step_time("average", TIME_MS, "mean", "step", "step, mean"),
@@ -133,7 +133,7 @@ _JSON = (
     _step_time("source", VERBATIM, "whether marked or inferred, the origin"),
     _known("common_steps", "common_steps", COUNT, "steps that it shares with all other hosts", null=""),
     _known("own_ps", "own_time_ms", TIME_MS, _OWN, "own time", "own"),
-    ("slowest_in", Field("slowest_in_steps", COUNT, _SLOWEST_IN, _SLOWEST, _WHY, screen=_SLOWEST_COLUMN)),
+    ("slowest_in", Field("slowest_in_steps", COUNT, _SLOWEST_IN, _SLOWEST, _WHY, "slowest in", _SLOWEST_COLUMN)),
     _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs", "cost"),
     *(_part(index, part) for index, part in enumerate(PARTS)),
     _known(
@@ -163,17 +163,15 @@ KEYS = {
 
 _STEP_METRICS = ("average", "standard_deviation", "median", "minimum", "maximum", "count", "source")
 _IDLE = "share of the mean step without any op and without waiting for input or other cores"
-_SLOWEST_OF = "in how many of the common steps it is the slowest"
-_OF_COMMON = _of_row(lambda row: (row.slowest_in, row.common_steps))
 _BUSY = "share of the capture in which an op ran on its cores; of a GPU, on a stream"
 _BUSY_FIELD = _known("busy_percent", "busy_percent", PERCENT, _BUSY, "busy", "busy")[1]
 _OTHERS = (
+    Field("label", VERBATIM, _of_row("label"), "its name, and its group where there are several", heading="host"),
     _BUSY_FIELD,
-    Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
     _known("step_idle_percent", "step_idle_percent", PERCENT, _IDLE, "idle", "idle")[1],
 )
 
-BREAKDOWN = ("host", *(f"breakdown_ms.{part}" for part in PARTS))  # what Markdown shows of where a mean step goes
+BREAKDOWN = ("label", *(f"breakdown_ms.{part}" for part in PARTS))  # what Markdown shows of where a mean step goes
 
 HOSTS: Table[HostsPage] = Table(
     "hosts",
@@ -181,7 +179,7 @@ HOSTS: Table[HostsPage] = Table(
     lambda page: len(page.rows),
     json=tuple(field.key for _, field in _JSON),
     markdown=(
-        *("host", "core_count", "step_time_ms.median", "step_time_ms.maximum", "own_time_ms", "slowest_of_steps"),
+        *("label", "core_count", "step_time_ms.median", "step_time_ms.maximum", "own_time_ms", "slowest_in_steps"),
         *("cost_ms", "collective_wait_percent", "input_percent", "step_idle_percent", "device_idle_percent"),
         "device_duty_cycle_percent",
     ),
@@ -207,7 +205,7 @@ LISTED: Table[HostsPage] = Table(
 """Hosts and their cores in one list."""
 
 _OF_CORES = (
-    *("device_type", "busy_percent", *(f"step_time_ms.{name}" for name in _STEP_METRICS), "common_steps"),
+    *("group", "device_type", "busy_percent", *(f"step_time_ms.{name}" for name in _STEP_METRICS), "common_steps"),
     *("own_time_ms", "slowest_in_steps", "cost_ms", *(f"breakdown_ms.{part}" for part in PARTS), "input_percent"),
     *("collective_percent", "collective_wait_percent", "step_idle_percent"),
 )
@@ -222,7 +220,6 @@ def _of_core(field: Field[HostsPage]) -> Field[HostsPage]:
 
 
 _LOST = "steps left out because this core lost ops in them"
-_GROUP = "the number of its group: only cores of one group wait for each other; --group takes it"
 _CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does not say its chip"
 CORES: Table[HostsPage] = Table(
     "cores",
@@ -230,15 +227,13 @@ CORES: Table[HostsPage] = Table(
         Field("core", VERBATIM, _of_row("label"), _CORE, heading="core", screen=_CORE_COLUMN),
         Field("host", VERBATIM, _NAMES, "the name of its host"),
         Field("chip", COUNT, _of_row("chip"), "the number of its chip", _NO_CHIP),
-        Field("group", COUNT, _of_row("group"), _GROUP, screen=ColumnSpec("group", "group", 5)),
         *map(_of_core, HOSTS.chosen(_OF_CORES)),
-        Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
         Field("lost_steps", TEXTS, _of_row(lambda row: list(row.lost_steps)), _LOST),
     ),
     HOSTS.length,
-    json=("core", "host", "chip", "group", *_OF_CORES, "lost_steps"),
+    json=("core", "host", "chip", *_OF_CORES, "lost_steps"),
     markdown=(
-        *("core", "busy_percent", "step_time_ms.average", "own_time_ms", "slowest_of_steps", "cost_ms"),
+        *("core", "busy_percent", "step_time_ms.average", "own_time_ms", "slowest_in_steps", "cost_ms"),
         *("collective_wait_percent", "input_percent", "step_idle_percent"),
     ),
     screen=("core", "group", *LISTED.screen[1:12]),
@@ -260,7 +255,7 @@ def with_cores(page: HostsPage) -> HostsPage:
 def how_many(page: HostsPage) -> str:
     """``4 hosts, 2 left out``."""
     broken = f", {len(page.left_out):,} left out" if page.left_out else ""
-    return f"{counted(len(page.rows), 'host')}{broken}"
+    return f"{counted(page.host_count, 'host')}{broken}"
 
 
 LEFT_OUT: Table[Sequence[LeftOut]] = object_table(
@@ -311,6 +306,7 @@ class SharedStep(NamedTuple):
     The slowest host is the one with the longest own time, None where several have it.
     """
 
+    group: int
     name: str
     duration_ps: int
     slowest_host: str | None
@@ -319,18 +315,18 @@ class SharedStep(NamedTuple):
 
 
 def steps_of(page: HostsPage) -> list[SharedStep]:
-    """Every common step, on each host, and on each core taken apart."""
-    steps = page.steps
-    if steps is None:
-        return []
+    """Every common step, on each host, and on each core taken apart; those of the largest group first."""
+    return [step for steps in page.every_step for step in _steps_of(page, steps)]
+
+
+def _steps_of(page: HostsPage, steps: SharedSteps) -> Iterator[SharedStep]:
     names = [page.rows[row].host for row in steps.rows]
     is_alone = ((steps.own_ps == steps.own_ps.max(axis=0)).sum(axis=0) == 1).tolist()
     slowest = [names[host] if alone else None for host, alone in zip(steps.slowest.tolist(), is_alone, strict=True)]
     times = zip(steps.duration_ps.T.tolist(), steps.own_ps.T.tolist(), strict=True)
     hosts = [list(map(StepHost, names, durations, owns)) for durations, owns in times]
-    return list(
-        map(SharedStep, steps.names, steps.duration_ps.max(axis=0).tolist(), slowest, hosts, _cores_of(page, steps))
-    )
+    durations, groups = steps.duration_ps.max(axis=0).tolist(), repeat(steps.group)
+    return map(SharedStep, groups, steps.names, durations, slowest, hosts, _cores_of(page, steps))
 
 
 def _cores_of(page: HostsPage, steps: SharedSteps) -> list[list[StepCore]]:
@@ -365,6 +361,7 @@ _SEVERAL = "several hosts take equally long"
 STEPS: Table[Sequence[SharedStep]] = object_table(
     "steps",
     (
+        attribute("group", COUNT, "the number of the group of cores whose step it is"),
         attribute("name", VERBATIM, "its name, or number"),
         attribute("duration_ms", TIME_MS, "how long it takes on the slowest core of all hosts compared"),
         attribute("slowest_host", VERBATIM, "the host with the longest own time", null=_SEVERAL),

@@ -18,7 +18,6 @@ from tpuprof.tui.widgets.popup import BACK, Lines, meanings
 _LEAST_ROWS = 8
 _MOST_ROWS = 64  # the cores stand below their hosts from the beginning where all these are no more rows
 
-
 _SHOWN = (
     "The hosts of the run, and their cores, side by side: which one delays the others, and by how much. Below the "
     "list is the one under the cursor: where its mean step goes, or one of its steps (h l)."
@@ -98,17 +97,14 @@ class HostsList(PanelList[int | None]):
     @property
     def keys(self) -> Sequence[KeyRow]:
         rows = [
-            KeyRow("open", "open", "Narrow every page to the host, or the core", {"open": self.enter}),
+            KeyRow("open", "open", "Narrow every page to the host, the group, or the core", {"open": self.enter}),
             KeyRow("whole", "all", "Merge all hosts again", {"whole": partial(self._leave_for, None, None)}),
         ]
-        if self._page.group_count > 1:
-            words = "Narrow every page to that group of cores, which do not wait for other groups"
-            rows.append(KeyRow("pick", "group", words, {"pick": self._pick_group}, foot=f"1-{self._page.group_count}"))
         if self._page.cores:
             cores = {"group": self._group}
             rows.append(KeyRow("group", "cores", "The cores of each host below it, or not", cores))
         rows.append(self.sorting_key("Sort by the next column; reverse", "sort", foot=""))
-        if self._page.steps is not None:
+        if self._page.every_step:
             before, after = partial(self._next_step, -1), partial(self._next_step, 1)
             steps = {"left": before, "right": after}
             rows.append(KeyRow("left right", "step", "Show another step; Esc: all steps", steps))
@@ -126,7 +122,7 @@ class HostsList(PanelList[int | None]):
         self.listing = self.listing.anew(with_cores=not self.listing.with_cores)
 
     def _next_step(self, by: int) -> None:
-        number, step = len(self._page.steps or ()), self.listing.step
+        number, step = max(map(len, self._page.every_step), default=0), self.listing.step
         if number:
             first = 0 if by > 0 else number - 1
             self.listing = replace(self.listing, step=first if step is None else (step + by) % number)
@@ -145,16 +141,10 @@ class HostsList(PanelList[int | None]):
         if row is None or (row.core is None and drawing.is_of_one_host(self._page)):
             self._leave_for(None, None)
         elif row.core is None:
-            self._leave_for(row.host, None)
+            self._leave_for(*((None, f"group {row.group}") if row.of_several else (row.host, None)))
         else:
             self._leave_for(None, row.label)
         return True
-
-    def _pick_group(self, number: int) -> str | None:
-        if number > self._page.group_count:
-            return f"There are {self._page.group_count} groups of cores."
-        self._leave_for(None, f"group {number}")
-        return None
 
     def _leave_for(self, host: str | None, core: str | None) -> None:
         self.is_left = True

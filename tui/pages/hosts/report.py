@@ -19,7 +19,7 @@ _core_lines = drawn_by("tpuprof.tui.pages.hosts.drawing:cores")
 
 def declare(page: HostsPage, request: ReportRequest) -> Declared:
     """The verdict, the hosts, where their mean steps go, those that are left out, and every common step."""
-    names, title = [row.host for row in page.rows], f"Hosts of {request.run.name}"
+    names, title = list(dict.fromkeys(row.host for row in page.rows)), f"Hosts of {request.run.name}"
     hosts = Section(HOSTS, page, "Hosts", request.most_rows)
     why = {f"hosts[].{KEYS[name]}": reason for name, reason in page.unknown.items() if name in KEYS}
     if "parts_ps.input" in page.unknown:
@@ -75,7 +75,7 @@ REPORT = declared("hosts", read, declare, (HOSTS, fields.LEFT_OUT, fields.STEPS)
 
 def declare_cores(page: HostsPage, request: ReportRequest) -> Declared:
     """Which core is slowest, and a table of them."""
-    listed, hosts = fields.of_cores(page), [row.host for row in page.rows]
+    listed, hosts = fields.of_cores(page), list(dict.fromkeys(row.host for row in page.rows))
     cores, number = Section(fields.CORES, listed, "Cores", request.most_rows), counted(len(page.cores), "core")
     return Declared(
         Head(f"Cores of {request.run.name}", request.run, hosts, page.warnings, covers=number),

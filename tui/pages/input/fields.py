@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 TIME_US = Unit("us", divided(1e6), duration)
 
-
 INFEED_PERCENT = (
     attribute(
         "average", PERCENT, "XProf's: mean of the steps' shares, in which a long step counts as much as a short one"

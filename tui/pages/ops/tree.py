@@ -25,7 +25,6 @@ LEAST_CODE, LEAST_BESIDE, MOST_BESIDE = 34, 12, 28
 LEAST_NAME, LEAST_FRAMEWORK_OP = 20, 14  # cells that names take at least, and framework ops beside them
 _TIME, _SHARE = 9, 6
 
-
 NodePath = tuple[int, tuple[str, ...]]  # a node, and for an instruction inside a fusion the names on the way to it
 
 

@@ -115,7 +115,7 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
     lines: list[Line] = headline(page, pen)
     if tall:
         lines += [*capture_line(page, pen), *split_lines(page, pen), pen.fit([])]
-    lines += group_lines(page.groups, pen, height)
+    lines += group_lines(page, pen, height)
     # on a low screen the findings stand for the advice, of which they are the better half
     most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
     lines += verdict(page, pen, most, tall or not page.findings)

@@ -164,7 +164,6 @@ OF_FINDING: tuple[Metric[Found], ...] = (
 )
 """What the report on findings has of each beside what the overview has."""
 
-
 _REASONS = {f"findings[].{key}": why for key, why in metric_reasons(OF_FINDING).items()}
 
 
@@ -205,7 +204,6 @@ METRICS: tuple[Metric[Overview], ...] = (
     ),
     Metric("kinds", listed(SOUGHT), _sought, "all kinds that were looked for"),
 )
-
 
 _LEFT = "only where findings are left out: "
 LEFT_OUT: tuple[Metric[int], ...] = (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.pages.overview.model import Overview, percent_of_steps
 from tpuprof.parsers.pages.overview.verdict import VerdictKind
-from tpuprof.parsers.pages.shared.groups import CoreGroup, largest
 from tpuprof.parsers.pages.shared.latencies import InferencePage
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
@@ -92,6 +91,8 @@ def headline(page: Overview, pen: Pen) -> list[Line]:
     card_rows = step_time_card(page.performance.step_time, pen.at(step_width))
     if page.serves and page.inference is not None:
         card_rows = _latency_card(page.inference, pen.at(step_width))
+    if page.group is not None:
+        card_rows[0].append((f" of group {page.group}", "dim"))
     blocks, widths = [[pen.at(step_width).fit(row) for row in card_rows]], [step_width]
     for place, card in enumerate(cards):
         room = each if place < len(cards) - 1 else pen.width - step_width - each * (len(cards) - 1)
@@ -245,12 +246,13 @@ _MOST_ON_SCREEN = 4
 _NAME, _FIGURE = 32, 9
 
 
-def group_lines(groups: Sequence[CoreGroup], pen: Pen, height: int | None) -> list[Line]:
+def group_lines(page: Overview, pen: Pen, height: int | None) -> list[Line]:
     """The groups, the largest marked, whose steps the page shows: the first few on a screen, that one on a low one."""
+    groups = page.groups
     if not groups:
         return []
-    main = largest(groups).number
-    shown = groups if height is None else groups[:_MOST_ON_SCREEN]
+    main = page.group
+    shown = list(groups if height is None else groups[:_MOST_ON_SCREEN])
     if height is not None and height < TALL:
         shown = [group for group in groups if group.number == main]
     title = f"{len(groups)} groups of cores do not wait for each other"
@@ -264,21 +266,10 @@ def group_lines(groups: Sequence[CoreGroup], pen: Pen, height: int | None) -> li
         run = duration(group.run_ps or None, pen.glyphs.is_ascii)
         mark = pen.glyphs.mark if group.number == main else " "
         cores = f"{counted(len(group.core_names), 'core')} {examples(group.core_names, 2)}"
-        lines.append(
-            pen.fit(
-                [
-                    (mark, "mark"),
-                    (f"{group.number:>3} {name:<{min(_NAME, pen.width // 3)}}", "strong"),
-                    (" step", "dim"),
-                    (f"{step:>{_FIGURE}}", "text"),
-                    ("  run", "dim"),
-                    (f"{run:>{_FIGURE}}", "text"),
-                    ("  busy", "dim"),
-                    (f"{percent(group.busy_percent):>7}", "text"),
-                    (f"  {cores}", "dim"),
-                ]
-            )
-        )
+        spans: list[Span] = [(mark, "mark"), (f"{group.number:>3} {name:<{min(_NAME, pen.width // 3)}}", "strong")]
+        for what, figure in ((" step", step), ("  run", run), ("  busy", percent(group.busy_percent))):
+            spans += [(what, "dim"), (f"{figure:>{_FIGURE}}", "text")]
+        lines.append(pen.fit([*spans, (f"  {cores}", "dim")]))
     if len(shown) < len(groups) and len(shown) > 1:
         lines.append(pen.fit([(f"    and {counted(len(groups) - len(shown), 'more group')}: report cores", "dim")]))
     return lines

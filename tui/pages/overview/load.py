@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.pages.overview.model import OVERVIEW
-from tpuprof.parsers.session.pages import PartialPages
+from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
+from tpuprof.parsers.session.pages import Pages, PartialPages
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.session.pages import Pages
     from tpuprof.tui.pages import Publish
 
 

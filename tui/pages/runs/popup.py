@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _TREND = "tpuprof.tui.pages.runs.trend"  # imported when the series is shown: the list stands before numpy is imported
 _NAMES: Mapping[str, str] = {"time": "age", "size": "size", "step": "step time"}
 
-
 _ABOUT = meanings(
     ("", "The runs found at the path. Details of the run under the cursor are below the list."),
     ("*", "the newest run; A and B: the runs to compare."),

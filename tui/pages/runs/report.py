@@ -38,6 +38,15 @@ class Runs:
     facts: Mapping[str, RunFacts] | None
 
     @property
+    def warnings(self) -> list[str]:
+        problems = [problem.sentence for problem in self.logdir.problems]
+        if not any(run.beside for run in self.runs):
+            return problems
+        from tpuprof.parsers.pages.shared.split_runs import capture_words  # noqa: PLC0415 - numpy
+
+        return [*problems, *capture_words(self.runs)]
+
+    @property
     def listed(self) -> ListedRuns:
         facts = self.facts or {}
         return ListedRuns([RunRow(run, facts.get(run.path)) for run in self.runs])
@@ -87,11 +96,11 @@ def exit_code(page: Runs) -> int:
 def declare(page: Runs, request: ReportRequest) -> Declared:
     """The runs, then their problems; `run` of JSON is the first of them."""
     first = page.runs[0] if page.runs else Run("", "", (), ())
-    number, warnings = counted(len(page.runs), "run"), [problem.sentence for problem in page.logdir.problems]
+    number = counted(len(page.runs), "run")
     runs = Section(RUNS if page.facts is None else EVERYTHING, page.listed, "Runs")
     of_run = head("runs", first, [file.host for file in first.hosts], ())["run"]
     return Declared(
-        Head(f"Runs in {page.logdir.query}", first, (), warnings, [number], covers=number),
+        Head(f"Runs in {page.logdir.query}", first, (), page.warnings, [number], covers=number),
         parts=(
             Block(lambda: Values({"run": of_run})),
             runs,
@@ -134,8 +143,8 @@ def _text(page: Runs, pen: Pen) -> list[Line]:
         lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (metrics, "text")))
         for problem in run.problems:
             lines += _remark(problem.sentence, pen)
-    for problem in page.logdir.problems:
-        lines += _remark(problem.sentence, pen)
+    for sentence in page.warnings:
+        lines += _remark(sentence, pen)
     return lines
 
 
@@ -167,6 +176,6 @@ REPORT = declared(
     declare,
     tables=(EVERYTHING,),
     metrics=METRICS,
-    warnings=lambda page: [problem.sentence for problem in page.logdir.problems],
+    warnings=lambda page: page.warnings,
     exit_code=exit_code,
 )

@@ -267,7 +267,9 @@ def head_lines(page: Trend, pen: Pen) -> list[Line]:
 
 
 def _warnings(page: Trend) -> tuple[str, ...]:
-    return tuple(f"{row.run.name}: {row.problem}" for row in page.runs if row.point is None)
+    problems = tuple(f"{row.run.name}: {row.problem}" for row in page.runs if row.point is None)
+    split = [row.run.name for row in page.runs if len({file.path.rpartition("/")[0] for file in row.run.hosts}) > 1]
+    return (*problems, *(f"{name} is one capture in several folders: it is one run here" for name in split))
 
 
 def declare(page: Trend, request: ReportRequest) -> Declared:

@@ -109,7 +109,6 @@ def _step_line(page: SparseCorePage, index: int, pen: Pen) -> Line:
 
 _ON_CARD = in_order("self_time_ps self_percent occurrences average_time_ps parent_op category framework_op expression")
 
-
 _CARD_LABEL = 13
 
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.session.pages import HostPages
+from tpuprof.parsers.session.pages import HostPages, Pages
 from tpuprof.parsers.timeline.hosts.joined import HostRead
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.pages.timeline.hosts import Hosts
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.session.pages import Pages
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.tui.pages import Publish

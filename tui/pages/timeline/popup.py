@@ -27,7 +27,6 @@ _WIDE = 92  # cells from which on there is room for all figures
 _ROOM_FOR_TRACK = 40
 _FIGURE, _LEAST_NAME = 9, 5  # cells of a figure, and those that a name keeps beside figures
 
-
 _ABOUT = meanings(
     ("", "What ran between the two marks, or in the window. Events are cut at its ends."),
     (

@@ -77,7 +77,6 @@ _MEANINGS = {
     "n/a": "unknown, which is never shown as 0.",
 }
 
-
 _OF_EVENTS: tuple[tuple[str, str], ...] = (
     ("", "One event of the trace, its arrows, and its stats as in the profile."),
     ("starts at", "by the trace's clock, from the start of the profile."),

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 SEARCH = KeyRow("search", "search", rank=2)
 """What the footer of a table says of a search, which the app begins."""
 
-
 MANY_ROWS = 1 << 16
 """More rows than these are sorted and filtered beside the screen's thread, which they would delay by 20 ms."""
 

@@ -65,7 +65,6 @@ _FAR_MICROS, _FAR_PS = 1e30, 1 << 60
 _MICRO = 10**6
 _DEEPEST = 1000
 
-
 _NO_ARGS: dict[str, Any] = {}
 
 
@@ -429,7 +428,7 @@ def _float(value: object) -> float:
         return np.nan
 
 
-_CATEGORIES = (
+CATEGORIES = (
     *("", "", "tf_exec", "tfrt_exec", "batch_sched", "PjRt", "as_batch_sched", "tfrt_rt", "tpu_embed"),
     *("gpu_launch", "batcher", "tpu_stream", "tpu_launch", "pathways_exec", "pjrt_library_call", "threadpool_event"),
 )
@@ -446,5 +445,5 @@ def _packed(number: object, category: object, ways: int) -> int | None:
     """An arrow's id, category and direction in 64 bits, as XProf packs them; None for another kind of id."""
     if not isinstance(number, int) or not 0 <= number < 1 << 56:
         return None
-    kind = _CATEGORIES.index(category) if isinstance(category, str) and category in _CATEGORIES else 0
+    kind = CATEGORIES.index(category) if isinstance(category, str) and category in CATEGORIES else 0
     return kind << 58 | number << 2 | ways

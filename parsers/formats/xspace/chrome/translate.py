@@ -48,7 +48,6 @@ _LONG_NAME, _MODEL_FLOPS, _FLOPS = "long_name", "model_flops", "flops"
 _BYTES, _BREAKDOWN, _UNREADABLE = "bytes_accessed", "memory_access_breakdown", b"\xff"
 """Bytes by memory are there, and hidden: without them all bytes would count as HBM's."""
 
-
 Span = tuple[int, int]
 
 

@@ -19,7 +19,6 @@ _EVENTS, _ID, _OFFSET, _DURATION, _STATS = 4, 1, 2, 3, 4  # of XLine, XEvent
 _AT_ONCE = 1 << 14
 _FIXED64 = 1
 
-
 Block = tuple[NDArray[np.uint8], Bools]
 """Bytes of rows, uint8[n, w], and which of them count."""
 

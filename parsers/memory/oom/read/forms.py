@@ -13,7 +13,6 @@ from tpuprof.parsers.base.record import dataclass
 SIZE = r"[0-9]{1,20}(?:\.[0-9]{1,6})?[BKMGTPE](?!i?B)"
 """Expression for a printed size, without groups. ``2.5GiB`` is none: other programs write that."""
 
-
 _UNITS = {unit: 1024**power for power, unit in enumerate("BKMGTPE")}
 _PARTS = re.compile(r"([0-9]+)(?:\.([0-9]+))?([BKMGTPE])")
 _LIMIT = 2**63

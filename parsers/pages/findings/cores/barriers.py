@@ -12,7 +12,6 @@ LEAST_BARRIER = 0.02
 _LATE = 0.5
 """A core that waits less than this share of the mean is what the others wait for."""
 
-
 BARRIERS = Need("no core has a line of barriers (XLA TraceMe)", lambda of: bool(of.barriers))
 BARRIER = Kind(
     "barrier",

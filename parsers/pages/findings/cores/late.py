@@ -188,7 +188,6 @@ def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
 
 _LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
 
-
 STRAGGLER = Kind(
     "straggler",
     "stragglers",

@@ -34,7 +34,6 @@ _MOSTLY, _HARDLY = 0.5, 0.1  # shares of what a slow step takes longer, and of a
 _REST = 0.25  # share of what slow steps take longer that no other finding counts, from which on there is more to it
 _LONGEST_NAME = 40
 
-
 SLOW_STEP = Kind(
     "slow-step",
     "slow steps",

@@ -17,7 +17,6 @@ LEAST_OFFLOADED = 0.03
 _ON_SPARSE_CORES = pattern(r"^(all-gather|all-reduce|all-to-all|ragged-all-to-all|reduce-gather|reduce-scatter)(\.|$)")
 _WAITING_CLASSES: tuple[OpClass, ...] = ("collective", "vector", "copy", "unknown", "host")
 
-
 SPARSE_CORE = Kind(
     "sparse-core",
     "waits for SparseCores",

@@ -27,7 +27,6 @@ _WAITING = pattern(
 )
 """Names of host events in which a thread waits, or runs a pool's work that has no name; they explain nothing."""
 
-
 _FUNCTION = pattern(r"^\$\S+\.py:\d+ ")
 """Names that the Python tracer gives to functions."""
 

@@ -48,7 +48,6 @@ _MOST_READ = 24  # ops whose text is read for types
 
 _OF_OPTIMIZER = pattern(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 
-
 MEMORY_BOUND = Kind(
     "memory-bound",
     "ops limited by HBM",
@@ -177,7 +176,6 @@ _LEAST_OP = 2e-4
 
 PICKS = pattern(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding|sort", re.IGNORECASE)
 _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-slice", b"sort"})
-
 
 LATENCY_BOUND = Kind(
     "latency-bound",

@@ -29,7 +29,6 @@ SLOW = 0.25
 _MOST_NAMED = 3
 _CLASSES: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
-
 UNCOUNTED = Kind(
     "uncounted",
     "kernels of unknown work",

@@ -19,7 +19,6 @@ LEAST_RECOMPUTED = 0.02
 
 _WORKING: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
-
 RECOMPUTATION = Kind(
     "recomputation",
     "recomputed activations",

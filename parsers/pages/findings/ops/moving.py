@@ -319,7 +319,6 @@ _DEBUG = pattern(r"(?:^|/)debug_(?:print|callback)(?=[/:\[.]|$)")
 
 _CALLS: tuple[OpClass, ...] = ("host", "unknown", "vector", "copy")
 
-
 SCOPES = Need(NO_SCOPES, lambda of: any(of.table.framework_op))
 DEBUG_PRINT = Kind(
     "debug-print",
@@ -385,7 +384,6 @@ for the backward pass, in a loop over layers) are what a program needs; slow one
 
 _FUSED = pattern(r"^(loop|custom|input) fusion$")
 _LEAST_OP = 2e-4  # share of the time below which an op's fusion is not searched
-
 
 SHUFFLE = Kind(
     "shuffle",

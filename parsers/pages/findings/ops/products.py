@@ -252,7 +252,6 @@ _SLOW_VECTOR = 0.1
 _MUCH = 4.0
 """FLOPs a byte of HBM traffic from which on an op multiplies each element often, as a product does."""
 
-
 VECTOR_WORK = Kind(
     "vector-work",
     "products and running sums on the vector unit",

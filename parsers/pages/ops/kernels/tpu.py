@@ -303,7 +303,6 @@ def kernel_rows(ops: OpsPage, calls: Mapping[tuple[int, str], CallRuns]) -> list
 SpecOf = Callable[[int, str], "KernelSpec | None"]
 """What a program's kernel is, by program id and name of the op."""
 
-
 ScheduleOf = Callable[[str, str], "Schedule | None"]
 """The compiler's schedule of a kernel, by the names of the op and of its module."""
 

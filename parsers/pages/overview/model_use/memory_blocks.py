@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.account.need import need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryOwner, owner_of
-from tpuprof.parsers.memory.account.roles import read
+from tpuprof.parsers.memory.account.roles import BufferFacts, read
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.parsers.pages.overview.model_use.hlo_flow import placed_by_names
+from tpuprof.parsers.pages.overview.model_use.hlo_flow import HloFlow, placed_by_names
 from tpuprof.parsers.pages.overview.model_use.names import BLOCKS, Block, Scope, block_of
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.memory.account.roles import BufferFacts
-    from tpuprof.parsers.pages.overview.model_use.hlo_flow import HloFlow
 
 _OF_OWNER: Mapping[MemoryOwner, Block] = {
     "optimizer state": "optimizer",

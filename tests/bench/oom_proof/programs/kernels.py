@@ -28,10 +28,7 @@ def matmul(k, x, y):
     """Whole rows of `x` by whole columns of `y`: the axis in the middle is in two of the three blocks."""
     m, n, inner = k["block_m"], k["block_n"], x.shape[1]
     first, second, out = specs(
-        k,
-        ((m, inner), lambda i, j: (i, 0)),
-        ((inner, n), lambda i, j: (0, j)),
-        ((m, n), lambda i, j: (i, j)),
+        k, ((m, inner), lambda i, j: (i, 0)), ((inner, n), lambda i, j: (0, j)), ((m, n), lambda i, j: (i, j))
     )
     return pl.pallas_call(
         matmul_kernel,

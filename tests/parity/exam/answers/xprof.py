@@ -245,9 +245,7 @@ ANSWERS: Mapping[str, Asked] = {
     ),
     "largest-buffer": _of("get_peak_allocations", "demo", _largest, "--limit=1", "--min_size_mib=1000"),
     "allocated": _of(
-        "get_memory_profile",
-        "slow-kernel",
-        lambda reply: reply.data["peak_usage_details"]["utilization_percent"] / 100,
+        "get_memory_profile", "slow-kernel", lambda reply: reply.data["peak_usage_details"]["utilization_percent"] / 100
     ),
     "slow-core": _of("analyze_async_overlap", "slow-core", _slow_core, "--top_k=1"),
     "slow-core-worth": _of("analyze_async_overlap", "slow-core", _slow_core_worth, "--top_k=1"),

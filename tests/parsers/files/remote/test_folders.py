@@ -28,7 +28,6 @@ fsspec: Any = pytest.importorskip("fsspec", reason="fsspec is not installed: pip
 RUN = "plugins/profile/2026_11_20_18_04_33"
 STAMP = 1_700_000_000.0
 
-
 pytestmark = pytest.mark.usefixtures("cache")
 
 

@@ -51,15 +51,21 @@ def test_annotations_that_number_steps_are_marked() -> None:
     assert found == (Activity("python", "train", 70, 1, marks_step=True), Activity("python", "load", 30, 1))
 
 
+@pytest.mark.parametrize(
+    ("begins", "ends", "spans"), [([0], [500], True), ([0, 100], [100, 500], False), ([0], [350], False)]
+)
+def test_an_event_through_most_gaps_and_runs_is_no_cause_of_them(
+    begins: list[int], ends: list[int], spans: bool
+) -> None:
+    """Where nothing is launched: work that begins anew, or ends in between, may be one."""
+    host = host_of([("work", begin, end) for begin, end in zip(begins, ends, strict=True)])
+    found = activities(host, gaps_of(*((at, at + 50) for at in range(0, 500, 100))))
+    assert [each.marks_step for each in found] == [spans]
+
+
 def loop(name: str, covers: int = 100) -> list[Event]:
     """Five steps of 100: an annotation around so much of each, in which the program is launched, and then work."""
-    of_step = [
-        (name, 0, covers),
-        ("PjitFunction(step)", 0, 10),
-        ("load", 20, 70),
-        ("read", 20, 40),
-        ("parse", 45, 70),
-    ]
+    of_step = [(name, 0, covers), ("PjitFunction(step)", 0, 10), ("load", 20, 70), ("read", 20, 40), ("parse", 45, 70)]
     return [(event, at * 100 + start, at * 100 + end) for at in range(5) for event, start, end in of_step]
 
 

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from tpuprof.parsers.base.intervals import in_nesting_order
 from tpuprof.parsers.formats.xspace.core.api import self_times
 from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, times_by_role
-from tpuprof.parsers.pages.collectives.transfers import (
-    TimeUntil,
-    TransferOverlap,
-    Transfers,
-    paired,
-)
+from tpuprof.parsers.pages.collectives.transfers import TimeUntil, TransferOverlap, Transfers, paired
 
 LONG = 60
 

@@ -28,7 +28,6 @@ from tpuprof.parsers.steps.times import SlowOp
 
 V6E = "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"
 
-
 WITHOUT_WORTH = ("uncounted", "no-device", "memory-full", "silence", "unexplained")
 
 
@@ -101,7 +100,6 @@ ops = st.builds(
     st.sampled_from(["", "%a = f32[8,8]{1,0:T(8,128)S(5)} copy(f32[8,8]{0,1} %b)", "f32[" * 50]),
 )
 odd_peaks = st.sampled_from([PEAKS, Peaks(), Peaks(flops_per_second=1e-300, hbm=1e-300), Peaks(hbm=1e300)])
-
 
 grid_sources: st.SearchStrategy[StepSource] = st.sampled_from(["steps", "modules"])
 input_sources: st.SearchStrategy[InputSource | None] = st.sampled_from([None, "host", "infeed"])

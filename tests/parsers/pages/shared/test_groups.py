@@ -6,17 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import present, session_at, summary_of, write_run
 from tests.support.composed.engines import REPLICAS, TRAINER_AND_ROLLOUT, Engine, engines_space
+from tests.support.reports import printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.files.runs import Run
 from tpuprof.parsers.pages.hosts.hosts import HOSTS, hosts_page
+from tpuprof.parsers.pages.hosts.model import HostRow
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.groups import groups_of
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.accounts.owners import WAITS
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.pages.hosts.drawing import HostsState, compose_hosts
+from tpuprof.tui.pages.hosts.fields import steps_of
+from tpuprof.tui.pages.hosts.report import REPORT
+
+OF_HOST = ("group", "of_several", "mxu_percent", "hbm_percent", "profile_duration_ps", "problems")
+"""What is of a whole host, or of its place beside others."""
 
 
 def found(hosts: Sequence[Sequence[Engine]]) -> list[tuple[str, ...]]:
@@ -71,11 +82,26 @@ def test_one_launch_joins_cores_that_drift_a_little(period_ms: int, runs: int, g
     assert len(found([engines])) == groups
 
 
-def test_hosts_without_a_collective_are_independent() -> None:
-    page = hosts_page([summary_of(engines_space([Engine(period_ms=60 + at)]), f"h{at}") for at in range(3)])
-    assert (page.verdict, page.straggler, len(page.rows)) == ("independent", None, 3)
-    assert [row.group for row in page.cores] == [1, 2, 3]
-    assert [present(row.step_time).median_ps / 1e9 for row in page.rows] == [60, 61, 62]
+@given(st.lists(st.lists(st.tuples(st.integers(50, 99), st.integers(1, 2)), min_size=1, max_size=2), min_size=1))
+@settings(max_examples=20)
+def test_a_host_has_a_row_for_each_of_its_groups(hosts: list[list[tuple[int, int]]]) -> None:
+    """Each with the figures that the group's cores have in a profile of their own, on the screen and in the report."""
+    engines = [[Engine("jit", cores, (20, 30), period + at) for at, (period, cores) in enumerate(of)] for of in hosts]
+    page = hosts_page([summary_of(engines_space(of), f"h{host}") for host, of in enumerate(engines)])
+    alone = [(f"h{host}", engine) for host, of in enumerate(engines) for engine in of]
+    if len(alone) == 1 or len(alone) != len(page.rows):  # engines of one rhythm may be one group
+        return
+    assert (page.verdict, page.straggler) == ("independent", None)
+    text = printed(REPORT, page, Run("r", "/r", (), ()), "text")
+    for row, (host, engine) in zip(page.rows, alone, strict=True):
+        only = hosts_page([summary_of(engines_space([engine]), host)])
+        same = [name for name in HostRow.__slots__ if name not in OF_HOST]
+        assert [getattr(row, name) for name in same] == [getattr(only.rows[0], name) for name in same]
+        assert f"{host}, group {row.group} " in text
+        of_group = [step.duration_ps for step in steps_of(page) if step.group == row.group]
+        assert of_group == [step.duration_ps for step in steps_of(only)]
+    screen = compose_hosts(page, HostsState(cursor=2), Pen(120, BLOCK), 40)
+    assert len(screen.order) == 1 + len(page.rows) + len(page.cores)
 
 
 @pytest.mark.parametrize("engines", [REPLICAS, TRAINER_AND_ROLLOUT], ids=["replicas", "trainer and rollout"])

@@ -254,7 +254,6 @@ _NAMES = ["SessionRun", "RunGraph", "TfrtModelRun", "ProcessBatch", "ModelServer
 _TIMES = st.integers(0, 400)
 _SPANS = st.lists(st.tuples(_TIMES, st.integers(0, 80)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=3)
 
-
 _MODELS = st.sampled_from(["", "m:1", "m:2"])
 _ANY_NAMES = st.sampled_from(_NAMES)
 _ROOTS = st.sampled_from([None, -1, 0, 1, 2, 2**40])

@@ -16,6 +16,7 @@ from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.shared.split_runs import (
     are_of_one_capture,
+    capture_words,
     refuse_one_capture,
     split_words,
     whole_capture,
@@ -50,6 +51,7 @@ def test_hosts_in_two_folders_are_one_run(tmp_path: Path) -> None:
     assert (len(page.cores), page.straggler, {row.group for row in page.cores}) == (4, 1, {1})
     assert all(len(split_words(run)) == 1 and whole.name in split_words(run)[0] for run in logdir.runs)
     assert split_words(whole) == []
+    assert [whole.name in sentence for sentence in capture_words(logdir.runs)] == [True]
     with pytest.raises(ProfileError, match="one capture"):
         refuse_one_capture(*logdir.runs)
 
@@ -62,8 +64,15 @@ def test_hosts_in_two_folders_are_one_run(tmp_path: Path) -> None:
 def test_runs_that_do_not_complete_each_other_stay_apart(differs: dict[str, int | str], tmp_path: Path) -> None:
     runs = split(tmp_path, 36, 38, **differs).runs  # type: ignore[arg-type]
     assert list(map(whole_capture, runs)) == [None, None] and not are_of_one_capture(*runs)
-    assert whole_captures(runs) == list(runs)
+    assert whole_captures(runs) == list(runs) and capture_words(runs) == []
     refuse_one_capture(*runs)
+
+
+def test_each_host_of_a_capture_is_told_with_its_folder(tmp_path: Path) -> None:
+    runs = split(tmp_path, 38, 36, 41, devices=6).runs
+    for run in runs:
+        places = [f"{other.hosts[0].host} in {other.name}" for other in runs if other is not run]
+        assert all(place in split_words(run)[0] for place in places) and "devices of all of them" in split_words(run)[0]
 
 
 @given(st.lists(st.integers(0, 3000), min_size=2, max_size=4, unique=True))

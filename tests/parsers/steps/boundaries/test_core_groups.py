@@ -53,8 +53,11 @@ def test_a_launch_is_a_group_and_a_collective_joins_launches_unless_each_has_all
     runs = [runs_of("a" * (of is not None), (of or 0) + jitter * (core % 2)) for core, of in enumerate(first)]
     text = f"%all-reduce.1 = f32[8] all-reduce(), replica_groups=[1,{devices}]<=[{devices}]"
     for ops in ([Op("fusion.1", "loop fusion", 9)], [Op("all-reduce.1", "all-reduce", 9, text=text)]):
-        found = joined_cores(runs, [table(ops)] * len(runs), lambda core: False)
+        found = joined_cores(runs, [table(ops)] * len(runs), lambda core: False, [0] * len(runs))
         joins = len(ops[0].text) > 0 and not (0 < devices < len(runs) and {*map(len, engines)} == {devices})
         expected = [list(range(len(runs)))] if joins else engines
         assert sorted(list(group.cores) for group in found) == sorted(expected)
         assert [len(group.cores) for group in found] == sorted(map(len, expected), reverse=True)
+    processes = [core % 2 for core in range(len(runs))]
+    apart = joined_cores(runs, [table([Op("fusion.1", "loop fusion", 9)])] * len(runs), lambda core: False, processes)
+    assert all(len({core % 2 for core in group.cores}) == 1 for group in apart)

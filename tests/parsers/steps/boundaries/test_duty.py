@@ -43,7 +43,7 @@ def duty(*cores: list[Op]) -> tuple[ChipDuty, ...]:
     ids=["loop", "loop that waits", "op that waits", "op that begins while another waits", "nothing but waiting"],
 )
 def test_one_core(ops: list[Op], active: int) -> None:
-    assert duty(ops) == (ChipDuty(active, 100),)
+    assert duty(ops) == (ChipDuty(active, 100, 0, "chip 3"),)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_one_core(ops: list[Op], active: int) -> None:
     [([FUSION, waits(30, 60)], [FUSION], 100), ([FUSION, waits(30, 60)], [FUSION, waits(50, 80)], 90)],
 )
 def test_a_chip_works_while_one_of_its_cores_does(first: list[Op], second: list[Op], active: int) -> None:
-    assert duty(first, second) == (ChipDuty(active, 100),)
+    assert duty(first, second) == (ChipDuty(active, 100, 0, "chip 3"),)

@@ -46,7 +46,6 @@ PAGES: dict[str, list[str]] = {
     "graph": ["3", "v", "u"],
 }
 
-
 OF_THE_DEMO = ("overview", "steps", "graph")
 """What needs more than pages that are made up."""
 

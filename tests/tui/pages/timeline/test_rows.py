@@ -51,7 +51,6 @@ def op_names(texts: list[str], classes: list[str]) -> EventNames:
 
 FOUR = op_names(["fusion.1", "add.2", "copy.3", "all-reduce.4"], KINDS)
 
-
 PAUSES = st.sampled_from([0, 0, 0, 1, 2, 7, 40, 200])
 LENGTHS = st.sampled_from([0, 1, 3, 8, 20, 60, 100, 300])
 

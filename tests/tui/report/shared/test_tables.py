@@ -61,8 +61,7 @@ FIELDS = (
 KEYS = tuple(each.key for each in FIELDS)
 TABLE: Table[Sequence[Row]] = Table("rows", FIELDS, len, KEYS, screen=KEYS)
 ROWS = st.lists(
-    st.builds(Row, st.none() | st.text("abC", max_size=3), st.none() | st.integers(0, 9), st.booleans()),
-    max_size=8,
+    st.builds(Row, st.none() | st.text("abC", max_size=3), st.none() | st.integers(0, 9), st.booleans()), max_size=8
 )
 
 
@@ -121,7 +120,6 @@ VALUES = st.one_of(
     st.text(),
     st.lists(st.integers(), max_size=2),
 )
-
 
 NUMBERS = st.none() | st.integers(-9, 9) | st.floats(-9, 9)
 

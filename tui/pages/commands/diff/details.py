@@ -134,7 +134,6 @@ _MEANING = (
     "contain little. Values of settings that are named like secrets are left out.",
 )
 
-
 OF_CARDS = (
     ("", "One row of the comparison: what it is in A (before) and in B (after)."),
     ("change", "B minus A; more, less, new or gone only if it is beyond the noise."),

@@ -14,7 +14,6 @@ from tpuprof.tui.draw.spans import StyleKey
 QuantityKind = Literal["time", "bytes", "percent", "text"]
 """What a figure counts: picoseconds, bytes, or percent of something; or that there are texts instead."""
 
-
 _LEAST = 0.5
 """Less than half of a picosecond or byte is what rounding leaves of nothing."""
 

@@ -135,7 +135,6 @@ GROUPS: Table[GroupRows] = Table(
     screen=in_order("rank size_bytes share_percent size_bar count devices kind each_bytes name"),
 )
 
-
 _STACK = Unit("list of texts", plain, lambda value, _: " < ".join(value))
 
 

@@ -58,7 +58,6 @@ def _said(
 _SPACES = of_each(lambda report: report.memory_space and space_words(report.memory_space), "log.reports")
 _NOTES = of_each(lambda triage: list(triage.notes), "triages")
 
-
 _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("kind", "when it was", "", VERBATIM, ""),
     Field("memory_space", VERBATIM, _SPACES, "which memory it is", _NOT_SAID, "which memory it is"),

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 Try = Callable[[Triage, frozenset[str]], Trial]
 
-
 _WHAT_IF = "What if: try changes (space, or their numbers); back to the advice"
 _SUMMARY = "Copy a summary of twelve lines"
 

@@ -33,7 +33,6 @@ _WRITTEN, _LABELLED = 256, 16
 _MOST_CELLS = 1 << 22
 """Cells painted at most: buffers that lie upon each other, against all rules, could ask for any number."""
 
-
 Label = tuple[int, int, str]
 """A buffer's name on its area: from which cell of a line on, how many cells there are for it, and the text."""
 

@@ -14,7 +14,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
-from tpuprof.parsers.pages.ops.framework_ops import above_peak_of_ops, most_above
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensity, share, size
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.shapes import Shape
     from tpuprof.parsers.ops.device import Peaks
     from tpuprof.parsers.pages.ops.details import OpDetails
-    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow
     from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.details import op_details
-from tpuprof.parsers.pages.ops.framework_ops import FrameworkTypes, framework_rows
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, framework_rows
 from tpuprof.parsers.pages.ops.sources import SourceTrees, source_trees
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -25,7 +25,6 @@ from tpuprof.tui.report.fields import filter_texts
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
-    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage

@@ -98,7 +98,6 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
     ),
 )
 
-
 _OP_COUNT = _field("op_count", COUNT, "types.op_count", "how many framework ops of the type there are", heading="ops")
 _FILTER = ("name", "framework_op", "category")
 _NAME: Field[Any] = FRAMEWORK_OPS.by_key["name"]

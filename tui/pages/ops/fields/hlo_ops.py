@@ -208,7 +208,6 @@ ROOFLINE_OPS: Table[OpsPage] = Table(
     ),
 )
 
-
 _WHOLE_TIME = "time over all cores"
 _BYTES, _HBM = "bytes that its ops read and write in all memories", "bytes that its ops read from and write to HBM"
 

@@ -15,7 +15,6 @@ from tpuprof.tui.report.units import BYTES, COUNT, FLAG, MAYBE, SHARE, SHARE_PER
 _NO_LAUNCH = "the launch event does not say it"
 _NO_OP = "the profile does not say which framework op launched these kernels"
 
-
 _LOOKS: dict[str, ColumnSpec[KernelsPage]] = {
     "name": ColumnSpec(
         "name", "kernel", 26, lambda _: "strong", lambda name, _: kernel_name(name), fixed=True, grows=True

@@ -116,7 +116,6 @@ _TEXTS: tuple[Field[OpsPage], ...] = (
 OP_TEXTS: Table[OpsPage] = Table("ops", _TEXTS, len, json=tuple(quantity.key for quantity in _TEXTS))
 """The texts of nodes that are ops."""
 
-
 TREES = tuple(f"by_{grouping}" for grouping in GROUPINGS)  # keys of the trees in JSON
 
 

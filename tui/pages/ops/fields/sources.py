@@ -38,7 +38,6 @@ def _names(page: SourcesPage, glyphs: Glyphs) -> Cells:
 
 _NAME_CELLS = 30
 
-
 _LONGEST_STACK = of_each(lambda stacks: BETWEEN.join(stacks[0].calls) if stacks else "", "stacks")
 _FILE = of_each(lambda text: source_location(text).file, "source")
 _LINE = of_each(lambda text: source_location(text).line, "source")

@@ -20,7 +20,6 @@ from tpuprof.tui.report.text import SIMULATED
 NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
 
-
 WARNINGS: Callable[[Any], Sequence[str]] = attrgetter("ops.warnings")  # those of a page that is made of HLO ops
 
 

@@ -149,5 +149,4 @@ _FIGURES = tuple(
     figure for figure in METRICS if figure.key.startswith(("runs.", "step_time", "module.", "scope.", "clones."))
 )
 
-
 REPORT = declared("op", read, declare, (ROWS, CORES, STEPS, OPERANDS, USERS), METRICS, CORES, _warnings)

@@ -25,7 +25,6 @@ from tpuprof.tui.report.units import COUNT, FLAG, TEXT
 NO_STEPS = "there are no steps"
 PLOT_HEIGHT = 20
 
-
 WITH_INFEED = attribute("with_infeed", FLAG, "whether infeed and outfeed ops count")
 STEP_SOURCE = attribute("step_source", TEXT, SOURCE_HELP, null=NO_STEPS)
 OP_COUNT: Metric[RooflinePage] = Metric(

@@ -19,7 +19,6 @@ SIZES: Table[Sequence[int]] = Table(
     ("percentile", "total_ms"),
 )
 
-
 HISTOGRAM: Table[Sequence[Bin]] = object_table(
     "histogram",
     (
@@ -65,7 +64,6 @@ def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
 
 _OF_MODULES = ("cores", "phase", "inputs")
 MODELS, ROWS, MODULES = rows_of("model"), rows_of("module"), rows_of("module", "modules")
-
 
 _PARTS = ("total_ms", "host_ms", "queued_ms", "device_ms", "communication_ms")
 LAUNCHED = latency_table(queued("latency."), markdown=_PARTS)

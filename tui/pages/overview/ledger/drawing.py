@@ -195,21 +195,26 @@ def shares_line(page: Overview, pen: Pen) -> list[Line]:
     spans: list[Span] = []
     if account is not None and ideal:
         share = percent(100 * ideal[0].time_ps / account.step_ps if account.step_ps else None)
-        spans += [(" AT THE ROOF ", "dim"), (share, "strong"), (" of the mean step  ", "dim")]
+        whose = "the" if page.group is None else f"group {page.group}'s"
+        spans += [(" AT THE ROOF ", "dim"), (share, "strong"), (f" of {whose} mean step  ", "dim")]
     if flops is not None:
-        spans += [(" FLOPS ", "dim"), (percent(flops), "strong"), (" of peak", "dim")]
-        idle = _no_op(account, page.performance.device_idle_percent)
+        on_all = "" if page.group is None else " on all cores"
+        spans += [(" FLOPS ", "dim"), (percent(flops), "strong"), (f" of peak{on_all}", "dim")]
+        idle = _no_op(page, page.performance.device_idle_percent)
         fits = idle and line_width((*spans, *idle)) <= pen.width
         spans += idle if fits else [(", from the first op to the last", "dim")]
     return [pen.fit(spans)] if spans else []
 
 
-def _no_op(account: MeanStep | None, idle_percent: float | None) -> list[Span]:
-    """How long no op ran, over the capture and in the steps; nothing where one of them is unknown."""
-    if account is None or idle_percent is None:
+def _no_op(page: Overview, idle_percent: float | None) -> list[Span]:
+    """How long no op ran, over the capture and in the steps; nothing where one of them is unknown.
+
+    Where the steps are those of one group of cores, the time of all cores stands alone.
+    """
+    if page.account is None or idle_percent is None:
         return []
-    in_steps = percent(100 * account.no_op_fraction)
-    return [(", NO OP ", "dim"), (percent(idle_percent), "strong"), (f" over the capture ({in_steps} in steps)", "dim")]
+    in_steps = f" ({percent(100 * page.account.no_op_fraction)} in steps)" if page.group is None else ""
+    return [(", NO OP ", "dim"), (percent(idle_percent), "strong"), (f" over the capture{in_steps}", "dim")]
 
 
 def between_line(account: MeanStep, pen: Pen) -> list[Line]:

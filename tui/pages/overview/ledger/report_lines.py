@@ -20,7 +20,6 @@ from tpuprof.tui.pages.overview.ledger.drawing import between_line, shares_line,
 
 _LABEL, _TIME, _SHARE = 21, 9, 7
 
-
 Divided = tuple[str, "Sequence[AccountRow] | None"]
 """What the account of the mean step is divided by, and the accounts; None where these are unknown."""
 

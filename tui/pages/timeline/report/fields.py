@@ -359,7 +359,6 @@ TRACE: tuple[Metric[Timeline], ...] = (
 _LACKS = "what is missing from the capture or the file, in sentences"
 LOST: Metric[Timeline] = Metric("lost[]", TEXT, lambda trace: trace.lost, _LACKS)
 
-
 INTERVAL: tuple[Metric[TimelineContent], ...] = (
     Metric("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
     Metric("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "the end of the interval, exclusive"),

@@ -12,6 +12,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.chrome.threads import CATEGORIES
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.formats.xspace.walk import text
@@ -24,10 +25,6 @@ _HIDDEN = frozenset({*PRODUCER, *CONSUMER, "_r", "flops", "program_id", "symbol_
 _EXACT = 1 << 53
 _FLOW_BITS, _CATEGORY_BITS = 56, 6
 _GPU_LAUNCH = 9
-_CATEGORIES = (
-    *("", "", "tf_exec", "tfrt_exec", "batch_sched", "PjRt", "as_batch_sched", "tfrt_rt", "tpu_embed"),
-    *("gpu_launch", "batcher", "tpu_stream", "tpu_launch", "pathways_exec", "pjrt_library_call", "threadpool_event"),
-)
 _TEXTS_KEPT = 1 << 14
 
 
@@ -69,7 +66,7 @@ def stat_flow(value: int) -> PerfettoFlow:
 
 
 def _category(kind: int) -> str:
-    return _CATEGORIES[kind] if 0 <= kind < len(_CATEGORIES) else ""
+    return CATEGORIES[kind] if 0 <= kind < len(CATEGORIES) else ""
 
 
 def mixed_id(kind: int, number: int) -> int:

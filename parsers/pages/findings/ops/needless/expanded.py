@@ -85,7 +85,6 @@ _BASIS = (
     "read then are not counted, because they save time only where memory is the limit."
 )
 
-
 _UNPACKED = (
     "Keep the conversion in the product's own fusion: multiply by the {packed} array as it is, and apply its scales to "
     "the result; or use a kernel that reads the packed array and converts blocks of it on the chip."

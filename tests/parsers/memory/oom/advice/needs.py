@@ -243,7 +243,6 @@ def buffers(draw: st.DrawFn) -> Buffer:
 
 _SIZES = st.none() | st.integers(-(2**40), 2**63) | st.integers(0, 2**40)
 
-
 _THE_SUM = -(2**41)
 _SIZES_OR_SUM = _SIZES | st.just(_THE_SUM)
 _BUFFERS = st.lists(buffers(), max_size=6)

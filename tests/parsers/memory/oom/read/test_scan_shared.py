@@ -13,7 +13,6 @@ from tpuprof.parsers.memory.oom.read.scan import scan_log
 
 pytestmark = pytest.mark.shared
 
-
 WHOLE = (
     "01_tf1_tpuv3_detection_resnet152_au2018.txt",
     "compile_libtpu0017_v5e_activations_transformer.txt",

@@ -61,8 +61,7 @@ def test_passes_over_one_array_read_it_once_as_one_op() -> None:
 
 def test_sums_over_columns_have_to_be_whole_before_they_are_used() -> None:
     proto = program(
-        "%total = f32[4096]{0} fusion(%x), kind=kLoop, calls=%columns",
-        f"ROOT %shares = {X} subtract(%x, %total)",
+        "%total = f32[4096]{0} fusion(%x), kind=kLoop, calls=%columns", f"ROOT %shares = {X} subtract(%x, %total)"
     )
     assert found("unfused", of(proto, ("total", 1), ("shares", 2))) is None
 

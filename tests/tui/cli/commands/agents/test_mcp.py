@@ -148,10 +148,7 @@ def test_reasons_are_named_first_and_told_by_name(root: Path) -> None:
 def test_what_does_not_fit_is_cut_and_named(root: Path) -> None:
     call = {"path": "plugins", "from_ms": 0, "to_ms": 5000, "limit": 0}
     small, usual, large = asked(
-        root,
-        ("timeline", {**call, "max_bytes": 1}),
-        ("timeline", call),
-        ("timeline", {**call, "max_bytes": 50_000}),
+        root, ("timeline", {**call, "max_bytes": 1}), ("timeline", call), ("timeline", {**call, "max_bytes": 50_000})
     )
     assert len(small.text.encode()) <= tools.LEAST_BYTES < len(usual.text.encode()) <= tools.MOST_BYTES
     assert tools.MOST_BYTES < len(large.text.encode()) <= 50_000

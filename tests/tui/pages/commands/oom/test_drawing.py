@@ -275,7 +275,6 @@ _BUFFER = st.builds(
 )
 _MAYBE = st.one_of(st.none(), _SIZE)
 
-
 _KINDS = st.sampled_from(get_args(OomKind))
 _SPACES = st.sampled_from([None, "hbm", "vmem", "\x07bell"])
 _LONG = st.text(max_size=150)
@@ -289,7 +288,6 @@ def _advice_on(count: int) -> st.SearchStrategy[list[Advice]]:
 
 
 _ADVICE = [_advice_on(count) for count in range(5)]
-
 
 _REPORT = st.builds(
     OomReport,
