@@ -215,7 +215,9 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
     excess = float(own.max() - np.sort(own)[(len(own) - 1) // 2])
     if whole <= 0 or excess < LEAST_COST * whole:
         within = share(max((float(own.max() - own.min()) / whole) if whole > 0 else 0.0, 1e-9))
-        return None, f"The {counted(len(having), 'core')} are even within {within} of a step."
+        return None, _why_uneven(
+            cores, having
+        ) or f"The {counted(len(having), 'core')} are even within {within} of a step."
     late = [having[index] for index in np.flatnonzero(own > own.max() - LEAST_COST * whole).tolist()]
     longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the median core's."
     if len(late) > 1:
@@ -228,6 +230,23 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
         f"{row.label} is the slowest of {counted(len(having), 'core')}: without waits, its step takes {longer} {often}"
     )
     return late[0], one
+
+
+_LEAST_UNEVEN = 5.0
+"""Cores whose steps take the same time are not even where their idle time differs by so many percent of a step."""
+
+
+def _why_uneven(cores: Sequence[HostRow], having: Sequence[int]) -> str:
+    """A sentence where steps take the same time on all cores, and one is idle for more of it than another."""
+    parts = [cores[index].parts_ps for index in having]
+    idle = [part_percent(None if of is None else np.array(of), "idle") or 0.0 for of in parts]
+    least, most = int(np.argmin(idle)), int(np.argmax(idle))
+    if idle[most] - idle[least] < _LEAST_UNEVEN:
+        return ""
+    return (
+        f"The steps of {counted(len(having), 'core')} take the same time: {cores[having[most]].label} is idle for "
+        f"{share(idle[most] / 100.0)} of it, {cores[having[least]].label} for {share(idle[least] / 100.0)}."
+    )
 
 
 def _why_alone(cores: Sequence[HostRow], compared: int, note: str) -> str:
