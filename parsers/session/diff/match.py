@@ -4,13 +4,16 @@ A compiler numbers ops anew whenever a program changes: ``fusion.12`` of one com
 So a name alone is no match. It matches ops in passes, the surest first. A pass looks only at ops that no earlier pass
 has matched; it matches several ops that look alike in the order of their numbers:
 
-1. program, name and HLO text, but for numbers in names ("name")
-2. program, HLO text but for numbers, framework op: the op was numbered anew ("text")
-3. program, name, category, framework op: its shapes or layouts have changed ("name")
-4. program, category, shape and framework op: its operands or its fusion have changed ("origin")
-5. program, category, framework op, where either run has one such op only ("origin")
-6. program, name and category, for ops that no framework op is known of in one of the runs ("name")
-7. HLO text and framework op in whatever program: the program was renamed ("text")
+1. program, category, HLO text but for numbers in names, framework op, where both runs have as many such ops: clones
+   that were numbered anew are told by what they compute, whatever number another clone has now ("name" or "text")
+2. program, name, HLO text but for numbers, framework op ("name")
+3. program, HLO text but for numbers, framework op: the op was numbered anew ("text")
+4. program, name, HLO text but for numbers: its scope was renamed ("name")
+5. program, name, category, framework op: its shapes or layouts have changed ("name")
+6. program, category, shape and framework op: its operands or its fusion have changed ("origin")
+7. program, category, framework op, where either run has one such op only ("origin")
+8. program, name and category, for ops that no framework op is known of in one of the runs ("name")
+9. HLO text and framework op in whatever program: the program was renamed ("text")
 """
 
 from __future__ import annotations
@@ -63,7 +66,9 @@ def matched(
         for old, new in _pass(a, b, left, number, key):
             left[0].discard(old)
             left[1].discard(new)
-            pairs.append(OpPair(old, new, by, bool(a.text[old] and b.text[new]) and a.text[old] != b.text[new]))
+            is_named = (a.ops[old].program, a.ops[old].name) == (b.ops[new].program, b.ops[new].name)
+            has_changed = bool(a.text[old] and b.text[new]) and a.text[old] != b.text[new]
+            pairs.append(OpPair(old, new, "name" if is_named and by == "text" else by, has_changed))
         if not left[0] or not left[1]:
             break
     pairs += [OpPair(op, None, "none") for op in sorted(left[0])]
@@ -91,16 +96,19 @@ _Key = Callable[[Op, str, str], Hashable]
 """What an op is compared by, given its text and its shape; empty for one that has nothing of it."""
 
 _PASSES: tuple[tuple[MatchedBy, _Key], ...] = (
-    ("name", lambda op, text, _: (op.program, op.name, text, op.category, "" if text else op.framework_op)),
+    ("text", lambda op, text, _: text and (op.program, text, op.category, op.framework_op)),
+    ("name", lambda op, text, _: (op.program, op.name, text, op.category, op.framework_op)),
     ("text", lambda op, text, _: text and (op.program, text, op.framework_op)),
+    ("name", lambda op, text, _: text and (op.program, op.name, text, op.category)),
     ("name", lambda op, _, __: op.framework_op and (op.program, op.name, op.category, op.framework_op)),
     ("origin", lambda op, _, shape: shape and op.framework_op and (op.program, op.category, shape, op.framework_op)),
     ("origin", lambda op, _, __: op.framework_op and (op.program, op.category, op.framework_op)),
     ("name", lambda op, _, __: (op.program, op.name, op.category)),
     ("text", lambda op, text, _: text and (text, op.framework_op.partition("/")[2], op.category)),
 )
-_ONLY_SINGLE, _BY_NAME_ALONE = 5, 6
-"""Numbers of passes: in which a key counts only if one op of each run has it; which heeds no framework op."""
+_AS_MANY, _ONLY_SINGLE, _BY_NAME_ALONE = 1, 7, 8
+"""Numbers of passes: in which a key counts only if as many ops of both runs have it, or one op of each; which heeds no
+framework op."""
 
 
 def _pass(
@@ -111,7 +119,8 @@ def _pass(
     pairs: list[tuple[int, int]] = []
     for known, members in _grouped(a, left[0], key).items():
         same = others.get(known, [])
-        if number != _ONLY_SINGLE or len(members) + len(same) == 2:
+        is_clear = number != _AS_MANY or len(members) == len(same)
+        if is_clear and (number != _ONLY_SINGLE or len(members) + len(same) == 2):
             pairs += zip(members, same, strict=False)
     if number == _BY_NAME_ALONE:  # what stems from different framework ops is not one op
         origins = [{a.ops[old].framework_op, b.ops[new].framework_op} - {""} for old, new in pairs]
