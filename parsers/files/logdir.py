@@ -35,15 +35,7 @@ from tpuprof.parsers.files.folder_search import (
     absolute,
     sibling_kind,
 )
-from tpuprof.parsers.files.places import (
-    FIRST_BYTES,
-    LAYOUT_HINT,
-    Filesystem,
-    HostFile,
-    is_archive,
-    reason,
-    unreadable,
-)
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, Filesystem, HostFile, is_archive, reason, unreadable
 from tpuprof.parsers.files.runs import (
     AND,
     Run,
@@ -55,7 +47,7 @@ from tpuprof.parsers.files.runs import (
     with_neighbours,
 )
 
-__all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
+__all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "names_several", "newest_first", "open_logdir"]
 
 _SAYS_NOTHING = pattern(r"(?i)(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?")
 
@@ -164,6 +156,11 @@ def _in_archive(query: str, where: str, limits: SearchLimits) -> Logdir:
 def is_remote(query: str) -> bool:
     """Whether a query is a URL that leads off this machine."""
     return scheme_of(query) not in ("", "file") and not os.path.lexists(query)
+
+
+def names_several(query: str) -> bool:
+    """Whether a query is several paths or a pattern, and so means all the runs that it leads to."""
+    return PATHS in query or (MAGIC.search(query) is not None and not os.path.lexists(local_path(query)))
 
 
 def local_path(query: str) -> str:

@@ -28,13 +28,7 @@ from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.overview.model_use.page import MODEL_USE
 from tpuprof.parsers.pages.shared.kept_by_run import KeptByRun
 from tpuprof.parsers.pages.shared.summaries import read
-from tpuprof.parsers.session.diff.noise import (
-    CONFIDENCE,
-    MeanEstimate,
-    estimate_steady,
-    noise_floor,
-    student,
-)
+from tpuprof.parsers.session.diff.noise import CONFIDENCE, MeanEstimate, estimate_steady, noise_floor, student
 from tpuprof.parsers.session.diff.regression import Regression, noisy, slower
 from tpuprof.parsers.session.opening import host_cache
 from tpuprof.parsers.steps.accounts.owners import Owner

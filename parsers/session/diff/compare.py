@@ -6,11 +6,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.intervals import Bools, Floats, median
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
@@ -22,21 +25,15 @@ from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.shared.common import why_no_ops
 from tpuprof.parsers.pages.shared.split_runs import refuse_one_capture
 from tpuprof.parsers.session.diff import model, noise
+from tpuprof.parsers.session.diff.beside import launches
 from tpuprof.parsers.session.diff.beside.memory import modules_memory
 from tpuprof.parsers.session.diff.beside.settings import about_settings, setting_changes, settings_of
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
-from tpuprof.parsers.session.diff.groups import categories, classes, kinds, op_changes, op_groups, owner_changes
+from tpuprof.parsers.session.diff.groups import categories, classes, op_changes, op_groups, owner_changes
 from tpuprof.parsers.session.diff.match import matched
 from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST, BatchedTimes, StepsSummary, measure_steps, measure_whole
-from tpuprof.parsers.session.diff.model import (
-    UNKNOWN_CHANGE,
-    Basis,
-    Change,
-    Diff,
-    change,
-    change_of,
-)
-from tpuprof.parsers.session.diff.noise import Bounds, typical_bounds, within
+from tpuprof.parsers.session.diff.model import UNKNOWN_CHANGE, Basis, Diff, change, change_of, change_of_launches, less
+from tpuprof.parsers.session.diff.noise import Bounds, within
 from tpuprof.parsers.session.diff.phases import PhaseSide, phases
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_RECORDED
@@ -57,31 +54,57 @@ METRICS: tuple[tuple[str, str], ...] = (
 """The figures of the overview that it compares: attribute of `Performance`, and its name in words."""
 
 
-def compare(
-    before: Session,
-    after: Session,
-    host: str | None = None,
-) -> Diff:
-    """Compares two runs.
+def compare(before: Session, after: Session, host: str | None = None) -> Diff:
+    """Compares two runs; see `compare_launches`."""
+    return compare_launches(([before], [after]), host)[0]
+
+
+def compare_launches(
+    sides: tuple[Sequence[Session], Sequence[Session]], host: str | None = None, detect: float = launches.DETECT
+) -> tuple[Diff, tuple[Session, Session]]:
+    """Compares one run, or several launches, with others; each launch is one observation where a side has several.
 
     Args:
-        before, after: sessions of A and B; it uses again what they have decoded.
+        sides: sessions of A and B; it uses again what they have decoded.
         host: compares one host of each run; None compares all.
+        detect: the size of a change that is to be found, as a fraction of the time before.
+
+    Returns:
+        The comparison, and the sessions that stand for both sides: of single runs, or of the median launches.
 
     Raises:
-        ProfileError: a run cannot be read (exit code 4), or has no such host (3).
+        ProfileError: a run cannot be read (exit code 4), or has no such host (3): of several, all of a side.
         Cancelled: the `is_cancelled` of a session said so.
     """
-    refuse_one_capture(before.run, after.run)
-    sessions = before, after
-    for session in sessions:
-        session.reduced(STEPS_OF_HOST, host)  # ahead of all pages: that takes the most memory
-    sides = [_Run.of(session, host) for session in sessions]
-    sides = _of_one_step(sides)
-    basis = _basis(sides)
-    bounds = typical_bounds(sides[0].step_ps, sides[1].step_ps) if basis == "step" else (None, None)
-    times = [_measured(run, basis, of) for run, of in zip(sides, bounds, strict=True)]
-    return _diff(sides, basis, bounds, times, host)
+    for one, other in product(*sides):
+        refuse_one_capture(one.run, other.run)
+    notes: list[str] = []
+    read = [_readable(side, host, notes) for side in sides]
+    runs = _of_one_step([[_Run.of(session, host) for session in side] for side in read])
+    basis = _basis([*runs[0], *runs[1]])
+    bounds: Sequence[Sequence[Bounds | None]] = [[None] * len(side) for side in runs]
+    if basis == "step":
+        bounds = noise.launch_bounds([[run.step_ps for run in side] for side in runs])
+    before, after = (_Side.of(side, basis, of) for side, of in zip(runs, bounds, strict=True))
+    diff = _diff((before, after), basis, host, detect)
+    if diff.launches is not None:
+        notes += [diff.launches.order] * bool(diff.launches.order) + [launches.OF_MEDIAN]
+    return replace(diff, warnings=(*notes, *diff.warnings)), (before.run.session, after.run.session)
+
+
+def _readable(side: Sequence[Session], host: str | None, notes: list[str]) -> list[Session]:
+    """The sessions of a side that can be read, ahead of all pages: that takes the most memory."""
+    found, errors = list[Session](), list[ProfileError]()
+    for session in side:
+        try:
+            session.reduced(STEPS_OF_HOST, host)
+            found.append(session)
+        except ProfileError as error:
+            errors.append(error)
+            notes.append(f"{printable(session.run.name)} is left out: {error.sentence}")
+    if not found:
+        raise errors[0]
+    return found
 
 
 # --- what there is of each run -------------------------------------------------------------------------------------
@@ -111,6 +134,12 @@ class _Run:
         """Whether a step is a period of the busiest module."""
         time = self.page.performance.step_time
         return bool(len(self.step_ps)) and time is not None and time.source == "modules"
+
+    @property
+    def captured(self) -> float:
+        """When it was captured, in seconds since 1970."""
+        start = self.page.environment.profile_start_ns
+        return self.session.run.time if start is None else start / 1e9
 
     @classmethod
     def of(cls, session: Session, host: str | None) -> _Run:
@@ -147,19 +176,22 @@ def _modules_of(summaries: Sequence[HostSummary]) -> dict[str, tuple[int, int]]:
     return {name: (time, max(1, *counts[name])) for name, time in times.items()}
 
 
-def _of_one_step(sides: Sequence[_Run]) -> list[_Run]:
-    """The runs, without steps where these are periods of one module in A and of another in B.
+def _of_one_step(sides: Sequence[Sequence[_Run]]) -> list[list[_Run]]:
+    """The runs, without steps where these are periods of one module in some and of another in others.
 
     A program that got faster need not have most time any more. Then times are of runs of the module that has most in
-    both.
+    all.
     """
-    a, b = sides
-    common = a.modules.keys() & b.modules.keys()
-    if not (a.infers_steps and b.infers_steps and a.busiest != b.busiest and common):
-        return list(sides)
-    unit = max(common, key=lambda name: (a.modules[name][0] + b.modules[name][0], name))
-    none = np.zeros(0)
-    return [replace(run, step_ps=none, busiest=unit, no_steps=f"a step is a period of {run.busiest}") for run in sides]
+    runs = [run for side in sides for run in side]
+    common = set.intersection(*(set(run.modules) for run in runs))
+    if not all(run.infers_steps for run in runs) or len({run.busiest for run in runs}) == 1 or not common:
+        return [list(side) for side in sides]
+    unit = max(common, key=lambda name: (sum(run.modules[name][0] for run in runs), name))
+
+    def without_steps(run: _Run) -> _Run:
+        return replace(run, step_ps=np.zeros(0), busiest=unit, no_steps=f"a step is a period of {run.busiest}")
+
+    return [list(map(without_steps, side)) for side in sides]
 
 
 def _basis(runs: Sequence[_Run]) -> Basis:
@@ -176,23 +208,66 @@ def _measured(run: _Run, basis: Basis, bounds: Bounds | None) -> BatchedTimes:
     return measure_steps(run.ops, run.summaries, bounds)
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One run, or several launches.
+
+    Attributes:
+        runs: of the side; bounds: how long the typical steps of each are, None without steps.
+        own: the times of each run; launches: what is told of each.
+    """
+
+    runs: Sequence[_Run]
+    bounds: Sequence[Bounds | None]
+    own: Sequence[BatchedTimes]
+    launches: Sequence[model.Launch]
+
+    @classmethod
+    def of(cls, runs: Sequence[_Run], basis: Basis, bounds: Sequence[Bounds | None]) -> _Side:
+        own = [_measured(run, basis, of) for run, of in zip(runs, bounds, strict=True)]
+        return cls(runs, bounds, own, [_launch(*each) for each in zip(runs, bounds, own, strict=True)])
+
+    @property
+    def middle(self) -> int:
+        """The number of the median launch, which stands for all."""
+        return launches.middle_of([launch.time_ps for launch in self.launches])
+
+    @property
+    def run(self) -> _Run:
+        return self.runs[self.middle]
+
+    @property
+    def steps(self) -> list[Floats]:
+        return [run.step_ps for run in self.runs]
+
+    @property
+    def typical(self) -> list[Floats]:
+        """The times of the typical steps of each run."""
+        return [of[within(of, each or noise.EVERY_STEP)] for of, each in zip(self.steps, self.bounds, strict=True)]
+
+
+def _pooled(side: _Side) -> BatchedTimes:
+    return launches.pooled(side.own, [run.ops.table for run in side.runs], side.middle)
+
+
+def _launch(run: _Run, bounds: Bounds | None, own: BatchedTimes) -> model.Launch:
+    time = own.whole if bounds is None else noise.estimate_steps(run.step_ps[within(run.step_ps, bounds)])
+    of = run.session.run
+    return model.Launch(of.name, of.path, run.captured, len(run.step_ps), time.mean, time.error)
+
+
 # --- the comparison ------------------------------------------------------------------------------------------------
 
 
-def _diff(
-    runs: Sequence[_Run],
-    basis: Basis,
-    bounds: tuple[Bounds | None, Bounds | None],
-    times: Sequence[BatchedTimes],
-    host: str | None,
-) -> Diff:
+def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: float) -> Diff:
     unknown: dict[str, str] = {}
-    before, after = times
-    names = _names([run.session.run for run in runs])
-    sides = [_side(run, name, basis, of) for run, name, of in zip(runs, names, bounds, strict=True)]
-    steps = _steps(runs, bounds)
+    runs = [side.run for side in sides]
+    has_launches = any(len(side.runs) > 1 for side in sides)
+    own = [side.own[side.middle] for side in sides]
+    before, after = map(_pooled, sides) if has_launches else own
+    steps = _steps(sides, has_launches) if basis == "step" else None
     if steps is None:
-        unknown["steps"] = _of_both([run.why_no_steps for run in runs])
+        unknown["steps"] = _of_both([next(filter(None, (run.why_no_steps for run in side.runs)), "") for side in sides])
     has_cores = all(run.ops.core_count for run in runs)
     total = change_of(before.whole, after.whole) if has_cores else UNKNOWN_CHANGE
     total = total if steps is None else steps.typical
@@ -202,18 +277,20 @@ def _diff(
     ops = op_changes(pairs, before, after)
     tables = runs[0].ops.table, runs[1].ops.table
     different = different_programs(before, after, pairs)
-    settings = _settings(runs, times, host, unknown)
+    accounts = [[run.page.account for run in side.runs] for side in sides]
+    settings = _settings(runs, own, host, unknown)
+    names = _names([run.session.run for run in runs])
+    of_sides = [_side(side, name, basis) for side, name in zip(sides, names, strict=True)]
     diff = Diff(
-        before=sides[0],
-        after=sides[1],
+        before=of_sides[0],
+        after=of_sides[1],
         basis=basis,
         steps=steps,
-        owners=owner_changes(runs[0].page.account, runs[1].page.account, bounds, tables) if steps is not None else (),
+        owners=() if steps is None else owner_changes(accounts, [side.bounds for side in sides], tables),
         ops=tuple(op for op, _ in ops),
         groups=op_groups(ops, before, after, tables),
         categories=categories(before, after),
         classes=classes(before, after) if has_cores and steps is None else (),
-        kinds=() if different else kinds(before, after, tables),
         total=total,
         phases=(),
         settings=settings,
@@ -221,15 +298,16 @@ def _diff(
         modules=_modules(runs, before, after, host, unknown),
         unknown=unknown,
         warnings=(
-            *cautions(sides, basis, pairs, bool(different)),
+            *cautions(of_sides, basis, pairs, bool(different)),
             *_of_whole_captures(runs, basis),
             *about_settings(settings),
         ),
         different=different,
+        launches=launches.launches_of(sides[0].launches, sides[1].launches, detect) if has_launches else None,
     )
     parts = [
         PhaseSide(of, cache(partial(measure_whole, run.ops, run.summaries, 1)), run.summaries, run.ops.table)
-        for run, of in zip(runs, times, strict=True)
+        for run, of in zip(runs, own, strict=True)
     ]
     found = phases((parts[0], parts[1]), pairs, diff) if has_cores and ops else ()
     if not found:
@@ -240,11 +318,8 @@ def _diff(
 def _of_whole_captures(runs: Sequence[_Run], basis: Basis) -> list[str]:
     names = [name for name, run in zip("AB", runs, strict=True) if basis == "step" and not run.has_ops_by_step]
     capture = "the whole capture, divided by its steps" if len(names) == 1 else "whole captures, divided by their steps"
-    return (
-        [f"the ops of {' and '.join(names)} are those of {capture}: the profile does not give them by step"]
-        if names
-        else []
-    )
+    words = f"the ops of {' and '.join(names)} are those of {capture}: the profile does not give them by step"
+    return [words] if names else []
 
 
 def _settings(
@@ -275,26 +350,27 @@ def _names(runs: Sequence[Run]) -> list[str]:
     return [os.path.relpath(path, top) for path in paths]
 
 
-def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> model.Side:
+def _side(side: _Side, name: str, basis: Basis) -> model.Side:
+    run = side.run
     page, time = run.page, run.page.performance.step_time
-    typical = within(run.step_ps, bounds) if bounds is not None else np.ones(len(run.step_ps), np.bool_)
+    typical = [within(of, each or noise.EVERY_STEP) for of, each in zip(side.steps, side.bounds, strict=True)]
     units, unit_name = 1, "capture"
     if basis == "step":
-        units = int(np.count_nonzero(typical))
+        units = sum(int(np.count_nonzero(of)) for of in typical)
         inferred = time is not None and time.source == "modules"
         unit_name = f"period of {run.busiest or 'the busiest module'}" if inferred else "step"
     elif basis == "module run":
         units, unit_name = run.runs, f"run of {run.busiest}"
     return model.Side(
-        name=name,
+        name=name if len(side.runs) == 1 else f"{name} (median of {len(side.runs)})",
         path=run.session.run.path,
         hosts=page.hosts,
         device_type=page.environment.device_type,
         core_count=page.environment.device_core_count,
         units=units,
         unit_name=unit_name,
-        step_ps=tuple(step.duration_ps for step in page.steps),
-        typical=tuple(typical.tolist()),
+        step_ps=tuple(step.duration_ps for each in side.runs for step in each.page.steps),
+        typical=tuple(np.concatenate(typical).tolist()),
         step_time=time,
         why_no_steps=run.why_no_steps,
         table=run.ops.table,
@@ -304,21 +380,17 @@ def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> model.Si
     )
 
 
-def _steps(runs: Sequence[_Run], bounds: Sequence[Bounds | None]) -> model.StepTimeChanges | None:
-    values = [run.step_ps for run in runs]
-    usual = [part[within(part, of)] for part, of in zip(values, bounds, strict=True) if of is not None]
-    if not usual:
-        return None
-    typical = change_of(noise.estimate_steps(usual[0]), noise.estimate_steps(usual[1]))
-    mean = change_of(*noise.estimate_both(values[0], values[1], [_compiling(run) for run in runs]))
-    return model.StepTimeChanges(
-        typical=typical,
-        mean=mean,
-        median=change_of(noise.estimate_median(values[0]), noise.estimate_median(values[1])),
-        minimum=change(*(float(part.min()) for part in values)),
-        maximum=change(*(float(part.max()) for part in values)),
-        odd=_less(mean, typical),
-    )
+def _steps(sides: tuple[_Side, _Side], has_launches: bool) -> model.StepTimeChanges:
+    typical, every = [side.typical for side in sides], [side.steps for side in sides]
+    one, other = (np.concatenate(steps) for steps in every)
+    if has_launches:
+        usual, mean, middle = change_of_launches(typical), change_of_launches(every), change_of_launches(every, median)
+    else:
+        usual = change_of(noise.estimate_steps(typical[0][0]), noise.estimate_steps(typical[1][0]))
+        mean = change_of(*noise.estimate_both(one, other, [_compiling(side.run) for side in sides]))
+        middle = change_of(noise.estimate_median(one), noise.estimate_median(other))
+    shortest, longest = (change(float(of(one)), float(of(other))) for of in (np.min, np.max))
+    return model.StepTimeChanges(usual, mean, middle, shortest, longest, less(mean, usual))
 
 
 _COMPILES = 0.01  # share of a step from which on it is one that compiles
@@ -332,13 +404,6 @@ def _compiling(run: _Run) -> Bools | None:
     compiling = np.array([step.owner_ps[owner_index("compile")] for step in account.steps])
     out: Bools = compiling > _COMPILES * run.step_ps
     return out
-
-
-def _less(whole: Change, part: Change) -> Change:
-    """A time without one of its parts, with the noise of the whole."""
-    if whole.before is None or whole.after is None or part.before is None or part.after is None:
-        return UNKNOWN_CHANGE
-    return change(whole.before - part.before, whole.after - part.after, whole.noise)
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMetric, ...]:

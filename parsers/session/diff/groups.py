@@ -1,11 +1,10 @@
-"""The changes of ops, and of what they add up to: categories, classes, kinds that one run alone has.
+"""The changes of ops, and of what they add up to: categories, classes, owners.
 
 Above all ops with their clones: sixty layers that each got a little slower are one change.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -20,31 +19,19 @@ from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
 from tpuprof.parsers.session.diff.model import (
     UNKNOWN_CHANGE,
     Change,
-    KindChange,
-    KindOf,
     NamedChange,
     OpChange,
     OpGroupChange,
     OwnerChange,
     change_of,
     change_of_either,
+    change_of_launches,
     plain_change,
 )
-from tpuprof.parsers.session.diff.noise import (
-    EVERY_STEP,
-    Bounds,
-    estimate_both,
-    estimate_steps,
-    odd_by_design,
-    within,
-)
+from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, estimate_both, estimate_steps, odd_by_design, within
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, Owner, has_input_ops
 
-_OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*)\(")
-_TARGET = re.compile(r'custom_call_target="([^"]+)"')
 _SOME = 0.1  # of the most that a step compiles, the share from which on another one does
-_LEAST_KNOWN = 0.9
-"""Share of each run's time in ops whose kind is known for a kind to be new or gone, and not unknown in one of them."""
 
 Compared = tuple[OpChange, OpPair]
 """An op's change, and the ops of both runs that it is of."""
@@ -174,35 +161,49 @@ def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...
 
 
 def owner_changes(
-    before: MeanStep | None,
-    after: MeanStep | None,
-    bounds: Sequence[Bounds | None],
+    sides: Sequence[Sequence[MeanStep | None]],
+    bounds: Sequence[Sequence[Bounds | None]],
     tables: tuple[OpTable, OpTable],
 ) -> tuple[OwnerChange, ...]:
-    """The changes of the owners that have time in steps of either run, in the order of `OWNERS`; none without accounts.
+    """The changes of the owners that have time in steps, in the order of `OWNERS`; none without all accounts.
 
     Args:
-        bounds: how long the typical steps of each run take.
+        sides: the accounts of a run, or of each launch of it; bounds: how long the typical steps of each take.
     """
-    if before is None or after is None:
+    accounts = [[account for account in side if account is not None] for side in sides]
+    if list(map(len, accounts)) != list(map(len, sides)):
         return ()
-    odd = _odd(before, after)
-    steps, typical = [], []
-    for account, of in zip((before, after), bounds, strict=True):
-        times = np.array([step.owner_ps for step in account.steps])
-        usual = within(np.array([step.time_ps for step in account.steps]), of or EVERY_STEP)
-        steps.append(times)
-        typical.append(times[usual])
+    steps = [[np.array([step.owner_ps for step in account.steps]) for account in side] for side in accounts]
+    lengths = [[np.array([step.time_ps for step in account.steps]) for account in side] for side in accounts]
+    typical = [
+        [times[within(length, each or EVERY_STEP)] for times, length, each in zip(*side, strict=True)]
+        for side in zip(steps, lengths, bounds, strict=True)
+    ]
+    odd = _odd(accounts[0][0], accounts[1][0])
+    has_launches = any(len(side) > 1 for side in sides)
     changes = []
     for column, owner in enumerate(OWNERS):
-        if any(times[:, column].any() for times in steps):
-            means = estimate_both(steps[0][:, column], steps[1][:, column], _special(steps, owner, odd))
+        if not any(times[:, column].any() for side in steps for times in side):
+            continue
+        every, usual = _column(steps, column), _column(typical, column)
+        if has_launches:
+            mean, of_typical = (change_of_launches(of, np.mean, len(OWNERS)) for of in (every, usual))
+        else:
+            ((before,), (after,)), ((old,), (new,)) = every, usual
+            means = estimate_both(before, after, _special([side[0] for side in steps], owner, odd))
             mean = change_of(*means, len(OWNERS))
-            both = [estimate_steps(of[:, column]) for of in typical]
-            of_typical = change_of(both[0], both[1], len(OWNERS))
-            by_host = owner == "input" and not any(map(has_input_ops, tables))
-            changes.append(OwnerChange(owner, mean, of_typical, not by_host and owner not in WITHOUT_OPS))
+            of_typical = change_of(estimate_steps(old), estimate_steps(new), len(OWNERS))
+        changes.append(OwnerChange(owner, mean, of_typical, _has_ops(owner, tables)))
     return tuple(changes)
+
+
+def _column(sides: Sequence[Sequence[Floats]], column: int) -> list[list[Floats]]:
+    return [[times[:, column] for times in side] for side in sides]
+
+
+def _has_ops(owner: Owner, tables: tuple[OpTable, OpTable]) -> bool:
+    """Whether ops take a part of an owner's time; waits for input are ops in some profiles alone."""
+    return owner not in WITHOUT_OPS and (owner != "input" or any(map(has_input_ops, tables)))
 
 
 def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Sequence[Owner]) -> Change:
@@ -227,44 +228,3 @@ def _special(times: Sequence[Floats], owner: Owner | None, odd: Sequence[Bools])
         return odd
     compiling = [of[:, OWNERS.index(owner)] for of in times]
     return [of > _SOME * max(float(of.max()), 1.0) for of in compiling]
-
-
-def kinds(before: BatchedTimes, after: BatchedTimes, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:
-    """The kinds of ops that take time in typical steps of one run and are not in the other, the largest first.
-
-    An opcode is left out where the category of its ops has the same name, and ``custom-call`` where its target is
-    known.
-    """
-    runs = (before, after)
-    texts = [[table.expression(op.row) for op in run.ops] for run, table in zip(runs, tables, strict=True)]
-    opcodes = [[match[1] if (match := _OPCODE.search(text)) else "" for text in part] for part in texts]
-    named: dict[KindOf, list[list[str]]] = {
-        "category": [[op.category or "" for op in run.ops] for run in runs],
-        "opcode": opcodes,
-        "custom call": [
-            [match[1] if (match := _TARGET.search(text)) else opcode for text, opcode in zip(*part, strict=True)]
-            for part in zip(texts, opcodes, strict=True)
-        ],
-    }
-    changes: list[KindChange] = []
-    for of, (old, new) in named.items():
-        if all(_knows(run, names) for run, names in zip(runs, (old, new), strict=True)):
-            told = {change.name for change in changes}
-            changes += [_kind(of, name, before, old, "gone") for name in sorted({*old} - {*new, *told, ""})]
-            changes += [_kind(of, name, after, new, "new") for name in sorted({*new} - {*old, *told, ""})]
-    changes = [change for change in changes if change.time.mark in ("new", "gone")]
-    return tuple(sorted(changes, key=lambda change: -abs(change.time.delta or 0.0)))
-
-
-def _knows(run: BatchedTimes, names: Sequence[str]) -> bool:
-    """Whether a run records the kind of nearly all ops, by their time."""
-    known = run.means[[bool(name) for name in names]].sum() if names else 0.0
-    return bool(known >= _LEAST_KNOWN * run.means.sum() > 0)
-
-
-def _kind(of: KindOf, name: str, run: BatchedTimes, names: Sequence[str], mark: str) -> KindChange:
-    rows = [row for row, other in enumerate(names) if other == name]
-    main = run.ops[max(rows, key=run.means.__getitem__)]
-    time = run.time(rows)
-    change = change_of_either(time, None) if mark == "gone" else change_of_either(None, time)
-    return KindChange(of, name, main.op_class, change, len(rows), main.name)

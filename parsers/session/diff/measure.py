@@ -71,6 +71,7 @@ class BatchedTimes:
             spread.
         runs: how often each program ran, and how long: float64[batches] each, times cores; without ids in their names.
         every: the same over all steps, odd ones too, which have batches of their own; None where this is all.
+        of_launches: whether a batch is the mean of a launch.
     """
 
     ops: tuple[Op, ...]
@@ -80,9 +81,10 @@ class BatchedTimes:
     units: Floats
     runs: Mapping[str, tuple[Floats, Floats]]
     every: BatchedTimes | None = None
+    of_launches: bool = False
 
     def time(self, rows: Sequence[int]) -> MeanEstimate:
-        return estimate(self.time_ps[list(rows)].sum(axis=0), self.units)
+        return estimate(self.time_ps[list(rows)].sum(axis=0), self.units, self.of_launches)
 
     @property
     def means(self) -> Floats:
@@ -92,12 +94,12 @@ class BatchedTimes:
 
     @property
     def whole(self) -> MeanEstimate:
-        return estimate(self.whole_ps, self.units)
+        return estimate(self.whole_ps, self.units, self.of_launches)
 
     @property
     def idle(self) -> MeanEstimate:
         """The whole time without that of the ops; slightly below 0 where an op outlasts its step."""
-        return estimate(self.whole_ps - self.time_ps.sum(axis=0), self.units)
+        return estimate(self.whole_ps - self.time_ps.sum(axis=0), self.units, self.of_launches)
 
 
 def of_program(run: BatchedTimes, program: str) -> BatchedTimes | None:

@@ -14,13 +14,16 @@ Accounting, exact but for rounding:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.session.diff.noise import MeanEstimate, noise_floor
+from tpuprof.parsers.session.diff.noise import MeanEstimate, estimate, noise_floor
 from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.model import StepTime
 
@@ -30,9 +33,6 @@ time, or nothing. Always the same for both runs."""
 
 Mark = Literal["same", "more", "less", "new", "gone", "other", "unknown"]
 """What a change is: within the noise, beyond it, on one side alone, another text, or unknown."""
-
-KindOf = Literal["category", "opcode", "custom call"]
-"""What a kind of ops goes by: its HLO category, its HLO opcode, or the target of its custom call."""
 
 MatchedBy = Literal["name", "text", "origin", "none"]
 """How an op of A was found in B: by its program and name; by its HLO text although it has another name; by category,
@@ -93,6 +93,15 @@ def change_of(before: MeanEstimate, after: MeanEstimate, comparisons: int = 1) -
     return change(before.mean, after.mean, noise_floor(before, after, comparisons))
 
 
+def change_of_launches(
+    sides: Sequence[Sequence[Floats]], of: Callable[[Floats], float] = np.mean, comparisons: int = 1
+) -> Change:
+    """The change of what `of` makes of the steps of a launch, float64[steps]; of each side its mean over launches."""
+    values = (np.array([of(steps) for steps in side]) for side in sides)
+    before, after = (estimate(each, np.ones(len(each)), True) for each in values)
+    return change_of(before, after, comparisons)
+
+
 def change_of_either(before: MeanEstimate | None, after: MeanEstimate | None, comparisons: int = 1) -> Change:
     """The change of a time that may be in one run only; it is no change where there is no time in typical steps."""
     if before is not None and after is not None:
@@ -104,6 +113,13 @@ def change_of_either(before: MeanEstimate | None, after: MeanEstimate | None, co
     mark: Mark = "same" if not there.mean else "gone" if after is None else "new"
     means = (there.mean, None) if after is None else (None, there.mean)
     return Change(means[0], means[1], noise_floor(there, nothing, comparisons), mark)
+
+
+def less(whole: Change, part: Change) -> Change:
+    """A time without one of its parts, with the noise of the whole."""
+    if whole.before is None or whole.after is None or part.before is None or part.after is None:
+        return UNKNOWN_CHANGE
+    return change(whole.before - part.before, whole.after - part.after, whole.noise)
 
 
 def plain_change(before: float | None, after: float | None) -> Change:
@@ -241,24 +257,6 @@ class NamedChange:
 
 
 @dataclass(frozen=True, slots=True)
-class KindChange:
-    """A kind of ops that runs in one of the two only.
-
-    Attributes:
-        of: what the kind goes by; name: its name.
-        op_class: the class of the op with the most time.
-        time: of its ops; op_count: how many there are; example: the name of the one with the most time.
-    """
-
-    of: KindOf
-    name: str
-    op_class: OpClass
-    time: Change
-    op_count: int
-    example: str
-
-
-@dataclass(frozen=True, slots=True)
 class SettingChange:
     """A version, flag or option of both runs, as texts; None on a side that does not record it.
 
@@ -325,6 +323,49 @@ class ModuleMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Launch:
+    """One of several runs of a side.
+
+    Attributes:
+        name, path: of the run.
+        captured: when, in seconds since 1970.
+        step_count: how many steps it has.
+        time_ps: of its typical step; without steps of a module run, or of the whole capture.
+        error_ps: its standard error, by the launch's own steps; None where unknown.
+    """
+
+    name: str
+    path: str
+    captured: float
+    step_count: int
+    time_ps: float
+    error_ps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """The launches of both sides, where either has several: then all noise is that between launches.
+
+    Attributes:
+        before, after: of each side, at least one.
+        spreads: standard deviation from launch to launch on each side, None of a single one; inside: of the mean of a
+            launch, by its steps, the median of all; None where unknown.
+        detect: the size of a change that is to be found, as a fraction of the time before.
+        needed: how many more launches of each side find such a change; 0 for none, None where unknown
+            (`noise.launches_needed`).
+        order: why a drift of the machine cannot be told from the change; empty where it can.
+    """
+
+    before: tuple[Launch, ...]
+    after: tuple[Launch, ...]
+    spreads: tuple[float | None, float | None]
+    inside: float | None
+    detect: float
+    needed: int | None
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diff:
     """The whole comparison.
 
@@ -337,7 +378,6 @@ class Diff:
         groups: each op with its clones, largest change first.
         categories: HLO categories, largest change first; classes: in the order of `OP_CLASSES`, idle last;
             none where there are owners.
-        kinds: those of one run only, the largest change first.
         total: all owners of a typical step together; without steps all classes, idle too, on the mean core.
         phases: the main programs, the one with the most time first; none where no run of a module is recorded.
         settings: the versions and flags that the profiles record, by kind and name.
@@ -347,6 +387,7 @@ class Diff:
         warnings: what makes the runs hard to compare; what is wrong with a profile is with its side.
         different: why these are different programs, so that their step times cannot be compared; empty where they may
             be the same (see `cautions.different_programs`).
+        launches: of both sides; None where each is one run.
     """
 
     before: Side
@@ -358,7 +399,6 @@ class Diff:
     groups: tuple[OpGroupChange, ...]
     categories: tuple[NamedChange, ...]
     classes: tuple[NamedChange, ...]
-    kinds: tuple[KindChange, ...]
     total: Change
     phases: tuple[Phase, ...]
     settings: tuple[SettingChange, ...]
@@ -367,3 +407,4 @@ class Diff:
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
     different: str
+    launches: Launches | None = None

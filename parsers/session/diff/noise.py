@@ -17,8 +17,12 @@ Formulas, from first principles:
 Simulated, of two equal runs 4 to 6 % are found to differ, for step times with a tail as for normal ones. Only where a
 run of very few such steps meets one of many (5 and 60) it is nearly 10 %.
 
-What the floor cannot hold is what makes two *runs* differ and not the steps of one: another machine, another memory
-layout, another neighbour on the network.
+What the floor of two runs cannot hold is what makes them differ and not the steps of one: another machine, another
+memory layout, another neighbour on the network. Where a side has several launches, each launch is one observation with
+the weight 1: the floor is that of Welch's t-test (Biometrika 34, 1947) on the means of launches. One launch against n
+with the spread s has the standard error s sqrt(1 + 1/n) and n - 1 degrees of freedom. How many launches find a
+difference d is Stein's rule (Annals of Mathematical Statistics 16, 1945): the standard error has to be at most
+d / (t of the confidence + t of the power), both with the degrees of freedom that there are.
 """
 
 from __future__ import annotations
@@ -34,6 +38,12 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.when import rhythm
 
 CONFIDENCE = 0.95
+POWER = 0.8
+"""How often a difference of the wanted size is to be found."""
+
+MOST_LAUNCHES = 1000
+"""More launches than this are not counted."""
+
 MOST_BATCHES = 32
 RESOLUTION = 0.001
 FEW_STEPS = 5
@@ -55,17 +65,20 @@ _MOST_ODD = 0.25
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """A mean over steps, in picoseconds.
+    """A mean over steps or launches, in picoseconds.
 
     Attributes:
         mean: per step.
         error: its standard error; None where one batch alone, or none, does not show the spread.
         freedom: degrees of freedom of the error, 0 without one.
+        is_of_launches: whether it is a mean over launches: one alone is taken to be as spread as those of the other
+            side.
     """
 
     mean: float
     error: float | None = None
     freedom: int = 0
+    is_of_launches: bool = False
 
 
 def batches(count: int) -> Int64s:
@@ -74,19 +87,20 @@ def batches(count: int) -> Int64s:
     return np.arange(count, dtype=np.int64) * number // max(count, 1)
 
 
-def estimate(sums: Floats, units: Floats) -> MeanEstimate:
+def estimate(sums: Floats, units: Floats, of_launches: bool = False) -> MeanEstimate:
     """The mean over all units; formulas in the module's text.
 
     Args:
         sums: float64[batches], times added up.
         units: float64[batches], steps in each batch, all more than 0.
+        of_launches: whether a batch is a launch.
     """
     everything = float(units.sum())
     mean = float(sums.sum()) / everything
     if len(sums) < 2:
-        return MeanEstimate(mean)
+        return MeanEstimate(mean, is_of_launches=of_launches)
     error = math.sqrt(float(units @ (sums / units - mean) ** 2) / everything / (len(sums) - 1))
-    return MeanEstimate(mean, error, len(sums) - 1)
+    return MeanEstimate(mean, error, len(sums) - 1, of_launches)
 
 
 def estimate_steps(values: Floats, *by_design: Bools) -> MeanEstimate:
@@ -211,14 +225,43 @@ def noise_floor(before: MeanEstimate, after: MeanEstimate, comparisons: int = 1)
     Returns:
         None where the spread of a run is unknown.
     """
-    if before.error is None or after.error is None:
+    found = _of_difference(before, after)
+    if found is None:
         return None
-    variance, other_variance = before.error**2, after.error**2
-    floor = 0.0
-    if variance + other_variance > 0:
-        freedom = (variance + other_variance) ** 2 / (variance**2 / before.freedom + other_variance**2 / after.freedom)
-        floor = math.sqrt(variance + other_variance) * student(1 - (1 - CONFIDENCE) / max(1, comparisons), freedom)
+    error, freedom = found
+    floor = error * student(1 - (1 - CONFIDENCE) / max(1, comparisons), freedom) if error > 0 else 0.0
     return max(floor, RESOLUTION * max(abs(before.mean), abs(after.mean)))
+
+
+def _of_difference(before: MeanEstimate, after: MeanEstimate) -> tuple[float, float] | None:
+    """The standard error of a difference and its degrees of freedom; None where the spread of a run is unknown."""
+    errors = [(of.error, of.freedom) for of in (before, after) if of.error is not None]
+    if len(errors) == 1 and before.is_of_launches and after.is_of_launches:
+        ((error, freedom),) = errors
+        return error * math.sqrt(freedom + 2), freedom  # of n = freedom + 1 launches: s = error sqrt(n)
+    if len(errors) < 2:
+        return None
+    variances = [error**2 for error, _ in errors]
+    terms = sum(variance**2 / freedom for variance, (_, freedom) in zip(variances, errors, strict=True))
+    return math.sqrt(sum(variances)), sum(variances) ** 2 / terms if terms else 1.0
+
+
+def launches_needed(before: MeanEstimate, after: MeanEstimate, wanted_ps: float) -> int | None:
+    """How many more launches of each side find a difference of that size with the probability `POWER`.
+
+    Returns:
+        None where the spread of launches is unknown, or more than `MOST_LAUNCHES` are needed.
+    """
+    found = _of_difference(before, after)
+    if found is None or wanted_ps <= RESOLUTION * before.mean:
+        return None
+    spreads = [of.error * math.sqrt(of.freedom + 1) for of in (before, after) if of.error is not None]
+    reach = student(CONFIDENCE, found[1]) + student(2 * POWER - 1, found[1])
+    more = np.arange(MOST_LAUNCHES + 1)
+    counts = (max(1, before.freedom + 1) + more, max(1, after.freedom + 1) + more)
+    error = np.sqrt(spreads[0] ** 2 / counts[0] + spreads[-1] ** 2 / counts[1])
+    enough = np.flatnonzero(reach * error <= wanted_ps)
+    return int(enough[0]) if len(enough) else None
 
 
 def student(confidence: float, freedom: float) -> float:
@@ -251,15 +294,23 @@ def usual_bounds(values: Floats) -> Bounds:
 
 
 def typical_bounds(before: Floats, after: Floats) -> tuple[Bounds, Bounds]:
-    """How long the typical steps of two runs are; any step is typical, of both, where more than a quarter of either
-    would not be.
+    """How long the typical steps of two runs are; see `launch_bounds`."""
+    (one,), (other,) = launch_bounds(([before], [after]))
+    return one, other
+
+
+def launch_bounds(sides: Sequence[Sequence[Floats]]) -> list[list[Bounds]]:
+    """How long the typical steps of each launch are; any step is typical, of all, where more than a quarter of either
+    side would not be.
 
     What every fourth step does is how the program runs, and what goes for one run goes for the other as well.
     """
-    bounds = usual_bounds(before), usual_bounds(after)
-    sides = zip((before, after), bounds, strict=True)
-    is_odd = any(np.count_nonzero(~within(part, of)) > _MOST_ODD * len(part) for part, of in sides)
-    return (EVERY_STEP, EVERY_STEP) if is_odd else bounds
+    bounds = [[usual_bounds(values) for values in side] for side in sides]
+    for side, each in zip(sides, bounds, strict=True):
+        odd = np.concatenate([~within(values, of) for values, of in zip(side, each, strict=True)])
+        if np.count_nonzero(odd) > _MOST_ODD * len(odd):
+            return [[EVERY_STEP] * len(part) for part in sides]
+    return bounds
 
 
 def within(values: Floats, bounds: Bounds) -> Bools:

@@ -21,14 +21,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.groups import categories, classes, op_changes, op_groups
 from tpuprof.parsers.session.diff.match import OpPair
 from tpuprof.parsers.session.diff.measure import BatchedTimes, of_program
-from tpuprof.parsers.session.diff.model import (
-    Diff,
-    Mark,
-    Phase,
-    change,
-    change_of_either,
-    plain_change,
-)
+from tpuprof.parsers.session.diff.model import Diff, Mark, Phase, change, change_of_either, plain_change
 from tpuprof.parsers.session.diff.noise import MeanEstimate, estimate_steps, typical_bounds, within
 
 MOST_PHASES = 8
@@ -186,7 +179,6 @@ def _ops(
         groups=op_groups(ops, before, after, (sides[0].table, sides[1].table)),
         categories=categories(before, after),
         classes=classes(before, after) if has_both else (),
-        kinds=(),
         total=change_of_either(whole[0], whole[1]),
         phases=(),
         figures=(),

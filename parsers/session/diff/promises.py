@@ -108,7 +108,7 @@ def verify(diff: Diff, before: Overview, after: Overview, claims: Sequence[str] 
     """
     step = diff.steps.mean if diff.steps is not None else UNKNOWN_CHANGE
     names = {id(found): name for found, name in zip(before.findings, names_of(before.findings), strict=True)}
-    causes = [cause for kind in KINDS for cause in _causes(kind, before, after, step, names)]
+    causes = [cause for kind in KINDS for cause in _causes(kind, diff, before, after, names)]
     causes.sort(key=lambda cause: -(cause.cost.before or 0.0))
     promising = [cause for cause in causes if cause.cost.before]
     for claim in claims:
@@ -131,14 +131,17 @@ def _of_kind(page: Overview, kind: str) -> list[Finding]:
     return sorted((found for found in page.findings if found.kind == kind), key=lambda found: -(found.worth_ps or 0.0))
 
 
-def _causes(kind: str, before: Overview, after: Overview, step: Change, names: Mapping[int, str]) -> list[Cause]:
+def _causes(kind: str, diff: Diff, before: Overview, after: Overview, names: Mapping[int, str]) -> list[Cause]:
     """The findings of a kind in both runs, those about the same together.
 
     Args:
         names: of the findings before, by `id`; those that only the run after has are counted on from them.
     """
-    pairs = paired(_of_kind(before, kind), _of_kind(after, kind))
+    step = diff.steps.mean if diff.steps is not None else UNKNOWN_CHANGE
+    pairs = paired(_of_kind(before, kind), _of_kind(after, kind), _now_called(diff))
     time = owners_together(before.account, after.account, KINDS[kind].owners)
+    if diff.launches is not None:  # how much the step differs from launch to launch goes for its parts
+        time = change(time.before, time.after, step.noise)
     blind = [page.undetectable.get(kind, "") for page in (before, after)]
     counted = (kind if len(pairs) == 1 else f"{kind}-{number}" for number in range(1, len(pairs) + 1))
     called = [name if pair[0] is None else names[id(pair[0])] for name, pair in zip(counted, pairs, strict=True)]
@@ -224,14 +227,21 @@ def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> Pro
 # --- which findings of two runs are the same
 
 
-def paired(before: Sequence[Finding], after: Sequence[Finding]) -> list[Pair]:
+def _now_called(diff: Diff) -> dict[str, str]:
+    """What each op of the run before is called after: a compiler numbers ops anew. Empty for one that is gone."""
+    old = [op for op in diff.ops if op.rows[0] is not None]
+    return {op.old_name or op.name: "" if op.matched_by == "none" else op.name for op in old}
+
+
+def paired(before: Sequence[Finding], after: Sequence[Finding], now_called: Mapping[str, str]) -> list[Pair]:
     """Puts findings of one kind in pairs by what they are about; a finding without a match stands alone.
 
     Args:
         before, after: of one kind, the one that is worth most first.
+        now_called: what ops before are called after; those that it does not have keep their names.
     """
     alike = [
-        (_likeness(old, new), -abs(row - column), row, column)
+        (_likeness(old, new, now_called), -abs(row - column), row, column)
         for row, old in enumerate(before)
         for column, new in enumerate(after)
     ]
@@ -244,15 +254,15 @@ def paired(before: Sequence[Finding], after: Sequence[Finding]) -> list[Pair]:
     return [*pairs, *((None, new) for column, new in enumerate(after) if column not in columns)]
 
 
-def _likeness(old: Finding, new: Finding) -> int:
+def _likeness(old: Finding, new: Finding, now_called: Mapping[str, str]) -> int:
     """How much two findings of a kind are about the same; 0 where they are about something else.
 
-    Ops are the same by name or source line; after a change of the code also by their names without numbers in the same
-    file. Findings without ops differ where their titles name other cores.
+    Ops are the same by what they compute or by source line; after a change of the code also by their names without
+    numbers in the same file. Findings without ops differ where their titles name other cores.
     """
     mine, other = old.subject, new.subject
     if mine.ops and other.ops:
-        names = {op.name for op in mine.ops} & {op.name for op in other.ops}
+        names = {now_called.get(op.name, op.name) for op in mine.ops} & {op.name for op in other.ops}
         return 4 * len(names) + 2 * len(_lines(mine) & _lines(other)) + len(_families(mine) & _families(other))
     cores = [set(_NAMED_CORES.findall(finding.title)) for finding in (old, new)]
     return 0 if all(cores) and not cores[0] & cores[1] else 1

@@ -31,12 +31,14 @@ def slower(step: str, than: str, change: float, allowed: float) -> Regression:
     return Regression(allowed, "slower", f"{grown}, more than the {100 * allowed:g}% allowed.")
 
 
-def noisy(noise: float, allowed: float) -> Regression:
-    """A pass that more steps may turn into a failure: the noise, as a fraction, is larger than what is allowed.
+def noisy(noise: float, allowed: float, what: str = "steps") -> Regression:
+    """A pass that more steps, or launches, may turn into a failure: the noise, as a fraction, exceeds what is allowed.
 
     That of the mean step counts where that takes longer by more than is allowed, such as for odd steps of one run.
     """
-    sentence = f"The noise ({100 * noise:.1f}%) is larger than the {100 * allowed:g}% allowed: more steps would decide."
+    sentence = (
+        f"The noise ({100 * noise:.1f}%) is larger than the {100 * allowed:g}% allowed: more {what} would decide."
+    )
     return Regression(allowed, "passed", sentence)
 
 
@@ -59,5 +61,5 @@ def regression(diff: Diff, allowed: float) -> Regression:
         base, noise = change.before or 0.0, change.noise or 0.0
         is_open = change is steps.typical or (change.relative or 0.0) > allowed
         if change.mark == "same" and is_open and noise > allowed * base > 0:
-            return noisy(noise / base, allowed)
+            return noisy(noise / base, allowed, "steps" if diff.launches is None else "launches")
     return Regression(allowed, "passed", "")

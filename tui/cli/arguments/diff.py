@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
+from tpuprof.tui.cli.arguments.options import PROGRAM, Paths, UsageParser
 from tpuprof.tui.report.page import FORMATS
 
 _EPILOG = f"""A is before, B after; each is any run that `{PROGRAM} PATH` opens. Two runs of one logdir:
   {PROGRAM} diff LOGDIR --run-a 2026_11_19 --run-b 2026_11_20
-Without B, A's newest run is compared with the one before it.
+Without B, A's newest run is compared with the one before it. Several launches are one side, and then the noise is
+what differs from launch to launch; capture A and B in turn:
+  {PROGRAM} diff 'before/*' 'after/*' --detect 1%
+  {PROGRAM} diff --before before/* --after after/*
 
 exit codes of --fail-on-regression:
   0  not slower by more than that, or by no more than noise
@@ -27,8 +30,13 @@ exit codes:
 
 
 def _add_runs(parser: UsageParser) -> None:
-    parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
-    parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
+    before = "logdir, run or file: the run before; a quoted glob is all the launches that it matches"
+    parser.add_argument("before", nargs="?", metavar="A", action=Paths, help=before)
+    after = "the run after, or launches (default: another run of A)"
+    parser.add_argument("after", nargs="?", metavar="B", action=Paths, help=after)
+    for side, letter in (("before", "A"), ("after", "B")):
+        several = f"the launches of {letter}, in place of {letter}"
+        parser.add_argument(f"--{side}", nargs="+", metavar="PATH", action=Paths, help=several)
     parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")
     parser.add_argument("--run-b", metavar="RUN", help="name of B's run, or its beginning (default: the newest)")
     parser.add_argument("--host", metavar="HOST", help="only this host of both (default: all merged)")
@@ -63,6 +71,8 @@ def diff_parser() -> UsageParser:
     options.add_keys(parser)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
     parser.add_argument("--limit", type=options.whole_number, default=0, metavar="N", help=rows)
+    detect = "the size of a change that is to be found between launches (default: --fail-on-regression, else 1%%)"
+    parser.add_argument("--detect", type=options.percent, metavar="PERCENT", help=detect)
     fail = "exit with code 6 if steps got slower by more than PERCENT and by more than noise"
     parser.add_argument("--fail-on-regression", type=options.percent, metavar="PERCENT", help=fail.replace("%", "%%"))
     options.add_width(parser)

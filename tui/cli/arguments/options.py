@@ -153,8 +153,8 @@ def _device(text: str) -> str:
     return generation
 
 
-class _Path(argparse.Action):
-    """The path, in its place or behind `--logdir`; argparse hands over the default where none stands in its place."""
+class Paths(argparse.Action):
+    """One path or several, in their place or behind an option; where none stands argparse hands over the default."""
 
     def __call__(
         self,
@@ -163,14 +163,14 @@ class _Path(argparse.Action):
         values: str | Sequence[object] | None,
         _: str | None = None,
     ) -> None:
-        if values == HERE:
+        if values == self.default:
             return
-        if namespace.path != HERE:
-            parser.error(f"two paths were given: {namespace.path} and {values}")
+        if (given := getattr(namespace, self.dest)) != self.default:
+            parser.error(f"two paths were given: {given} and {values}")
         paths = [values] if isinstance(values, str) else list(map(str, values or ()))
         if len(paths) > 1 and not all(os.path.lexists(os.path.expanduser(path)) for path in paths):
             parser.error(f"unrecognized arguments: {' '.join(paths[1:])}")
-        namespace.path = PATHS.join(paths)
+        setattr(namespace, self.dest, PATHS.join(paths))
 
 
 def add_choice_of_profile(
@@ -180,8 +180,8 @@ def add_choice_of_profile(
 ) -> None:
     """Which profile, and of which run and host; `several` paths may lead to the hosts of one capture."""
     where += "; several are one run if they are hosts of one capture" if several else ""
-    parser.add_argument("path", nargs="*" if several else "?", default=HERE, metavar="PATH", action=_Path, help=where)
-    parser.add_argument("--logdir", dest="path", metavar="DIR", default=HERE, action=_Path, help="the same as PATH")
+    parser.add_argument("path", nargs="*" if several else "?", default=HERE, metavar="PATH", action=Paths, help=where)
+    parser.add_argument("--logdir", dest="path", metavar="DIR", default=HERE, action=Paths, help="the same as PATH")
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
     parser.add_argument(
         "--host", metavar="HOST", help="only this host (default: all merged; the first for the timeline)"

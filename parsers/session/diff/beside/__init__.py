@@ -1,1 +1,1 @@
-"""What two runs are compared by besides times: memory, versions and flags."""
+"""What two runs are compared by besides their times: memory, versions and flags, and further launches."""

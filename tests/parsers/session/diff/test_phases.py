@@ -1,4 +1,4 @@
-"""Programs apart, kinds of ops, and what profiles record of versions and flags."""
+"""Programs apart, and what profiles record of versions and flags."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, Program, diff_of, op
+from tests.parsers.session.diff.build import MS, op
 from tests.parsers.session.diff.phased import ENVIRONMENT, Environment, decode, mixed, pair, prefill, serving
 from tests.support.build import session_at
 from tpuprof.parsers.session.diff.compare import compare
@@ -63,11 +63,6 @@ def test_a_program_of_one_run_alone(tmp_path: Path) -> None:
     alone = phase(diff, "jit_prefill")
     assert (alone.time.mark, alone.runs.mark, alone.time.before) == ("new", "new", None)
     assert {one.time.mark for one in alone.ops.ops} == {"new"}
-
-
-def test_kinds_that_a_profile_does_not_tell_are_not_gone(tmp_path: Path) -> None:
-    quiet = Program([[("fusion.1", 9 * MS)]] * 4, categories={"fusion.1": ""}, texts={"fusion.1": ""})
-    assert diff_of(tmp_path, Program([[("fusion.1", 9 * MS)]] * 4), quiet).kinds == ()
 
 
 def test_versions_and_flags(tmp_path: Path) -> None:

@@ -195,10 +195,15 @@ def about(title: str, *ops: tuple[str, str]) -> Finding:
     ],
 )
 def test_findings_are_the_same_by_what_they_are_about(old: Finding, new: Finding, is_same: bool) -> None:
-    assert paired([old], [new]) == ([(old, new)] if is_same else [(old, None), (None, new)])
+    assert paired([old], [new], {}) == ([(old, new)] if is_same else [(old, None), (None, new)])
 
 
 def test_findings_are_paired_by_what_they_share_most() -> None:
     one, two = about("one", ("a", "x.py:1"), ("b", "x.py:2")), about("two", ("c", "x.py:3"))
     after = [about("new two", ("c", "x.py:3"), ("a", "x.py:1")), about("new one", ("b", "x.py:2"), ("a", "x.py:1"))]
-    assert paired([one, two], after) == [(one, after[1]), (two, after[0])]
+    assert paired([one, two], after, {}) == [(one, after[1]), (two, after[0])]
+    renumbered = {"a": "c", "b": "d", "c": ""}
+    assert paired([about("one", ("a", "")), about("two", ("c", ""))], [found := about("", ("c", ""))], renumbered) == [
+        (about("one", ("a", "")), found),
+        (about("two", ("c", "")), None),
+    ]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest_hint, printable
+from tpuprof.parsers.files.logdir import names_several
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import diff_parser
@@ -166,7 +167,7 @@ def _diff(given: Arguments, root: Root) -> str:
     for path, run in (("before", "run_before"), ("after", "run_after")):
         if given[path] is not None:
             place = root.place(given[path])
-            root.check(place, given[run], given["after"] is None, with_modules=False)
+            root.check(place, given[run], given["after"] is None or names_several(place), with_modules=False)
             words.append(place)
         if given[run] is not None:
             words.append(f"--run-{'a' if path == 'before' else 'b'}={given[run]}")
@@ -272,15 +273,7 @@ TOOLS: tuple[Tool, ...] = (
         "The table of any page, filtered, sorted, with chosen columns: collectives, cores, hosts, ledger, sources, "
         "framework-ops, input, memory (buffers at the peak), and so on.",
         "",
-        (
-            Parameter("page", "string", "whose table"),
-            *_OF_RUN,
-            _STEP,
-            _FILTER,
-            _SORT,
-            _COLUMNS,
-            _limit(20),
-        ),
+        (Parameter("page", "string", "whose table"), *_OF_RUN, _STEP, _FILTER, _SORT, _COLUMNS, _limit(20)),
         short.rows,
         "filter, columns, limit or max_bytes",
         takes_sql=True,

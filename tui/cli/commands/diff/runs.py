@@ -16,9 +16,10 @@ from tpuprof.parsers.base.errors import (
     ProfileError,
 )
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
-from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture
-from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.files.logdir import Logdir, Run, names_several, open_logdir
+from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture, whole_captures
+from tpuprof.parsers.session.diff.beside.launches import DETECT
+from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
@@ -47,8 +48,7 @@ def run_diff(args: argparse.Namespace) -> int:
     """
     check_keys(args.keys, args.format)
     config = common.configured(args)
-    before, after = _runs(args)
-    diff = _compared(args, config, before, after)
+    diff = _compared(args, config)
     if not common.wants_report(args) and common.opens_screen("the report"):
         return common.show(args, "diff", diff)
     judged = None if args.fail_on_regression is None else regression(diff, args.fail_on_regression)
@@ -58,7 +58,7 @@ def run_diff(args: argparse.Namespace) -> int:
 
 def made_diff(args: argparse.Namespace, config: Config) -> str:
     """What is printed of the comparison; see `run_diff`."""
-    return _made(args, _compared(args, config, *_runs(args)), None)
+    return _made(args, _compared(args, config), None)
 
 
 def _exit_code(judged: Regression, different: bool) -> int:
@@ -76,14 +76,16 @@ def _exit_code(judged: Regression, different: bool) -> int:
 # --- reading
 
 
-def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
-    """The two runs.
+def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
+    """The runs of both sides.
 
     Raises:
         ProfileError: see `run_diff`; also an output file that may not be written.
     """
+    if args.before is None:
+        raise ProfileError("usage", "There is nothing to compare.", f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
     paths = [existing(path) for path in (args.before, args.after) if path is not None]
-    for path in filter(None, map(leads_to_arrays, paths)):
+    for path in filter(None, map(leads_to_arrays, (path for path in paths if not names_several(path)))):
         sentence = f"{printable(path)} is a device memory profile; only runs are compared here."
         hint = f"pprof -diff_base before.prof after.prof compares two; {PROGRAM} memory.prof opens one"
         raise ProfileError("only_arrays", sentence, hint, EXIT_NOT_FOUND)
@@ -91,45 +93,57 @@ def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
     second = first if args.after is None else open_logdir(paths[1])
     printing.check_output(args, first, second)
     before, after = _chosen(args, first, second)
-    if os.path.realpath(before.path) == os.path.realpath(after.path):
-        sentence = f"A and B are the same run, {printable(before.name)}."
+    places = {os.path.realpath(run.path) for run in before}
+    same = [run for run in after if os.path.realpath(run.path) in places]
+    if same:
+        sentence = f"A and B are the same run, {printable(same[0].name)}."
+        if len(before) > 1 or len(after) > 1:
+            sentence = f"{printable(same[0].name)} is a launch of both A and B."
         names = ", ".join(printable(run.name) for run in first.runs[:4])
         raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)
     return before, after
 
 
-def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Run, Run]:
-    """The runs by name; of one logdir without names the newest and the one before it."""
+def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[list[Run], list[Run]]:
+    """The runs by name, or all the launches of a pattern; of one logdir without names the newest and the one before."""
     if args.after is not None or (args.run_a is not None and args.run_b is not None):
-        return first.find_run(args.run_a), second.find_run(args.run_b)
+        return _launches(args.before, first, args.run_a), _launches(args.after or args.before, second, args.run_b)
     if args.run_a is not None:
-        return first.find_run(args.run_a), first.find_run()
+        return [first.find_run(args.run_a)], [first.find_run()]
     after = first.find_run(args.run_b)
     rest = [run for run in first.runs if run.time < after.time and not are_of_one_capture(run, after)]
     if not rest:
         sentence = f"{printable(args.before)} holds no run older than {printable(after.name)} to compare it with."
         raise ProfileError("one_run", sentence, f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
-    return rest[0], after
+    return [rest[0]], [after]
 
 
-def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run) -> Diff:
-    return _over_sessions(args, config, (before, after), lambda old, new: compare(old, new, args.host))
+def _launches(path: str, logdir: Logdir, name: str | None) -> list[Run]:
+    """All runs of a pattern, the oldest first; of anything else one."""
+    if name is not None or not names_several(path):
+        return [logdir.find_run(name)]
+    return sorted(whole_captures(logdir.runs), key=lambda run: (run.time, run.name))
 
 
-def over_both(args: argparse.Namespace, config: Config, work: Callable[[Session, Session], Made]) -> Made:
-    """What is made of the sessions of both runs; raises as `run_diff`."""
-    return _over_sessions(args, config, _runs(args), work)
+def _compared(args: argparse.Namespace, config: Config) -> Diff:
+    detect = next((size for size in (args.detect, args.fail_on_regression) if size), DETECT)
+    return over_both(args, config, lambda sides: compare_launches(sides, args.host, detect)[0])
 
 
-def _over_sessions(
-    args: argparse.Namespace, config: Config, runs: tuple[Run, Run], work: Callable[[Session, Session], Made]
+def over_both(
+    args: argparse.Namespace, config: Config, work: Callable[[tuple[list[Session], list[Session]]], Made]
 ) -> Made:
-    before, after = runs
+    """What is made of the sessions of both sides; raises as `run_diff`."""
+    before, after = _runs(args)
     if args.core is not None:
-        before, after = (narrowed(run, args.core, args.host) for run in (before, after))
+        before, after = ([narrowed(run, args.core, args.host) for run in side] for side in (before, after))
     with decoding_shown() as on_progress:
-        sessions = [session_of(run, args, config, on_progress) for run in (before, after)]
-        return work(sessions[0], sessions[1])
+        return work(
+            (
+                [session_of(run, args, config, on_progress) for run in before],
+                [session_of(run, args, config, on_progress) for run in after],
+            )
+        )
 
 
 # --- writing

@@ -6,7 +6,6 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroupChange, OwnerChange, Phase
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, Owner
 from tpuprof.tui.pages.commands.diff.words import QuantityKind
@@ -62,8 +61,7 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow,
             for op, group in zip(ops, groups, strict=True)
         )
     if view == "categories":
-        categories = (ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.categories)
-        return (*categories, *kind_entries(diff))
+        return tuple(ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.categories)
     if view == "time":
         return _time(diff)
     if view == "memory":
@@ -79,15 +77,6 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow,
             for one, change in zip(diff.settings, changes, strict=True)
         )
     return ()
-
-
-def kind_entries(diff: Diff) -> list[ChangeRow]:
-    """New and gone kinds of ops that are no categories: those are rows already."""
-    return [
-        ChangeRow(kind.name, kind.time, "time", kind.op_class, note=f"{kind.of}, {counted(kind.op_count, 'op')}")
-        for kind in diff.kinds
-        if kind.of != "category"
-    ]
 
 
 def phase_words(phase: Phase) -> str:

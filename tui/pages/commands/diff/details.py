@@ -116,16 +116,14 @@ _MEANING = (
     "typical steps.",
     f"The noise is half of the interval that {CONFIDENCE:.0%} of the differences of two equal runs lie in, from how "
     f"much the steps (in at most {MOST_BATCHES} batches) of each run differ; of ops, for all of them together. A "
-    "change within the noise is called the same. The noise does not include what differs from run to run but not "
-    "from step to step, such as another machine.",
+    "change within the noise is called the same. The noise of two runs does not include what differs from run to run "
+    "but not from step to step, such as another machine; that of several launches is what differs between them.",
     "Ops are matched by name and HLO text, then by HLO text without its numbers (a compiler renumbers ops whenever "
     "a program changes), then by category, shape and framework op. All other ops are new or gone.",
     "Clones, which are copies of an op and the same op of other layers, are one row: their changes add up, and "
     "their noise is that of the sum, so a change that is lost in the noise of each may show.",
     "Where time goes is the account of the mean step: its owners' changes add up to that of the mean step, odd steps "
     "included. The changes of all ops and of the owners of moments without an op add up to that of the typical step.",
-    "Kinds of ops are HLO categories, opcodes and targets of custom calls. A kind is new or gone if only one run "
-    "has it in its typical steps and the kinds of nearly all ops of both are known.",
     "Phases are the programs of a run, such as prefill and decode. Each is compared with its counterpart, the program "
     "of the same name or the program that contains most of its ops: the time of a typical run on its slowest core, "
     "and its ops divided by its runs instead of steps. The noise is that of the runs.",

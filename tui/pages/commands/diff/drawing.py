@@ -104,25 +104,15 @@ def view_line(view: DiffView, pen: Pen) -> Line:
 
 
 def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
-    """A line of the kinds of ops that one run alone has, and one of how each program changed by itself."""
-    lines = []
-    kinds = [
-        f"{mark} {pen.text(', '.join(names))}"
-        for mark in ("new", "gone")
-        if (names := list(dict.fromkeys(kind.name for kind in diff.kinds if kind.time.mark == mark)))
-    ]
-    if kinds:
-        lines.append(
-            pen.fit([(" kinds of ops ", "dim"), (cut_words("; ".join(kinds), pen.width - 15, pen.glyphs), "warn")])
-        )
-    if len(diff.phases) > 1 and not diff.different:
-        spans: list[Span] = [(" a run of ", "dim")]
-        for phase in diff.phases:
-            look = MARKS[phase.time.mark]
-            words = f"{look.word} {relative(phase.time)}".strip()
-            spans += [(f"{phase.name} ", "text"), (f"{words}  ", look.style)]
-        lines.append(pen.fit(spans))
-    return lines
+    """A line of how each program changed by itself, where there are several."""
+    if len(diff.phases) < 2 or diff.different:
+        return []
+    spans: list[Span] = [(" a run of ", "dim")]
+    for phase in diff.phases:
+        look = MARKS[phase.time.mark]
+        words = f"{look.word} {relative(phase.time)}".strip()
+        spans += [(f"{phase.name} ", "text"), (f"{words}  ", look.style)]
+    return [pen.fit(spans)]
 
 
 def compose(diff: Diff, view: DiffView, rows: tuple[ChangeRow, ...], total: int, pen: Pen, height: int) -> Composed:

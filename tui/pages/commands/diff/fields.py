@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
-from tpuprof.parsers.session.diff.noise import CONFIDENCE
+from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_LAUNCHES, POWER
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, count
@@ -106,17 +106,6 @@ OWNER_CHANGES: Table[Any] = object_table(
 )
 CLASSES: Table[Any] = object_table("classes", _OF_CLASSES)
 CATEGORIES: Table[Any] = object_table("categories", _OF_CLASSES)
-KINDS: Table[Any] = object_table(
-    "kinds",
-    (
-        attribute("of", VERBATIM, "what defines the kind: category, opcode or custom call"),
-        attribute("name", VERBATIM, "its name"),
-        attribute("class", VERBATIM, "the class of the op with the most time", name="op_class"),
-        attribute("op_count", COUNT, "how many ops belong to it"),
-        attribute("example", VERBATIM, "the op with the most time"),
-        *of_change("time", "time"),
-    ),
-)
 _NOT_TOLD = "the profile does not say it"
 SETTINGS: Table[Any] = object_table(
     "settings",
@@ -206,7 +195,6 @@ TABLES: tuple[Table[Any], ...] = (
     OWNER_CHANGES,
     CLASSES,
     CATEGORIES,
-    KINDS,
     GROUPS,
     OPS,
     MODULES,
@@ -229,9 +217,61 @@ def _change_metrics(of: str, meaning: str) -> tuple[Metric[Diff], ...]:
     )
 
 
+_LAUNCHES: Table[Any] = object_table(
+    "launches",
+    (
+        attribute("name", VERBATIM, "of the run"),
+        attribute("path", VERBATIM, "where it lies"),
+        attribute("captured", NUMBER, "when, in seconds since 1970"),
+        attribute("step_count", COUNT, "how many steps it has"),
+        attribute("time_ms", TIME_MS, "of its typical step; without steps of a module run, or of the whole capture"),
+        attribute("error_ms", TIME_MS, "its standard error, by its own steps", null="it has no steps, or one"),
+    ),
+)
+
+
+def _interval(diff: Diff, sign: int) -> float | None:
+    delta, noise = diff.total.delta, diff.total.noise
+    return None if delta is None or noise is None else delta + sign * noise
+
+
+_ALONE = "the side has one launch"
+_OF_LAUNCHES = nested(
+    (
+        attribute("before", listed(_LAUNCHES), "those of A", name="launches.before"),
+        attribute("after", listed(_LAUNCHES), "those of B", name="launches.after"),
+        attribute("mean_ms.before", TIME_MS, "the mean over the launches of A", name="total.before"),
+        attribute("mean_ms.after", TIME_MS, "the mean over the launches of B", name="total.after"),
+        Metric("spread_ms.before", TIME_MS, lambda diff: diff.launches.spreads[0], "standard deviation in A", _ALONE),
+        Metric("spread_ms.after", TIME_MS, lambda diff: diff.launches.spreads[1], "standard deviation in B", _ALONE),
+        Metric("interval_ms.low", TIME_MS, lambda diff: _interval(diff, -1), "of B minus A, with `confidence`"),
+        Metric("interval_ms.high", TIME_MS, lambda diff: _interval(diff, 1), "of B minus A, with `confidence`"),
+        attribute("detect_fraction", NUMBER, "the change of A that is to be found", name="launches.detect"),
+        attribute(
+            "more_launches_needed",
+            COUNT,
+            f"of each side, to find that change with a probability of {POWER:g}",
+            null=f"more than {MOST_LAUNCHES:,}",
+            name="launches.needed",
+        ),
+        attribute("order_warning", VERBATIM, "why a drift can't be told from a change", name="launches.order"),
+    )
+)
 METRICS: tuple[Metric[Diff], ...] = (
+    Metric(
+        "launches",
+        _OF_LAUNCHES,
+        lambda diff: None if diff.launches is None else diff,
+        "of both sides, if either has several: then noise is what differs from launch to launch",
+        "each side is one run",
+    ),
     Metric("verdict.sentence", VERBATIM, verdict, "what changed, why, and how much of it is noise"),
-    Metric("verdict.mark", VERBATIM, headline_mark, "the mark of the typical step; unknown for different programs"),
+    Metric(
+        "verdict.mark",
+        VERBATIM,
+        headline_mark,
+        "the mark of the typical step; unknown for different programs, or too few launches",
+    ),
     Metric("verdict.different_programs", FLAG, lambda diff: bool(diff.different), "whether the programs are different"),
     attribute("basis", VERBATIM, "the divisor of times, besides cores"),
     Metric(

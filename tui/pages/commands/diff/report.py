@@ -30,7 +30,7 @@ from tpuprof.tui.report.text import titled_text
 
 MOST_OPS = 20  # ops in Markdown, a comment on a pull request, where nothing else is asked for
 _TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "phases", "memory", "figures", "setup")
-_TITLES: dict[ViewName, str] = {"categories": "Categories, and kinds of ops that are new or gone", "ops": "Ops"}
+_TITLES: dict[ViewName, str] = {"categories": "Categories", "ops": "Ops"}
 """Tables of what changed only, under a title of their own."""
 
 
@@ -106,7 +106,6 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
     ops = drawing.changed(diff, "ops")
     together = ", clones as one row" if changes.has_clones(diff) else ""
     lines += _section(f"Ops that changed{together}", ops, limit or MOST_OPS)
-    lines += _section("Kinds of ops that are new or gone", changes.kind_entries(diff))
     if len(diff.phases) > 1:
         lines += _section("One run of each program", changes.entries(diff, "phases"))
         for phase in diff.phases:

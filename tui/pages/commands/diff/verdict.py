@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.session.diff.model import Change, Diff, Mark, StepTimeChanges
-from tpuprof.parsers.session.diff.noise import RESOLUTION
+from tpuprof.parsers.session.diff.noise import MOST_LAUNCHES, RESOLUTION
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import clean
@@ -37,11 +37,11 @@ class Contribution:
 def headline_mark(diff: Diff) -> Mark:
     """What the whole change is: of the typical step, or the mean one where that alone changed, else of all time.
 
-    For different programs it is unknown.
+    It is unknown for different programs, and where too few launches are the same to say so.
     """
-    if diff.different:
-        return "unknown"
-    return diff.total.mark if diff.steps is None else _of_mean(diff.steps).mark
+    mark = diff.total.mark if diff.steps is None else _of_mean(diff.steps).mark
+    is_open = diff.launches is not None and diff.launches.needed != 0 and mark == "same"
+    return "unknown" if diff.different or is_open else mark
 
 
 def _of_mean(steps: StepTimeChanges) -> Change:
@@ -63,7 +63,25 @@ def verdict(diff: Diff, ascii_only: bool = False) -> str:
         else:
             size = signed(steps.odd.delta, "time", ascii_only)
             words = f"{words} {odd[0].upper()}{odd[1:]} change the mean by another {size} a step."
-    return clean(words, ascii_only)
+    return clean(words + _of_launches(diff), ascii_only)
+
+
+def _of_launches(diff: Diff) -> str:
+    """How much launches differ, and how many more of them would decide; empty for two runs."""
+    launches, before = diff.launches, diff.total.before
+    if launches is None or not before or diff.different:
+        return ""
+    spread = max(spread for spread in launches.spreads if spread is not None)
+    inside = f", {spread / launches.inside:.2g} times what their steps show" if launches.inside else ""
+    numbers = f"{len(launches.before)} before, {len(launches.after)} after"
+    words = f" Launches ({numbers}) differ by {100 * spread / before:.2g}% among themselves{inside}"
+    size = f"a change of {100 * launches.detect:g}%"
+    if headline_mark(diff) == "same":
+        return f"{words}: {size} would have been found."
+    if headline_mark(diff) != "unknown":
+        return f"{words}."
+    number = f"more than {MOST_LAUNCHES:,}" if launches.needed is None else f"{launches.needed:,}"
+    return f"{words}: to find {size}, {number} more of each side are needed."
 
 
 def _whose(diff: Diff, mean: Change, ascii_only: bool) -> str:
@@ -87,7 +105,8 @@ def _main(diff: Diff, ascii_only: bool) -> str:
         if change.noise is None:
             return f"The same: {before} {per} in both; the noise is unknown."
         within = noise_words(change, ascii_only)
-        return f"The same within {within}: {before} {per} before, {after} after.{_all_the_same(diff, ascii_only)}"
+        begin = "No change beyond the noise," if headline_mark(diff) == "unknown" else "The same within"
+        return f"{begin} {within}: {before} {per} before, {after} after.{_all_the_same(diff, ascii_only)}"
     size = f"{signed(change.delta, 'time', ascii_only)} {per} ({relative(change)})"
     if change.noise is None:
         words = f"{size}: {before} before, {after} after; whether that is noise is unknown"

@@ -17,14 +17,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.commands.diff.details import change_card, meaning_lines, summary
-from tpuprof.tui.pages.commands.diff.drawing import (
-    DiffView,
-    compose,
-    head_line,
-    shown,
-    steps_lines,
-    verdict_lines,
-)
+from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, head_line, shown, steps_lines, verdict_lines
 from tpuprof.tui.pages.commands.diff.verdict import verdict
 from tpuprof.tui.pages.commands.diff.words import noise_words, per_unit, relative, signed, signed_percent
 

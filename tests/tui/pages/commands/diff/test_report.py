@@ -95,6 +95,34 @@ def logdir(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
+def test_patterns_and_lists_are_several_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        times = ("fusion.1", (60 + number) * MS), ("copy.2", 10 * MS), ("all-reduce.3", 20 * MS)
+        written(tmp_path / "before", f"a{number}", replace(BASE, steps=steady(*times)))
+        written(tmp_path / "after", f"b{number}", replace(BASE, steps=steady(*times, ("dot.4", 9 * MS))))
+    before, after = (
+        [str(tmp_path / side / f"{name}{at}") for at in range(3)] for side, name in (("before", "a"), ("after", "b"))
+    )
+    patterns = [f"{tmp_path}/before/*", f"{tmp_path}/after/*"]
+    assert run(*patterns, "--fail-on-regression", "5%", "--json") == EXIT_REGRESSION
+    document = parsed(shown := capsys.readouterr().out)
+    found = document["launches"]
+    assert [launch["name"] for launch in found["before"]] == ["a0", "a1", "a2"] and found["detect_fraction"] == 0.05
+    assert found["mean_ms"] == {"before": 101, "after": 110} and found["spread_ms"] == {"before": 1, "after": 1}
+    assert found["interval_ms"]["low"] == pytest.approx(18 - found["interval_ms"]["high"])
+    assert set(nulls(document)) <= {*document["unknown"], "unknown"}
+    assert run("--before", *before, "--after", *after, "--fail-on-regression", "5%", "--json") == EXIT_REGRESSION
+    assert capsys.readouterr().out == shown
+    assert run(*patterns, "--format", "text", "--width", "200") == EXIT_OK
+    words = capsys.readouterr().out
+    assert "SLOWER" in words and "Launches (3 before, 3 after) differ by 0.99% among themselves" in words
+    assert run(patterns[0], after[0], "--detect", "0.5%", "--md") == EXIT_OK
+    assert "(median of 3) → b0" in capsys.readouterr().out
+    assert refused(*patterns, "--run-a", "a9").exit_code == EXIT_NOT_FOUND
+    assert refused(patterns[0], before[1]).sentence == "a1 is a launch of both A and B."
+    assert refused("--json").code == "usage"
+
+
 def test_two_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
     assert run(*paths, "--json") == EXIT_OK
