@@ -198,9 +198,9 @@ def measure_steps(page: OpsPage, summaries: Sequence[StepsSummary], bounds: Boun
             count += sum_by_key(key, core.count.astype(np.int64), count.size).reshape(count.shape)
 
     def measured(batches: slice, every: BatchedTimes | None) -> BatchedTimes:
-        each = count[:, batches].sum(axis=1) / max(1.0, float(units[batches].sum()))
         by_program = {program: (number[batches], taken[batches]) for program, (number, taken) in runs.items()}
         least = np.maximum(units[batches], 1.0)
+        each = count[:, batches].sum(axis=1) / least.sum()
         return BatchedTimes(ops, time[:, batches], each, whole[batches], least, by_program, every)
 
     return measured(slice(number), measured(slice(wide), None))

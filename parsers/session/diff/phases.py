@@ -29,7 +29,7 @@ _LEAST_SHARE = 0.005
 """The share of the time of all ops that a program takes to be a phase."""
 
 _LEAST_MATCHED = 0.2
-"""Share of a program's time in ops of a program of another name for the two to be counterparts."""
+"""Share of either program's time in ops of the other, of another name, for the two to be counterparts."""
 
 _NOTHING = BatchedTimes((), np.zeros((0, 1)), np.zeros(0), np.zeros(1), np.ones(1), {})
 
@@ -89,17 +89,17 @@ def _renamed(
 ) -> list[tuple[str, str]]:
     """Programs of A and B without a namesake that share most ops, by time."""
     before, after = (side.whole() for side in sides)
-    shared: defaultdict[tuple[str, str], float] = defaultdict(float)
+    shared: defaultdict[tuple[str, str], Floats] = defaultdict(lambda: np.zeros(2))
     for pair in pairs:
         if pair.before is not None and pair.after is not None:
             names = before.ops[pair.before].program, after.ops[pair.after].program
             if names[0] in left[0] and names[1] in left[1]:
-                shared[names] += float(before.means[pair.before])
+                shared[names] += before.means[pair.before], after.means[pair.after]
     found: list[tuple[str, str]] = []
-    total = float(before.means.sum())
-    for names, time in sorted(shared.items(), key=lambda item: -item[1]):
-        is_free = not any(set(names) & set(pair) for pair in found)
-        if is_free and time >= _LEAST_MATCHED * sides[0].share(names[0]) * total:
+    totals = before.means.sum(), after.means.sum()
+    for names, times in sorted(shared.items(), key=lambda item: (-item[1].max(), sorted(item[0]))):
+        whole = [side.share(name) * total for side, name, total in zip(sides, names, totals, strict=True)]
+        if (times >= _LEAST_MATCHED * np.array(whole)).any() and not any({*names} & {*pair} for pair in found):
             found.append(names)
     return found
 

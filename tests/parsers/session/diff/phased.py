@@ -40,6 +40,7 @@ def serving(
                 category = title.partition(".")[0]
                 text = f'%{title} = f32[8]{{0}} {category}(f32[8]{{0}} %p), custom_call_target="{title}"'
                 text = text if category == "custom-call" else text.partition(", custom")[0]
+                text += f", program_id={programs[program]}"  # ops of one text are one op of one program
                 plane.event(line, plane.event_id(text, title, hlo_category=category, **stats), now, duration)
                 now += duration
             plane.event(modules, plane.event_id(f"{program}({programs[program]})"), first, now - first)
