@@ -23,13 +23,7 @@ from hypothesis import strategies as st
 
 from tests.support.files.riegeli import Writer, written
 from tests.support.files.wire import varint
-from tpuprof.parsers.base.budget import (
-    MEMORY_FLOOR,
-    STEPS_FLOOR,
-    Budget,
-    inflated_room,
-    memory_room,
-)
+from tpuprof.parsers.base.budget import MEMORY_FLOOR, STEPS_FLOOR, Budget, inflated_room, memory_room
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 

@@ -13,14 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.listening import LONGEST_SECONDS
-from tests.support.servers.profiler_server import (
-    FakeProfiler,
-    hangs,
-    listener,
-    profile,
-    sends_it,
-    writes_it,
-)
+from tests.support.servers.profiler_server import FakeProfiler, hangs, listener, profile, sends_it, writes_it
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.capture.client import RpcCall
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop

@@ -9,17 +9,7 @@ import pytest
 from textual.events import Key
 
 from tests.support.app.scene import after, list_above, press, scene
-from tests.support.app.stage import (
-    LOGDIR,
-    NEWEST,
-    OLDER,
-    ReadyPages,
-    frame,
-    make_app,
-    overview_tab,
-    settled,
-    until,
-)
+from tests.support.app.stage import LOGDIR, NEWEST, OLDER, ReadyPages, frame, make_app, overview_tab, settled, until
 from tests.support.made.pages import training_overview
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsList

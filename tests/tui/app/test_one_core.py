@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.app.scene import after, list_above, press, scene
-from tests.support.app.stage import (
-    check_cells,
-    check_golden,
-    frame,
-    make_demo_app,
-    ops_tab,
-)
+from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, ops_tab
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.hosts.popup import HostsList
 

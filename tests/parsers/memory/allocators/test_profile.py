@@ -9,15 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.parsers.memory.allocators.made import (
-    MS,
-    Made,
-    freed,
-    given,
-    host_space,
-    profiles_of,
-    training_space,
-)
+from tests.parsers.memory.allocators.made import MS, Made, freed, given, host_space, profiles_of, training_space
 from tests.support.build import PlaneBuilder, bare_host, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace

@@ -10,16 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import (
-    ReadyPages,
-    frame,
-    make_app,
-    memory_tab,
-    ops_tab,
-    settled,
-    timeline_tab,
-    until,
-)
+from tests.support.app.stage import ReadyPages, frame, make_app, memory_tab, ops_tab, settled, timeline_tab, until
 from tests.support.made.pages import serving_overview, training_overview
 from tpuprof.parsers.pages.shared.key import PageKey
 from tpuprof.tui.app.app import TpuprofApp

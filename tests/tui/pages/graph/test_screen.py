@@ -14,15 +14,7 @@ from textual.pilot import Pilot
 
 from tests.support.app import scene as scenes
 from tests.support.app.scene import after, press
-from tests.support.app.stage import (
-    ENVIRONMENT,
-    check_cells,
-    check_golden,
-    demo_session,
-    make_demo_app,
-    on_stage,
-    until,
-)
+from tests.support.app.stage import ENVIRONMENT, check_cells, check_golden, demo_session, make_demo_app, on_stage, until
 from tests.support.app.stage import frame as app_frame
 from tests.support.app.stand import COLOURS, frame, on_stand
 from tests.support.files.dumps import TEXTS, dumped

@@ -36,12 +36,7 @@ def summary_of(page: SpaceMemory) -> SpaceSummary:
 
 
 def drawn(
-    page: SpaceMemory,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
-    state: MemoryState,
-    summary: SpaceSummary | None = None,
+    page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState, summary: SpaceSummary | None = None
 ) -> ComposedMemory:
     listed, summary = memory_list(page, state), summary or summary_of(page)
     return compose_memory(page, listed, state, "", Pen(width, glyphs), height, summary=summary)

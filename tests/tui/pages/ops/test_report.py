@@ -27,13 +27,7 @@ from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.parsers.pages.ops.sources import sources_page
 from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
 from tpuprof.tui.pages.ops.report import framework_ops, hlo_ops, op_profile, roofline, sources
-from tpuprof.tui.pages.ops.report.op_profile import (
-    INSIDE_A_FUSION,
-    MOST_INSTRUCTIONS,
-    MOST_LEVELS,
-    ONLY_OPS,
-    OpProfile,
-)
+from tpuprof.tui.pages.ops.report.op_profile import INSIDE_A_FUSION, MOST_INSTRUCTIONS, MOST_LEVELS, ONLY_OPS, OpProfile
 from tpuprof.tui.report.fields import NO_REASON
 from tpuprof.tui.report.json import NOT_FINITE
 from tpuprof.tui.report.page import Format

@@ -23,14 +23,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.details import event_stats
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.part import (
-    Interval,
-    argument_reader,
-    part_of,
-    plain_value,
-    select,
-    time_decimals,
-)
+from tpuprof.parsers.timeline.part import Interval, argument_reader, part_of, plain_value, select, time_decimals
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report import read as read_module

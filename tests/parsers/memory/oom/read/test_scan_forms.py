@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.parsers.memory.oom.read.mutations import (
-    STYLES,
-    cuts,
-    interleaved,
-    noise,
-    prefixed,
-    shuffled,
-)
+from tests.parsers.memory.oom.read.mutations import STYLES, cuts, interleaved, noise, prefixed, shuffled
 from tests.parsers.memory.oom.read.texts import ALL, BRIEF, CODED, GIB, HBM, MIB, OLD_HBM, VMEM
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport

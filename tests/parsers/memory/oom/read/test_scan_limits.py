@@ -11,16 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.read.mutations import PREFIXES, STYLES, noise, prefixed
-from tests.parsers.memory.oom.read.texts import (
-    ALL,
-    GIB,
-    HBM,
-    MIB,
-    Allocation,
-    CompileError,
-    printed_bytes,
-    size_text,
-)
+from tests.parsers.memory.oom.read.texts import ALL, GIB, HBM, MIB, Allocation, CompileError, printed_bytes, size_text
 from tests.support.build import present
 from tpuprof.parsers.base.budget import steps_room
 from tpuprof.parsers.memory.oom.model import OomLog
