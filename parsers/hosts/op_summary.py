@@ -130,7 +130,7 @@ def op_summary(
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
         kernels=added_kernels(kernel for device in streams for kernel in device.kernels()),
         programs={**_program_names(trace, streams), **{int(match[2]): match[1] for match in matches if match}},
-        modules={op.symbol: op.module for device in streams for op in device.attribution.ops if op.module},
+        modules={op.symbol: op.module for device in streams for op in device.attribution.ops if op.symbol},
         simulated=environment is not None and bool(environment.stats.get("tpuprof_simulated")),
         warnings=(*trace.errors, *trace.warnings),
         remarks=remarks,
@@ -162,7 +162,8 @@ def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int
     ran = {op.program for op in ops}
     if any(not op.program and not op.expression for op in ops):
         ran -= {0}  # stands for no program as well
-    return {program: name for program, name in _programs(trace).names.items() if name and program in ran}
+    held = {program: name for program, name in _programs(trace).names.items() if name and program in ran}
+    return {op.program: op.module for op in ops if op.module and op.program} | held
 
 
 def whole_time(plane: Plane, sums: OpSums) -> int:

@@ -69,7 +69,7 @@ class StreamOp:
 
     Attributes:
         program: its program's id, 0 for an op of none.
-        module: its program's name, where the event gives that and no id, as in traces; else empty.
+        module: its program's name, where the event gives that and the profile does not hold the program; else empty.
         name: of the HLO op; ``scope/op/kernel`` for a kernel of a framework op; else the event's name, shortened.
         framework_op: full name of the framework op, ``jit(f)/dot_general:``; empty where it is unknown.
         category: HLO category, type of the framework op, or what kind of copy it is; empty where it is unknown.
@@ -90,7 +90,7 @@ class StreamOp:
     @property
     def symbol(self) -> int:
         """A number that distinguishes ops of one name in programs without an id; 0 where there is no need."""
-        if not self.module:
+        if not self.module or self.program:
             return 0
         ident = f"{self.module}\0{self.name}".encode("utf-8", "replace")
         return int.from_bytes(blake2b(ident, digest_size=8).digest(), "little") | 1
@@ -159,7 +159,7 @@ class _Texts:
             np.where(is_hlo, has_program, zeros),
             np.where(is_hlo, zeros, framework),
             np.where(is_hlo, label, zeros),
-            np.where(is_hlo & (has_program == 0), self._numbers(stream, _MODULE), zeros),
+            np.where(is_hlo, self._numbers(stream, _MODULE), zeros),
             np.where(is_hlo, zeros, stream.metadata_id),
         )
 
@@ -192,7 +192,7 @@ class _Texts:
             name = self._text(hlo).rsplit(_INSIDE, 1)[-1]
             of = modules.module(program) if has_program else None
             found = hlo_op(of, program, name, self._text(label), is_on_cpu=self._plane.name == HOST_PLANE)
-            return replace(found, module=self._text(module)) if module else found
+            return replace(found, module=self._text(module)) if module and of is None else found
         row = self._plane.event_metadata.row(kernel)
         event = self._plane.event_metadata.name(row) if row is not None else f"event {kernel}"
         if framework:
