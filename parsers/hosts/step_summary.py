@@ -59,6 +59,8 @@ from tpuprof.parsers.steps.times import device_durations, on_device_clock
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
+    from tpuprof.parsers.steps.generic.device_groups import DeviceGroup
+    from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 NOTHING_SHARED = "the cores share no step"
 
@@ -78,6 +80,7 @@ class HostGroup:
         busy_ps, total_ps: self time of their ops, and their whole time.
         run_ps, run_count: the median run of the first program, and how many runs there are on all cores.
         steps: the steps that they share; None without any, and for a host's first group, whose steps are the host's.
+        generic: what devices of the host's CPU did; None for TPUs, for a host's first group, and where nobody asks.
     """
 
     core_names: tuple[str, ...]
@@ -89,6 +92,7 @@ class HostGroup:
     run_ps: int
     run_count: int
     steps: StepSpans | None
+    generic: GenericSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,8 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
         step_note=found.note or ("" if spans is not None else NOTHING_SHARED),
         step_module=found.module,
         holes=holes,
-        groups=host_groups(joined, names, found.runs, times, spans_of),
+        groups=host_groups(joined, names, found.runs, times, spans_of)
+        or groups_on_cpu(file.host, of_cpu := devices_on_cpu(trace, streams, side), [None] * len(of_cpu)),
     )
     return of_file(made, file)
 
@@ -365,6 +370,36 @@ def host_groups(
             )
         )
     return tuple(groups)
+
+
+def devices_on_cpu(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> Sequence[DeviceGroup]:
+    """The groups of the devices of a host's CPU; none where it ran no ops."""
+    if side.events is None or not streams or not streams[0].is_host:
+        return ()
+    from tpuprof.parsers.steps.generic.device_groups import device_groups  # noqa: PLC0415 - for CPUs only
+
+    return device_groups(side.events, streams[0], HloModules.of(trace))
+
+
+def groups_on_cpu(
+    host: str, found: Sequence[DeviceGroup], generic: Sequence[GenericSummary | None]
+) -> tuple[HostGroup, ...]:
+    """What pages need of the groups of the devices of a host's CPU.
+
+    Args:
+        generic: what each group did.
+    """
+    numbers = sorted(number for group in found for number in group.numbers)
+    runs = {number: of for group in found for number, of in group.runs.items()}
+    times = {number: of for group in found for number, of in group.times_ps.items()}
+    groups = host_groups(
+        [group.joined for group in found],
+        [core_label(host, number) for number in numbers],
+        [runs[number] for number in numbers],
+        [times[number] for number in numbers],
+        lambda _: None,
+    )
+    return (*groups[:1], *(replace(group, generic=of) for group, of in zip(groups[1:], generic[1:], strict=True)))
 
 
 def _programs(runs: Sequence[ModuleRuns]) -> tuple[str, ...]:

@@ -25,7 +25,9 @@ from tpuprof.parsers.hosts.step_summary import (
     STEP_SPANS_OF_HOST,
     HostSide,
     StepSpansSummary,
+    devices_on_cpu,
     find_steps,
+    groups_on_cpu,
     host_groups,
     streams_and_host,
 )
@@ -70,6 +72,7 @@ from tpuprof.parsers.steps.requests.requests import HostRequests, host_requests
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
     from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+    from tpuprof.parsers.steps.generic.device_groups import DeviceGroup
     from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 
@@ -217,7 +220,9 @@ def summarise(
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
     input_source = _input_source(ops.table, waits, step_lists)
-    generic = _generic(trace, streams, side) if not cores and not beside else None
+    on_cpu = devices_on_cpu(trace, streams, side)
+    generics = _generic(trace, streams, side, on_cpu) if not cores and not beside else [None]
+    generic = generics[0]
     capture = _capture(trace, summaries, side, generic, part)
     is_of_cores = capture is not None and _is_of_cores(capture, summaries)
     observed = () if capture is None else tuple(_observed(names, summaries, generic, host, capture, is_of_cores))
@@ -242,7 +247,7 @@ def summarise(
         step_note=note,
         step_module=found.module,
         holes=joined_holes(of for core in summaries for of in core.recorded.modules),
-        groups=host_groups(joined, names, found.runs, times, steps_of),
+        groups=host_groups(joined, names, found.runs, times, steps_of) or groups_on_cpu(host, on_cpu, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, found.groups, cores, launched, [core.run_ps for core in summaries], shift),
@@ -384,17 +389,23 @@ def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
     )
 
 
-def _generic(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> GenericSummary | None:
-    """The steps as streams show them, or the host alone; None without any."""
+def _generic(
+    trace: Trace, streams: Sequence[StreamDevice], side: HostSide, on_cpu: Sequence[DeviceGroup]
+) -> list[GenericSummary | None]:
+    """The steps as streams show them, or the host alone, of each group of devices; None without any."""
     if any(devices.is_gpu(plane) for plane in trace.planes):
         from tpuprof.parsers.steps.generic.gpu import gpu_summary  # noqa: PLC0415 - for GPUs only
 
-        return gpu_summary(trace, side.events, streams, side.waits)
+        return [gpu_summary(trace, side.events, streams, side.waits)]
     if side.events is None:
-        return None
+        return [None]
     from tpuprof.parsers.steps.generic.cpu import cpu_summary  # noqa: PLC0415 - for profiles without a device only
 
-    return cpu_summary(trace, side.events, next(iter(streams), None), side.waits)
+    if len(on_cpu) <= 1 and not trace.devices:
+        return [cpu_summary(trace, side.events, next(iter(streams), None), side.waits)]
+    found = [cpu_summary(trace, side.events, group.cpu, side.waits, group.threads) for group in on_cpu]
+    busy = sorted((of for each in found if each is not None for of in each.busy), key=lambda of: of.number)
+    return [None if each is None else replace(each, busy=tuple(busy)) for each in found] or [None]
 
 
 def _plane_stats(trace: Trace, name: str) -> dict[str, object]:

@@ -292,6 +292,7 @@ def open_host(
             trace.close()
             raise
         trace.keep(lambda plane: not is_device(plane) or device_ordinal(plane) in wanted)
+        trace.devices = frozenset() if any(map(is_device, trace.planes)) else frozenset(wanted)
     if part is not None:
         for plane in trace.planes:
             keep_started(plane, part.of_core(device_ordinal(plane)) if is_device(plane) else part.spans)
@@ -304,6 +305,8 @@ def _numbers(trace: Trace, host: str, core: str) -> set[int]:
     chips = {device_ordinal(plane): f"chip{chip}" for plane in cores if (chip := chip_number(plane)) is not None}
     asked = core.split(",")
     wanted = {number for number in map(device_ordinal, cores) if str(number) in asked or chips.get(number) == core}
+    if not wanted and not any(map(is_device, trace.planes)) and all(map(str.isdecimal, asked)):
+        return set(map(int, asked))  # of the host's CPU, whose events alone know its devices
     if not wanted:
         names = [str(number) for number in sorted(map(device_ordinal, cores))]
         there_are = f"its cores are {examples(names, 16)}" if names else "its profile holds no device"

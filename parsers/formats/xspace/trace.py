@@ -348,6 +348,7 @@ class Trace:
     Attributes:
         source: where the bytes come from.
         planes: in file order; see `keep`.
+        devices: numbers of the devices of the host's CPU that are looked at, which have no planes; empty for all.
         hostnames, errors, warnings: texts that the profiler recorded.
         problems: what is wrong with the file, as far as known.
     """
@@ -376,6 +377,7 @@ class Trace:
             seen[plane.name] += 1
             plane.name = name
         self.planes = self._found = tuple(planes)
+        self.devices: frozenset[int] = frozenset()
         self.errors, self.warnings, self.hostnames = (tuple(texts[field]) for field in (2, 3, 4))
         self._check_is_profile()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, in_nesting_order, positions
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, in_nesting_order, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import nest
@@ -66,8 +67,23 @@ class StreamDevice:
         """For each stream which of its events hold no other: a loop on a host thread lasts for all of its ops."""
         return tuple(_leaves(stream) if self.is_host else np.ones(len(stream), np.bool_) for stream in self.streams)
 
+    def only(self, devices: Sequence[int]) -> StreamDevice:
+        """The host's CPU with what some of its devices ran; threads without any of that stay, and are empty."""
+        rows = [np.isin(device_numbers(stream), devices).nonzero()[0] for stream in self.streams]
+        streams = tuple(_only(stream, chosen) for stream, chosen in zip(self.streams, rows, strict=True))
+        numbers = [number[chosen] for number, chosen in zip(self.attribution.numbers, rows, strict=True)]
+        used = distinct(np.concatenate(numbers))
+        ops = tuple(self.attribution.ops[op] for op in used.tolist())
+        attribution = Attribution(ops, tuple(np.searchsorted(used, number) for number in numbers))
+        return replace(self, streams=streams, attribution=attribution)
+
     def kernels(self) -> tuple[Kernel, ...]:
         return () if self.is_host else gpu_kernels(self.plane, self.streams, self.attribution)
+
+
+def device_numbers(stream: HostThread) -> Int64s:
+    """int64[n]: which of the program's devices each op on a thread of the host's CPU is of."""
+    return np.maximum(stream.integers(DEVICE, 0), 0)
 
 
 def _leaves(stream: HostThread) -> Bools:
@@ -118,7 +134,8 @@ def cpu_device(trace: Trace, plane: Plane, threads: Sequence[HostThread]) -> Str
     if not ran:
         return None
     attribution = attributed(plane, ran, HloModules.of(trace))
-    return StreamDevice(plane, ran, attribution, DeviceInfo(CPU, Peaks(), HOST_PLANE))
+    cpu = StreamDevice(plane, ran, attribution, DeviceInfo(CPU, Peaks(), HOST_PLANE))
+    return cpu.only(sorted(trace.devices)) if trace.devices else cpu
 
 
 def _only(thread: HostThread, rows: Int64s) -> HostThread:

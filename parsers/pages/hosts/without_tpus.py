@@ -87,8 +87,9 @@ def _by_device(account: Account, hosts: Sequence[_HostTimes]) -> SharedSteps:
             names.append(core_label(host, number))
             of_host.append(row)
             took.append(step_ps)
-            of = whole if devices is None else _of_device(whole, devices.compute_ps[place], devices.waits_ps[place])
-            parts.append(of)
+            parts.append(whole)
+            if devices is not None and len(devices.numbers) > 1:
+                parts[-1] = _of_device(whole, devices.compute_ps[place], devices.waits_ps[place])
     return _shared(account, tuple(host[0] for host in hosts), names, np.stack(parts), np.stack(took), np.array(of_host))
 
 

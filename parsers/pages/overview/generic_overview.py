@@ -25,7 +25,7 @@ from tpuprof.parsers.pages.findings.generic.on_gpus import KINDS_ON_GPUS, findin
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import told, unknown_bottleneck
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
-from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, with_claims
+from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
 from tpuprof.parsers.pages.overview.model import (
     Bottleneck,
     Environment,
@@ -53,8 +53,9 @@ from tpuprof.parsers.pages.overview.performance import (
     when_ran,
 )
 from tpuprof.parsers.pages.shared.common import damage_of, warnings_of
+from tpuprof.parsers.pages.shared.groups import group_shown, shown_words
 from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
-from tpuprof.parsers.pages.shared.steps import step_time
+from tpuprof.parsers.pages.shared.steps import group_rows, step_time
 from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.generic.programs import NOT_MARKED
@@ -86,12 +87,13 @@ _MOST_NAMED = 4
 """GPUs that a sentence names."""
 
 
-def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
+def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSummary] = ()) -> Overview:
     """The overview over some hosts of a run whose devices are GPUs, or that has none.
 
     Args:
         summaries: at least one with steps or ops of GPUs or of its CPU. Of several hosts with GPUs it shows the steps
             of the host with most of them.
+        of_group: the summaries of one group of devices alone, where there are several: steps and findings are its own.
     """
     generic = [summary.generic for summary in summaries if summary.generic is not None]
     is_cpu = not any(of_host.device_count for of_host in generic)
@@ -102,6 +104,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         Step(step.name, step.group_id, step.start_ps, step.duration_ps, step.breakdown) for step in most.steps
     )
     table = merge_tables([summary.table for summary in summaries])
+    shown_table = merge_tables([summary.table for summary in of_group]) if of_group else table
     unknown: dict[str, str] = {}
     ran = when_ran(summaries, unknown)
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
@@ -115,9 +118,11 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     if not names:
         unknown["environment.is_training"] = NO_SCOPES
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
-    account, found = _on_gpus(summaries, table, remarks) if cpu is None else account_on_cpu(cpu, table, remarks)
+    account, found = _on_gpus(summaries, table, remarks) if cpu is None else account_on_cpu(cpu, shown_table, remarks)
     looked = KINDS_ON_CPU if cpu is not None else KINDS_ON_GPUS if most.of_gpus is not None else frozenset()
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
+    if account is not None and (main := group_shown(summaries)) is not None:
+        account, remarks = of_group_shown(account, main), [shown_words(main), *remarks]
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
         steps = steps_on_cpu(cpu, summaries)
@@ -157,6 +162,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         unknown=unknown,
         warnings=warnings_of(summaries, remarks, [summary.clocks for summary in summaries]),
         account=account,
+        groups=group_rows(summaries),
     )
 
 

@@ -160,6 +160,11 @@ def mean_step(
     )
 
 
+def of_group_shown(of: MeanStep, group: CoreGroup) -> MeanStep:
+    """The account of one group of cores, whose verdict says so."""
+    return replace(of, verdict=replace(of.verdict, statement=f"Of {group.label}: {of.verdict.statement}"))
+
+
 def with_claims(of: MeanStep, found: Sequence[Finding]) -> MeanStep:
     """An account with what the findings about its steps claim of each owner."""
     claimed: dict[Owner, float] = dict.fromkeys(OWNERS, 0.0)

@@ -48,7 +48,7 @@ from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts, op_accoun
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
-from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, with_claims
+from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts, when_ran
 from tpuprof.parsers.pages.overview.verdict import Verdict
@@ -92,7 +92,7 @@ def overview(
         shown: the summaries of one group of cores alone, where there are several: steps and findings are its own.
     """
     if _is_generic(summaries):
-        page = generic_overview(summaries)
+        page = generic_overview(summaries, shown)
         if page.shares or page.environment.device_core_count:
             return page
         evidence = evidence_of(summaries, merge_tables([]), None, modules)  # a device may be there, but was not traced
@@ -133,8 +133,7 @@ def overview(
     account = None if of is None or whole is None else _account(of, whole, looked.found, failed)
     main = group_shown(summaries)
     if account is not None and main is not None:
-        statement = f"Of {main.label}: {account.verdict.statement}"
-        account = replace(account, verdict=replace(account.verdict, statement=statement))
+        account = of_group_shown(account, main)
     verdict = None if account is None else account.verdict
     outside, partners = map(outside_words, evidence.outside), lacking_partners(table, environment.device_core_count)
     remarks = (*common.remarks, *outside, *counted_words(table), partners, *failed)

@@ -14,7 +14,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import examples, natural_key
 from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST, HostGroup, StepSpansSummary
+from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.shared.key import PageSession
 from tpuprof.parsers.steps.model import StepTime
 
@@ -68,6 +70,8 @@ class CoreGroup:
 
 def groups_of(summaries: Sequence[StepSpansSummary]) -> tuple[CoreGroup, ...]:
     """The groups of the cores of some hosts."""
+    if all(summary.thread_count and len(summary.groups) <= 1 for summary in summaries):
+        return ()  # programs on CPUs that are one group each are compared as hosts
     parts = [(at, of) for at, summary in enumerate(summaries) for of in range(len(summary.groups))]
     joined: list[list[tuple[int, int]]] = []
     together: dict[object, list[tuple[int, int]]] = {}
@@ -137,8 +141,8 @@ def groups_of_run(session: PageSession, host: str | None) -> tuple[CoreGroup, ..
 
 
 def largest(groups: Sequence[CoreGroup]) -> CoreGroup:
-    """The group with most cores, of equals the busiest."""
-    return max(groups, key=lambda group: (len(group.core_names), group.busy_ps))
+    """The group with most cores, of equals a host's first, and the busiest."""
+    return max(groups, key=lambda group: (len(group.core_names), any(not of for _, of in group.parts), group.busy_ps))
 
 
 def group_shown(summaries: Sequence[StepSpansSummary]) -> CoreGroup | None:
@@ -158,11 +162,14 @@ def shown_words(group: CoreGroup) -> str:
 
 def in_group(summaries: Sequence[Summary], group: CoreGroup) -> list[Summary]:
     """The hosts of a group, each with the steps of the group's cores; what else they add is that of all their cores."""
-    return [
-        replace(
-            summaries[at],
-            steps=summaries[at].steps if of == 0 else summaries[at].groups[of].steps,
-            groups=(summaries[at].groups[of],),
-        )
-        for at, of in group.parts
-    ]
+    return [_of_group(summaries[at], of) for at, of in group.parts]
+
+
+def _of_group(summary: Summary, of: int) -> Summary:
+    group = summary.groups[of]
+    alone = replace(summary, steps=group.steps if of else summary.steps, groups=(group,))
+    generic = None if not isinstance(alone, HostSummary) else group.generic if of else alone.generic
+    if generic is None:
+        return alone
+    busy = tuple(each for each in generic.busy if core_label(summary.host, each.number) in group.core_names)
+    return replace(alone, generic=replace(generic, busy=busy))

@@ -100,14 +100,17 @@ def _hole_in_words(of: ModuleHoles, where: str) -> str:
     )
 
 
-def group_rows(summaries: Sequence[StepSpansSummary]) -> tuple[CoreGroup, ...]:
+def group_rows(summaries: Sequence[HostSummary]) -> tuple[CoreGroup, ...]:
     """The groups of cores side by side, each with the time of its steps; none where all cores are one group."""
     groups = groups_of(summaries)
     timed = (replace(group, step_time=_time_of(in_group(summaries, group))) for group in groups)
     return tuple(timed) if len(groups) > 1 else ()
 
 
-def _time_of(summaries: Sequence[StepSpansSummary]) -> StepTime | None:
+def _time_of(summaries: Sequence[HostSummary]) -> StepTime | None:
+    generic = max((of.generic for of in summaries if of.generic), key=lambda of: len(of.steps), default=None)
+    if generic is not None and generic.steps:
+        return step_time(np.array([step.duration_ps for step in generic.steps], np.float64), generic.source)
     grid = common_spans(summaries)[0]
     return None if grid is None or not len(grid) else step_time(grid.longest_ps.astype(np.float64), grid.source)
 

@@ -54,7 +54,7 @@ class HostPart:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTimes:
-    """The devices of one host's CPU that meet in collectives, or its GPUs.
+    """The devices of one host's CPU that its steps run on, or its GPUs.
 
     Attributes:
         numbers: their ordinals.
@@ -89,7 +89,7 @@ class HostOnCpu:
         local_devices: how many of them ran a collective here at a time.
         is_traced: whether the Python tracer ran for the step's thread.
         parts: what else the host did of its time, where it did any of that.
-        of_devices: the devices beside each other; None where there are not several in collectives.
+        of_devices: the devices beside each other; None without ops.
         began_ns: when the capture began, from which times count, in nanoseconds since 1970; None where the profile does
             not say.
     """

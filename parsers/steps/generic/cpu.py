@@ -82,7 +82,9 @@ class _Marked:
     are_whole: bool = False
 
 
-def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals) -> GenericSummary | None:
+def cpu_summary(
+    trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals, threads: frozenset[int] = frozenset()
+) -> GenericSummary | None:
     """Summarises a host without a device; None where it has neither steps nor ops.
 
     Steps are those that annotations of the program mark, else runs of its programs, else what a framework marks.
@@ -91,14 +93,18 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
         host: decoded with `GROUP_STATS`.
         cpu: the ops that ran on it; None for none.
         waits: disjoint intervals in order in which the host waited for input.
+        threads: those that launch what ran on it, where it is but some of the CPU's devices: steps are theirs.
     """
     modules, groups = HloModules.of(trace), event_groups(host, (), grouped=is_grouped(trace))
     ops = op_events(cpu)
     found, why = _rooted(host, groups, annotated=True) or _numbered(host), ""
+    if found is not None and threads and found.thread not in threads:
+        found = None
     if found is not None and runs_after(host, ops, found.begin, found.stop, host.threads[found.thread]):
         found, why = None, ASYNCHRONOUS
-    found = found or _of_programs(host, calls_on(host) if cpu is None else runs_on(cpu, modules), why or NOT_MARKED)
-    if not why:
+    runs = calls_on(host) if cpu is None else runs_on(cpu, modules)
+    found = found or _of_programs(host, runs, why or NOT_MARKED, threads)
+    if not why and not threads:
         found = found or _rooted(host, groups, annotated=False)
     if found is None:
         return None if cpu is None else GenericSummary(0, CPU, (), 0, 0, 0, None, _busy(ops), why_no_steps=why)
@@ -226,12 +232,12 @@ def _numbered(host: HostEvents) -> _Marked | None:
     return _during(host, number, begin, stop, [f"{name} {of}" for of in step.tolist()])
 
 
-def _of_programs(host: HostEvents, runs: ModuleRuns, why: str) -> _Marked | None:
+def _of_programs(host: HostEvents, runs: ModuleRuns, why: str, threads: frozenset[int]) -> _Marked | None:
     found = steps_of_programs(runs, host, why)
     if found is None:
         return None
     steps = found.steps
-    marked = _during(host, launching_thread(host), steps.start_ps, steps.end_ps, steps.names)
+    marked = _during(host, launching_thread(host, among=threads), steps.start_ps, steps.end_ps, steps.names)
     return replace(marked, source=found.source, note=found.note, are_whole=True)
 
 

@@ -34,7 +34,7 @@ from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.ops.host_events.activity import compiling
 from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.streams.attribution import StreamOp
-from tpuprof.parsers.ops.streams.devices import RUN, StreamDevice
+from tpuprof.parsers.ops.streams.devices import DEVICE, RUN, StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import HostFunction, HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.generic.functions import (
@@ -53,6 +53,9 @@ from tpuprof.parsers.steps.generic.programs import bounds
 LATENCY_PS, SLOWEST_BYTES, PS_PER_SECOND = 1_000_000_000, 100_000_000, 10**12
 """A collective between processes moves its bytes at this many a second at least, after a millisecond: what it takes
 beyond that is waiting for the other process. A rule of thumb: one process alone cannot show when the others came."""
+
+_OF_OTHERS = -2
+"""Stands for devices of other groups."""
 
 _OWN: tuple[Owner, ...] = ("compile", "input", "dispatch", "host")
 """Whose time the step's thread can explain."""
@@ -93,7 +96,7 @@ def host_on_cpu(
         ("uncounted", computing),
         ("host", calls.during),
         ("collective_transfer", moving),
-        ("between_ops", program_runs(host)),
+        ("between_ops", program_runs(host, ops)),
         ("compile", compiling(HostEvents(host.plane, (thread,)))),
         ("input", waits),
         ("host", others.during),
@@ -115,7 +118,7 @@ def host_on_cpu(
     parts = [(calls, divided[1]), (others, divided[6])]
     collectives = _collectives(cpu, ops)
     alone = [overlap(*step, *subtract(*union(each.start, each.end), *computing)) for each in collectives]
-    devices = max((_devices(modules, each.op) for each in collectives), default=0)
+    devices = max((devices_of(modules, each.op) for each in collectives), default=0)
     local = max((each.at_a_time for each in collectives), default=0)
     beyond = [each.beyond_transfer(*step, ps) for each, ps in zip(collectives, alone, strict=True)]
     waited = np.sum(beyond, axis=0, dtype=np.int64) if beyond and local < devices else np.zeros(len(names), np.int64)
@@ -136,7 +139,7 @@ def host_on_cpu(
         devices=devices,
         local_devices=local,
         is_traced=any(name.startswith("$") for name in ids.values()),
-        of_devices=device_times(ops, step, distinct(ops.device[ops.kind == COLLECTIVE])),
+        of_devices=device_times(ops, step, distinct(ops.device)),
         began_ns=began_ns,
     )
 
@@ -179,15 +182,15 @@ def runs_after(host: HostEvents, ops: OpEvents, start: Int64s, end: Int64s, thre
     return bool(after > within)
 
 
-def launching_thread(host: HostEvents, default: int = 0) -> int:
-    """The number of the thread that launches most programs; the default where none does."""
+def launching_thread(host: HostEvents, default: int = 0, among: frozenset[int] = frozenset()) -> int:
+    """The number of the thread that launches most programs, of some threads or of all; the default where none does."""
     ids = host.ids_named(launches)
-    counts = [len(thread.rows_of(ids)) for thread in host.threads]
+    counts = [len(of.rows_of(ids)) * (not among or at in among) for at, of in enumerate(host.threads)]
     return counts.index(max(counts)) if max(counts, default=0) else default
 
 
-def program_runs(host: HostEvents) -> Intervals:
-    """When some run of a program was going on: from the first event that names a run (`run_id`) to the last.
+def program_runs(host: HostEvents, ops: OpEvents) -> Intervals:
+    """When some run of these ops was going on: from the first event that names it (`run_id`) to the last.
 
     TensorFlow gives all runs the id -1, which names none: taken for one run it would last for the whole capture.
 
@@ -197,12 +200,15 @@ def program_runs(host: HostEvents) -> Intervals:
     columns: list[tuple[Int64s, Int64s, Int64s, Int64s]] = []
     for thread in host.threads:
         stat = thread.stat(RUN)
-        device, _ = thread.stat("device_ordinal").integers_at(stat.rows)
+        device, is_known = thread.stat(DEVICE).integers_at(stat.rows)
+        is_own = is_among(np.maximum(device, 0), distinct(ops.device)) | ~is_known
+        device = np.where(is_own | (len(ops) == 0), device, _OF_OTHERS)
         columns.append((stat.values.integers(), device, thread.start_ps[stat.rows], thread.end_ps[stat.rows]))
     if not columns:
         return no_ints(), no_ints()
     run, device, start, end = (np.concatenate(column) for column in zip(*columns, strict=True))
-    run, device, start, end = (column[run != NO_RUN] for column in (run, device, start, end))
+    chosen = (run != NO_RUN) & (device != _OF_OTHERS)
+    run, device, start, end = (column[chosen] for column in (run, device, start, end))
     return union(*bounds(numbered(run, device), start, end))
 
 
@@ -237,7 +243,7 @@ def _collectives(cpu: StreamDevice | None, ops: OpEvents) -> list[_Collective]:
     return [_Collective(cpu.attribution.ops[number], of.start, of.end) for number, of in of_ops if cpu is not None]
 
 
-def _devices(modules: HloModules, op: StreamOp) -> int:
+def devices_of(modules: HloModules, op: StreamOp) -> int:
     """How many devices the program of an op runs on; 0 where the profile does not say."""
     module = modules.module(op.program)
     if module is None:

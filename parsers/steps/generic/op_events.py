@@ -8,7 +8,7 @@ from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, overlap, 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.streams.attribution import StreamOp
-from tpuprof.parsers.ops.streams.devices import DEVICE, RUN, StreamDevice
+from tpuprof.parsers.ops.streams.devices import RUN, StreamDevice, device_numbers
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
 
 NO_RUN = -1
@@ -48,7 +48,7 @@ def op_events(cpu: StreamDevice | None) -> OpEvents:
     if cpu is not None:
         of_op = np.array([_kind(op) for op in cpu.attribution.ops], np.int64)
         for stream, op, is_leaf in zip(cpu.streams, cpu.attribution.numbers, cpu.leaves(), strict=True):
-            device, run = np.maximum(stream.integers(DEVICE, 0), 0), stream.integers(RUN, NO_RUN)
+            device, run = device_numbers(stream), stream.integers(RUN, NO_RUN)
             kind = np.where(is_leaf, of_op[op], HOLDS_OPS)
             parts.append(OpEvents(op, stream.start_ps, stream.end_ps, device, run, kind))
     return OpEvents.joined(parts)
@@ -61,12 +61,8 @@ def _kind(op: StreamOp) -> int:
 
 
 def device_times(ops: OpEvents, steps: Intervals, numbers: Int64s) -> DeviceTimes | None:
-    """What each device does in the steps; None where there are not several.
-
-    Args:
-        numbers: the devices; on the CPU those that take part in collectives.
-    """
-    if len(numbers) <= 1:
+    """What each of some devices does in the steps; None without any."""
+    if not len(numbers):
         return None
     of_devices = [ops.take(ops.device == number) for number in numbers]
     computing = np.stack([overlap(*steps, *of.when(COMPUTES, CALLBACK)) for of in of_devices])
