@@ -122,7 +122,7 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     looked = KINDS_ON_CPU if cpu is not None else KINDS_ON_GPUS if most.of_gpus is not None else frozenset()
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
     if account is not None and (main := group_shown(summaries)) is not None:
-        account, remarks = of_group_shown(account, main), [shown_words(main), *remarks]
+        account, remarks = of_group_shown(account, main.label), [shown_words(main), *remarks]
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
         steps = steps_on_cpu(cpu, summaries)

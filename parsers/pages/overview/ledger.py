@@ -160,9 +160,9 @@ def mean_step(
     )
 
 
-def of_group_shown(of: MeanStep, group: CoreGroup) -> MeanStep:
+def of_group_shown(of: MeanStep, label: str) -> MeanStep:
     """The account of one group of cores, whose verdict says so."""
-    return replace(of, verdict=replace(of.verdict, statement=f"Of {group.label}: {of.verdict.statement}"))
+    return replace(of, verdict=replace(of.verdict, statement=f"Of {label}: {of.verdict.statement}"))
 
 
 def with_claims(of: MeanStep, found: Sequence[Finding]) -> MeanStep:

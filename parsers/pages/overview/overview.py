@@ -133,7 +133,7 @@ def overview(
     account = None if of is None or whole is None else _account(of, whole, looked.found, failed)
     main = group_shown(summaries)
     if account is not None and main is not None:
-        account = of_group_shown(account, main)
+        account = of_group_shown(account, main.label)
     verdict = None if account is None else account.verdict
     outside, partners = map(outside_words, evidence.outside), lacking_partners(table, environment.device_core_count)
     remarks = (*common.remarks, *outside, *counted_words(table), partners, *failed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
@@ -168,8 +168,8 @@ def in_group(summaries: Sequence[Summary], group: CoreGroup) -> list[Summary]:
 def _of_group(summary: Summary, of: int) -> Summary:
     group = summary.groups[of]
     alone = replace(summary, steps=group.steps if of else summary.steps, groups=(group,))
-    generic = None if not isinstance(alone, HostSummary) else group.generic if of else alone.generic
+    generic = group.generic if of else getattr(alone, "generic", None)  # which summaries without `steps` alone lack
     if generic is None:
         return alone
     busy = tuple(each for each in generic.busy if core_label(summary.host, each.number) in group.core_names)
-    return replace(alone, generic=replace(generic, busy=busy))
+    return cast(Summary, replace(cast(HostSummary, alone), generic=replace(generic, busy=busy)))
