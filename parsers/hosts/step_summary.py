@@ -51,10 +51,11 @@ from tpuprof.parsers.steps.groups.groups import (
     has_step_numbers,
     is_grouped,
 )
-from tpuprof.parsers.steps.launches import LaunchedRuns, Launches, annotated_steps
+from tpuprof.parsers.steps.launches import LaunchedRuns, Launches, annotated_steps, clock_lead
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, has_requests
 from tpuprof.parsers.steps.requests.serving import step_cycle
+from tpuprof.parsers.steps.requests.waiting import WITHOUT_WAITS, waits_for_requests
 from tpuprof.parsers.steps.times import device_durations, on_device_clock
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ class FoundSteps:
         groups: the events that belong together, where markers of steps or requests need it.
         of_cores: each core's steps.
         source: where they come from; note: what to say about them; module: the one whose periods they are.
+        unasked: when a program that serves waits for requests, which is in no step; none for others.
     """
 
     launched: Sequence[LaunchedRuns]
@@ -248,6 +250,7 @@ class FoundSteps:
     source: StepSource
     note: str
     module: str | None
+    unasked: Intervals
 
     @property
     def runs(self) -> list[ModuleRuns]:
@@ -263,7 +266,14 @@ def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) ->
     of_host = Launches.of(host)
     launched = [of_host.of_runs(module_runs(plane)) for plane in cores]
     groups = _groups(trace, cores, host)
-    return FoundSteps(launched, groups, *_steps_of_cores(cores, launched, groups, host))
+    of_cores, source, note, module = _steps_of_cores(cores, launched, groups, host)
+    unasked = (no_ints(), no_ints())
+    if source == "modules":
+        lead = clock_lead(launched)
+        unasked = waits_for_requests(host, [core.runs for core in launched], 0 if lead is None else lead.shift_ps)
+        of_cores = [steps.without(unasked) for steps in of_cores]
+    note += WITHOUT_WAITS if len(unasked[0]) else ""
+    return FoundSteps(launched, groups, of_cores, source, note, module, unasked)
 
 
 def _steps_of_cores(
@@ -395,7 +405,7 @@ def groups_on_cpu(
     groups = host_groups(
         [group.joined for group in found],
         [core_label(host, number) for number in numbers],
-        [runs[number] for number in numbers],
+        [runs[number].runs for number in numbers],
         [times[number] for number in numbers],
         lambda _: None,
     )

@@ -196,6 +196,7 @@ def summarise(
         input=waits if _is_fed_by_host(waits, step_lists) else (no_ints(), no_ints()),
         compiling=_shifted(compiling(side.events), -shift),
         reading=_shifted(reading(side.events), -shift),
+        unasked=found.unasked,
     )
     at_barriers = [barriers(plane) for plane in cores]
     infos = [devices.device_info(plane) for plane in cores]
@@ -238,6 +239,8 @@ def summarise(
     steps = steps_of(joined[0].cores) if joined else None
     if steps is None and not note:
         note = NOTHING_SHARED
+    served = launched or [of for group in on_cpu for of in group.runs.values()]
+    run_ps = [core.run_ps for core in summaries] or None
     host_stats = _plane_stats(trace, HOST_PLANE)
     return HostSummary(
         **{field.name: getattr(ops, field.name) for field in fields(ops)},
@@ -250,7 +253,7 @@ def summarise(
         groups=host_groups(joined, names, found.runs, times, steps_of) or groups_on_cpu(host, on_cpu, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,
-        requests=host_requests(side.events, found.groups, cores, launched, [core.run_ps for core in summaries], shift),
+        requests=host_requests(side.events, found.groups, cores, served, run_ps, shift),
         generic=generic,
         observed=observed,
         silence=_silence(observed, side, shift),

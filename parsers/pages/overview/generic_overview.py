@@ -169,7 +169,7 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
 def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> InferencePage | None:
     """What may be taken for the requests of a program; None where nothing may."""
     page = latencies([summary.requests for summary in summaries], [of.host for of in summaries], is_training)
-    return page if page.source is not None or page.offers else None
+    return page if page.source not in (None, "module runs") or page.offers else None
 
 
 def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:

@@ -373,7 +373,7 @@ def _units(summaries: Sequence[HostSummary], grid: AlignedSteps, serves: bool) -
     def of_step(start_ps: Int64s) -> float:
         return int(np.count_nonzero((start_ps >= begin) & (start_ps < end))) / len(grid)
 
-    requests = sum(of_step(summary.requests.start_ps) for summary in summaries if len(summary.requests))
+    requests = sum(of_step(summary.requests.known_ps) for summary in summaries)
     if requests:
         return {-1: Unit("request", requests)}
     if not serves or grid.source != "modules":

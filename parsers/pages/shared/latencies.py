@@ -20,7 +20,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_SCOPES, shortened
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.steps.requests.annotated import AnnotatedSpans
+from tpuprof.parsers.steps.requests.annotated import LEAST_SPANS, AnnotatedSpans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_shares
 from tpuprof.parsers.steps.requests.requests import HostRequests
 from tpuprof.parsers.steps.requests.serving import batch_inputs, phase_of
@@ -30,6 +30,9 @@ PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
 InferenceSource = Literal["requests", "annotated spans", "module runs"]
 """What a session is: a request that the host served, a span of the annotation that the user takes for one, or a run of
 the module that takes most of the device's time."""
+
+OFFERED = f"at least {LEAST_SPANS} spans of one name, most of which hold a launch unless the name says request"
+"""What annotations may be taken for requests."""
 
 NO_SESSIONS = "the profile has neither request events nor runs of HLO modules"
 NO_PARTS = "the request events are not linked to what they ran"
@@ -149,8 +152,8 @@ class InferencePage:
         rows: the models or modules, by total time.
         modules: the modules that ran, also where the sessions are requests.
         note: what the sessions are, in a sentence or two.
-        offers: without request events, annotations of the program that recur and launch programs, that with most time
-            first: a page of each that takes its spans for the sessions (`chosen`).
+        offers: without request events, annotations of the program that may be requests, that with most time first: a
+            page of each that takes its spans for the sessions (`chosen`).
     """
 
     hosts: tuple[str, ...] = ()
@@ -295,7 +298,7 @@ def _offered(offers: Sequence[InferencePage]) -> str:
         return ""
     names = [f"{shortened(page.subject)} ({page.sessions:,})" for page in offers[:_MOST_NAMED]]
     more = f" and {len(offers) - _MOST_NAMED} more" if len(offers) > _MOST_NAMED else ""
-    words = f" Annotations that recur and launch programs: {', '.join(names)}{more}"
+    words = f" Annotations that may be requests: {', '.join(names)}{more}"
     return f"{words}; --requests NAME treats one as the requests."
 
 

@@ -31,6 +31,7 @@ class IdleCauses:
         reading: a thread of the host that launches programs waited for a result of the device.
         behind: it did so while another core of the host was still at work on what it had begun beside this core's last
             program.
+        unasked: a program that serves waited for requests: that is no time of its steps, nor between them.
     """
 
     input: Intervals = _NONE
@@ -40,6 +41,7 @@ class IdleCauses:
     launched: Intervals = _NONE
     reading: Intervals = _NONE
     behind: Intervals = _NONE
+    unasked: Intervals = _NONE
 
     def in_order(self) -> list[tuple[Owner, Intervals]]:
         """Who owns a moment without an op: the first owner whose intervals hold it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, interval_index
+from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, interval_index, overlap
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.owners import OWNERS, owner_index
@@ -35,6 +35,7 @@ def core_account(
     of_ops[:, loss] -= of_ops[:, ideal]
     between = np.append(steps.start_ps[1:] - steps.end_ps[:-1], np.zeros(min(count, 1), np.int64))
     between = np.maximum(between, 0)
+    between -= overlap(steps.end_ps, steps.end_ps + between, *causes.unasked)
     owner_ps = within_steps(of_ops, np.maximum(steps.duration_ps, 0), between)
     ran = np.diff(covered(np.stack([steps.end_ps, steps.end_ps + between], axis=1).ravel(), *busy))[::2]
     spans = _interleaved(steps.start_ps, steps.end_ps), _interleaved(steps.end_ps, steps.end_ps + between)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, STEPS_LINE, device_spans, event_spans
@@ -45,6 +45,21 @@ class CoreSteps:
         names = tuple(self.names[row] for row in rows.tolist())
         lost = None if self.lost is None else self.lost[rows]
         return CoreSteps(names, self.start_ps[rows], self.end_ps[rows], self.duration_ps[rows], lost)
+
+    def without(self, spans: Intervals) -> CoreSteps:
+        """The steps, which follow each other, from the last of some spans in each on to the first one after it.
+
+        Args:
+            spans: disjoint and in order; none of them holds an end of a step.
+        """
+        if not len(spans[0]):
+            return self
+        last = np.searchsorted(spans[1], self.end_ps, side="right") - 1
+        start = np.maximum(self.start_ps, np.where(last >= 0, spans[1][np.maximum(last, 0)], self.start_ps))
+        never = np.iinfo(np.int64).max
+        first = np.append(spans[0], never)[np.searchsorted(spans[0], self.end_ps)]
+        end = np.where(first < np.append(self.end_ps[1:], never), first, self.end_ps)
+        return replace(self, start_ps=start, end_ps=end, duration_ps=end - start)
 
     def lost_among(self, rows: NDArray[np.intp]) -> Bools:
         """bool[rows]: which of some steps are lost."""

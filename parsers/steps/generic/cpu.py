@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, interval_index, is_among, subtract
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, interval_index, is_among, no_ints, subtract
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -51,6 +51,7 @@ from tpuprof.parsers.steps.generic.step_events import (
 from tpuprof.parsers.steps.groups.groups import EventGroups, event_groups, is_grouped
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.spans import Spans
+from tpuprof.parsers.steps.requests.waiting import ids_of_requests
 
 ASYNCHRONOUS = (
     "the annotations of the steps end before their ops run: the program launches them and does not wait for them "
@@ -69,6 +70,7 @@ class _Marked:
         groups: int64[events] of each thread: the number of the step that it is of, -1 for none.
         source, note: as of a `GenericSummary`.
         are_whole: whether the profile surely holds all of them whole.
+        unasked: when a program that serves waits for requests, which is in no step.
     """
 
     thread: int
@@ -80,6 +82,7 @@ class _Marked:
     source: StepSource = "steps"
     note: str = ""
     are_whole: bool = False
+    unasked: Intervals = (no_ints(), no_ints())
 
 
 def cpu_summary(
@@ -128,7 +131,7 @@ def cpu_summary(
         compute_32bit_ps=0,
         eager_ps=None,
         busy=_busy(ops),
-        on_cpu=_on_cpu(trace, host, cpu, ops, modules, waits, kept, host.threads[found.thread]),
+        on_cpu=_on_cpu(trace, host, cpu, ops, modules, waits, kept, host.threads[found.thread], found.unasked),
         source=found.source,
         note=found.note,
     )
@@ -152,6 +155,7 @@ def _on_cpu(
     waits: Intervals,
     steps: Sequence[GenericStep],
     thread: HostThread,
+    unasked: Intervals,
 ) -> HostOnCpu | None:
     """Whose the time of the steps is; None without steps."""
     if not steps:
@@ -161,9 +165,10 @@ def _on_cpu(
     end = start + np.array([step.duration_ps for step in in_order], np.int64)
     marks = {thread.metadata_id[row] for row in thread.stat("step_num").rows.tolist()}
     marks |= set(host.ids_named(is_marker).tolist())
+    marks |= set(ids_of_requests(host).tolist()) if len(unasked[0]) else set()
     ids, began_ns = np.array(sorted(marks), np.int64), capture_start_ns(trace.plane(ENVIRONMENT_PLANE))
     names = [step.name for step in in_order]
-    return host_on_cpu(host, cpu, ops, modules, waits, names, start, end, ids, thread, began_ns)
+    return host_on_cpu(host, cpu, ops, modules, waits, names, start, end, ids, thread, unasked, began_ns)
 
 
 # ---- what marks steps ------------------------------------------------------------------------------------------------
@@ -238,7 +243,7 @@ def _of_programs(host: HostEvents, runs: ModuleRuns, why: str, threads: frozense
         return None
     steps = found.steps
     marked = _during(host, launching_thread(host, among=threads), steps.start_ps, steps.end_ps, steps.names)
-    return replace(marked, source=found.source, note=found.note, are_whole=True)
+    return replace(marked, source=found.source, note=found.note, are_whole=True, unasked=found.unasked)
 
 
 def _during(host: HostEvents, thread: int, begin: Int64s, stop: Int64s, names: Sequence[str]) -> _Marked:

@@ -19,11 +19,12 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.boundaries.core_groups import JoinedCores
-from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
 from tpuprof.parsers.steps.generic.host_on_cpu import devices_of
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, NO_RUN, OpEvents, op_events
 from tpuprof.parsers.steps.generic.programs import runs_on
 from tpuprof.parsers.steps.generic.step_events import DeviceBusy
+from tpuprof.parsers.steps.launches import LaunchedRuns, Launches
 
 _CALL = pattern(r"P\w+Function\((?P<name>.*)\)\Z")
 """How JAX names a call of a compiled function."""
@@ -45,7 +46,7 @@ class DeviceGroup:
     cpu: StreamDevice
     threads: frozenset[int]
     joined: JoinedCores
-    runs: Mapping[int, ModuleRuns]
+    runs: Mapping[int, LaunchedRuns]
     times_ps: Mapping[int, tuple[int, int]]
 
 
@@ -91,7 +92,7 @@ def _group(
     own = tuple(numbers[place] for place in places)
     moving = distinct(ops.op[(ops.kind == COLLECTIVE) & np.isin(ops.device, own)]).tolist()
     devices = max((devices_of(modules, cpu.attribution.ops[op]) for op in moving), default=None)
-    runs = {number: runs_on(cpu.only((number,)), modules) for number in own}
+    runs = {number: Launches.of(None).of_runs(runs_on(cpu.only((number,)), modules)) for number in own}
     busy = {number: DeviceBusy.of(number, *ops.take(ops.device == number).when(COMPUTES, COLLECTIVE)) for number in own}
     times = {number: (of.busy_ps, of.span_ps) for number, of in busy.items()}
     return DeviceGroup(own, cpu.only(own), threads, JoinedCores(tuple(places), devices), runs, times)

@@ -72,6 +72,7 @@ def host_on_cpu(
     end: Int64s,
     marks: Int64s,
     thread: HostThread,
+    unasked: Intervals,
     began_ns: int | None = None,
 ) -> HostOnCpu:
     """The steps on the CPU of one host, and whose their time is.
@@ -84,6 +85,7 @@ def host_on_cpu(
         marks: metadata ids of the events that mark steps.
         thread: the one that marks the steps.
         began_ns: as of a `HostOnCpu`.
+        unasked: when a program that serves waits for requests: that is in no step, nor between them.
     """
     end = np.minimum(end, np.append(start[1:], end[-1:]))
     step, between = (start, end), (end, np.append(start[1:], end[-1:]))
@@ -103,7 +105,7 @@ def host_on_cpu(
         ("dispatch", launching),
         ("host", spans_of(thread, ~is_mark)),
     ]
-    divided, left = list[Intervals](), union_of((step, between))
+    divided, left = list[Intervals](), subtract(*union_of((step, between)), *unasked)
     for _, of in causes:
         divided.append(intersect(*left, *of))
         left = subtract(*left, *divided[-1])

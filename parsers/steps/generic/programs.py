@@ -11,17 +11,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, is_among, no_ints, numbered
+from tpuprof.parsers.base.intervals import Int64s, Intervals, is_among, no_ints, numbered
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
-from tpuprof.parsers.steps.boundaries.cycles import cycle_of
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps, inferred_steps
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns, busiest_module
 from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents, op_events
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import has_requests
+from tpuprof.parsers.steps.requests.serving import step_cycle
+from tpuprof.parsers.steps.requests.waiting import WITHOUT_WAITS, waits_for_requests
 
 CALL = "tf_function_call"
 """Stat of a call of a function of TensorFlow."""
@@ -31,11 +32,15 @@ NOT_MARKED = "no annotation of the host (StepTraceAnnotation) marks steps"
 
 @dataclass(frozen=True, slots=True)
 class ProgramSteps:
-    """Steps that are made of the runs of programs, where they come from, and what to say of them."""
+    """Steps that are made of the runs of programs, where they come from, and what to say of them.
+
+    `unasked` is when a program that serves waits for requests, which is in no step.
+    """
 
     steps: CoreSteps
     source: StepSource
     note: str
+    unasked: Intervals = (no_ints(), no_ints())
 
 
 def steps_of_programs(runs: ModuleRuns, host: HostEvents | None, why: str = NOT_MARKED) -> ProgramSteps | None:
@@ -45,7 +50,7 @@ def steps_of_programs(runs: ModuleRuns, host: HostEvents | None, why: str = NOT_
         host: whose requests have no cycles.
         why: why the program's own steps are not taken.
     """
-    cycle = None if host is not None and has_requests(host) else cycle_of([runs])
+    cycle = None if host is not None and has_requests(host) else step_cycle([runs])
     if cycle is not None:
         note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
         return ProgramSteps(cycle.steps(runs), "cycle", note)
@@ -53,7 +58,9 @@ def steps_of_programs(runs: ModuleRuns, host: HostEvents | None, why: str = NOT_
     if busiest is None:
         return None
     note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
-    return ProgramSteps(inferred_steps(runs, busiest), "modules", note)
+    unasked = waits_for_requests(host, [runs])
+    note += WITHOUT_WAITS if len(unasked[0]) else ""
+    return ProgramSteps(inferred_steps(runs, busiest).without(unasked), "modules", note, unasked)
 
 
 def runs_on(device: StreamDevice, modules: HloModules) -> ModuleRuns:

@@ -2,10 +2,13 @@
 
 Nothing in a profile says that an annotation is a request. So these are only offered, by name, where a profile has no
 request events: `jax.profiler.TraceAnnotation("request")` around what answers one. An annotation is an event that
-neither the runtime nor the Python tracer writes; one counts if most of its spans hold the launch of a program.
+neither the runtime nor the Python tracer writes; one counts if most of its spans hold the launch of a program, or if
+its name says that it is a request, for another thread may launch.
 """
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
@@ -22,6 +25,9 @@ LEAST_SPANS = 3
 MOST_NAMES, MOST_SPANS = 12, 200_000
 """Names that are offered, those with most time, and spans of all of them that are kept."""
 
+WAITING = "wait|poll|idle|queue|next|recv|receive|listen|accept|get_"
+"""Words of the names of events in which a thread waits for a request."""
+
 _LAUNCH = pattern(
     r"PjitFunction\(|ExecuteReplicated|(?:\w+::)*\w*LoadedExecutable::Execute|DoEnqueueProgram|TpuExecute|ExecuteComputation"
     r"|SyncTensorsGraph"
@@ -31,6 +37,8 @@ _OF_THE_RUNTIME = pattern(
     r"|Buffer|Compile|Infeed|Outfeed|TraceContext|Handle |Wait |Allocate|ParseArguments|DevicePut|shard_args|Linearize"
     r"|SyncTensors|np\.asarray|BlockUntil|block_until|TFE_|FunctionRun|SessionRun|convert_to_tensor|__inference_|MarkStep)"
 )
+
+_REQUEST = pattern(rf"(?!.*(?:{WAITING})).*(?:request|query|rpc)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +59,16 @@ class AnnotatedSpans:
 
 
 def annotated_spans(host: HostEvents) -> tuple[AnnotatedSpans, ...]:
-    """Annotations that recur and launch programs, the one with most time first; those of steps are none."""
+    """Annotations that may be requests, the one with most time first; those of steps are none."""
     launches = host.ids_named(lambda name: _LAUNCH.match(name) is not None)
-    names = host.ids_named(lambda name: bool(name) and _OF_THE_RUNTIME.match(name) is None and not is_compilation(name))
-    if not len(launches) or not len(names):
-        return ()
+    names = host.ids_named(lambda name: bool(name) and not is_of_runtime(name) and not is_compilation(name))
     parts: dict[int, list[tuple[Int64s, Int64s, int]]] = {}
     for thread in host.threads:
         at = np.sort(thread.start_ps[thread.rows_of(launches)])
-        if len(at):
-            for number in shared(thread.metadata_id.astype(np.int64), names).tolist():
-                start, end = _outermost(thread, number)
-                holding = int((np.searchsorted(at, end) > np.searchsorted(at, start)).sum())
-                parts.setdefault(number, []).append((start, end, holding))
+        for number in shared(thread.metadata_id.astype(np.int64), names).tolist():
+            start, end = _outermost(thread, number)
+            holding = int((np.searchsorted(at, end) > np.searchsorted(at, start)).sum())
+            parts.setdefault(number, []).append((start, end, len(start) if is_request(host.name(number)) else holding))
     found = []
     for number, of in parts.items():
         start, end = (np.concatenate([each[side] for each in of]) for side in (0, 1))
@@ -73,6 +78,16 @@ def annotated_spans(host: HostEvents) -> tuple[AnnotatedSpans, ...]:
     found.sort(key=lambda spans: (-int(spans.total_ps.sum()), spans.name))
     kept = found[:MOST_NAMES]
     return tuple(spans for at, spans in enumerate(kept) if sum(map(len, kept[: at + 1])) <= MOST_SPANS)
+
+
+def is_request(name: str) -> bool:
+    """Whether the name of an annotation says that it is a request."""
+    return _REQUEST.match(name) is not None and not is_of_runtime(name)
+
+
+def is_of_runtime(name: str) -> bool:
+    """Whether the runtime or the Python tracer names an event so."""
+    return _OF_THE_RUNTIME.match(name) is not None
 
 
 def _outermost(thread: HostThread, number: int) -> tuple[Int64s, Int64s]:

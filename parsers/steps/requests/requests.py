@@ -34,7 +34,7 @@ from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import EventGroups
 from tpuprof.parsers.steps.launches import LaunchedRuns
 from tpuprof.parsers.steps.requests import spans
-from tpuprof.parsers.steps.requests.annotated import AnnotatedSpans, annotated_spans
+from tpuprof.parsers.steps.requests.annotated import AnnotatedSpans, annotated_spans, is_request
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
 
 MODEL_ID = "model_id"
@@ -91,6 +91,12 @@ class HostRequests:
     def __len__(self) -> int:
         return len(self.start_ps)
 
+    @property
+    def known_ps(self) -> Int64s:
+        """The starts of the requests, or of the annotation with most time whose name says that it is a request."""
+        named = (spans.start_ps for spans in self.annotated if is_request(spans.name))
+        return self.start_ps if len(self) else next(named, self.start_ps)
+
 
 def host_requests(
     host: HostEvents | None,
@@ -143,6 +149,11 @@ class _Names:
     requests: Int64s
     server: Int64s
     batches: Int64s
+
+
+def request_ids(host: HostEvents) -> Int64s:
+    """Metadata ids of the events of requests."""
+    return _request_ids(host)[1]
 
 
 def _request_names(host: HostEvents) -> _Names | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -30,11 +30,15 @@ def answers_requests(name: str) -> bool:
 _TRAINS = pattern(r"train|grad|loss|backward|apply|update|optim|learn", re.IGNORECASE)
 
 
+def serves(names: Iterable[str]) -> bool:
+    """Whether modules of these names answer requests, and none trains."""
+    return any(map(answers_requests, names := tuple(names))) and not any(map(_TRAINS.search, names))
+
+
 def step_cycle(cores: Sequence[ModuleRuns]) -> Cycle | None:
     """The cycle of programs that makes the steps of some cores; None without one, or where it answers requests."""
     cycle = cycle_of(cores)
-    names = [] if cycle is None else [name for name, _ in cycle.blocks]
-    return None if any(map(answers_requests, names)) and not any(map(_TRAINS.search, names)) else cycle
+    return None if cycle is None or serves(name for name, _ in cycle.blocks) else cycle
 
 
 MOST_PARSED = 12

@@ -9,7 +9,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.pages.inference import INFERENCE
-from tpuprof.parsers.pages.shared.latencies import InferencePage
+from tpuprof.parsers.pages.shared.latencies import OFFERED, InferencePage
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, OFFERS, ROWS
@@ -62,7 +62,7 @@ def read(request: ReportRequest) -> InferencePage:
     if chosen is not None:
         return chosen
     offered = ", ".join(printable(offer.subject) for offer in page.offers)
-    what = "has request events" if page.source == "requests" else f"offers {offered or 'none'}"
+    what = "has request events" if page.source == "requests" else f"offers {offered or 'none'}: {OFFERED}"
     sentence = f"No annotation {printable(name or '')} can be used as requests: the profile {what}."
     names = [offer.subject or "" for offer in page.offers]
     hint = nearest_hint(name or "", names, "report inference without --requests lists them")
