@@ -86,7 +86,7 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
     ("iterator", r"\$.+[ .]next_batch\Z"),
     # A file of the user's that is named for feeding a device, and a function that gets the next of something there.
     ("iterator", rf"\$(?:.*[/_])?{_FEEDS}\.py:\d+ _?(?:get|take|fetch|load|read|pull|pop)\Z"),
-    ("iterator", r"\w+\.__next__\Z"),
+    ("iterator", r"(?:enumerate\(\w+\)#)?\w+\.__next__\Z"),  # with PyTorch's loader too
     # Functions of a loader written in Python, by what such functions are called.
     (
         "iterator",
@@ -110,7 +110,7 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
     ("transfer", r"(?:batched_)?device_put\b|DevicePut|\$.+ (?:(?:batched_)?device_put|send_cpu_data_to_device)\Z"),
     # What launches programs: JAX, PyTorch/XLA, TensorFlow; and marks of steps.
     ("drives", _SCOPE + r"(?:\w*LoadedExecutable::Execute\Z|(?:Schedule)?SyncTensorsGraph|ExecuteComputation)"),
-    ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|FunctionRun|SessionRun|EagerLocalExecute"),
+    ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|ProfilerStep|FunctionRun|SessionRun|EagerLocalExecute"),
     ("drives", r"(?:train|test|TraceContext)[^/]*\Z"),
 )
 _OF_DATA = "InstantiatedCapturedFunction::"

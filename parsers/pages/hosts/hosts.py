@@ -426,7 +426,7 @@ def why_unknown(
         "input_percent": no_input,
         "collective_percent": no_steps,
         "wait_percent": no_steps if any(row.parts_ps is None for row in rows) else "there is one core",
-        "duty_percent": no_events,
+        "duty_percent": "not computed for GPUs" if any(summary.gpu_count for summary in summaries) else no_events,
         "mxu_percent": "the host recorded no matrix unit counters (hardware counters are off by default)",
         "hbm_percent": "the host recorded no HBM counters (hardware counters are off by default)",
         "profile_duration_ps": NO_SPAN,

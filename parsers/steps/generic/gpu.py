@@ -113,6 +113,8 @@ def gpu_summary(
     are_lost = np.any([of > 0 for of in lost_ps], axis=0)
     are_lost |= is_among(np.array([step.group_id for step in steps], np.int64), distinct(holed))
     lacking = {step.group_id for step, is_lost in zip(steps, are_lost.tolist(), strict=True) if is_lost}
+    if trace.source.origin:  # a trace does not tell the types of the tensors
+        whole = np.zeros_like(whole)
     kept = without_ends(steps) if found is None else steps
     recorded = tuple(step for step in kept if step.group_id not in lacking)
     return GenericSummary(
