@@ -258,7 +258,7 @@ def summarise(
         observed=observed,
         silence=_silence(observed, side, shift),
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
-        outside=() if steps is None else outside_of(side.events, runs, steps.start_ps, steps.end_ps, shift),
+        outside=_outside_steps(side, [of.runs for of in served], steps, generic, shift, capture),
         barriers={
             name: waited
             for name, spans, steps in zip(names, at_barriers, step_lists, strict=True)
@@ -357,6 +357,24 @@ def _capture(
     threads = () if side.events is None else side.events.threads
     spans += [(int(of.start_ps.min()), int(of.end_ps.max())) for of in threads if len(of)]
     return capture_of(trace.plane(devices.ENVIRONMENT_PLANE), spans)
+
+
+def _outside_steps(
+    side: HostSide,
+    runs: Sequence[ModuleRuns],
+    steps: AlignedSteps | None,
+    generic: GenericSummary | None,
+    shift_ps: int,
+    capture: Capture | None,
+) -> tuple[Outside, ...]:
+    """What lies outside of the steps that the cores share, or of those of the host's CPU."""
+    if steps is not None:
+        start, end = steps.start_ps, steps.end_ps
+    else:
+        of_cpu = () if generic is None or generic.device_count else generic.steps
+        start = np.array([step.start_ps for step in of_cpu], np.int64)
+        end = start + np.array([step.duration_ps for step in of_cpu], np.int64)
+    return outside_of(side.events, runs, start, end, shift_ps, capture) if len(start) and capture is not None else ()
 
 
 _LONG_SILENCE = 0.05

@@ -191,6 +191,9 @@ def _of_thread(
     wholes = sum_by_key(key, in_gaps, len(ids))
     least = _SPANS * int((gaps[1] - gaps[0]).sum())
     marks |= {number for number in ids[wholes >= least].tolist() if _spans_steps(host, thread, number, launched, gaps)}
+    elsewhere = sum_by_key(key, end - start, len(ids)) - wholes
+    is_all = (wholes >= least) & (elsewhere > _ELSEWHERE * (elsewhere + wholes)) & (np.bincount(key) == 1)
+    marks |= {number for number in ids[is_all].tolist() if _is_annotation(host.name(number))}
     marked = np.array([number in marks for number in ids.tolist()], np.bool_)[key]
     outermost = np.where((parent >= 0) & marked[parent] & ~marked, in_gaps, 0)
     counts = np.bincount(key, minlength=len(ids))
@@ -206,6 +209,9 @@ def _of_thread(
     return longest(sum_by_key(key, np.maximum(alone, 0), len(ids))), longest(sum_by_key(key, outermost, len(ids)))
 
 
+_ELSEWHERE = 0.2
+"""An annotation that comes once and has this share of its time elsewhere spans whatever the program does."""
+
 _SPANS = 0.8
 """An annotation spans steps if it covers this share of the time between the launches, and holds this share of them."""
 
@@ -217,8 +223,8 @@ def _spans_steps(host: HostEvents, thread: HostThread, number: int, launched: In
 
     Where the thread launches nothing, each has to last through several gaps and what runs between them.
     """
-    name, rows = host.name(number), thread.rows_of([number])
-    if name.startswith("$") or is_of_runtime(name):
+    rows = thread.rows_of([number])
+    if not _is_annotation(host.name(number)):
         return False
     spans = union(thread.start_ps[rows], thread.end_ps[rows])
     if len(launched) < _LEAST_LAUNCHES:
@@ -227,6 +233,11 @@ def _spans_steps(host: HostEvents, thread: HostThread, number: int, launched: In
     held = int((np.searchsorted(launched, spans[1]) - np.searchsorted(launched, spans[0])).sum())
     between = int(overlap(launched[:1], launched[-1:], *spans)[0])
     return held >= _SPANS * len(launched) and between >= _SPANS * int(launched[-1] - launched[0])
+
+
+def _is_annotation(name: str) -> bool:
+    """Whether the program itself names an event so."""
+    return not name.startswith("$") and not is_of_runtime(name)
 
 
 def callers(parent: Int64s, waits: Bools) -> Int64s:

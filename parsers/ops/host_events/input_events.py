@@ -110,7 +110,10 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
     ("transfer", r"(?:batched_)?device_put\b|DevicePut|\$.+ (?:(?:batched_)?device_put|send_cpu_data_to_device)\Z"),
     # What launches programs: JAX, PyTorch/XLA, TensorFlow; and marks of steps.
     ("drives", _SCOPE + r"(?:\w*LoadedExecutable::Execute\Z|(?:Schedule)?SyncTensorsGraph|ExecuteComputation)"),
-    ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|ProfilerStep|FunctionRun|SessionRun|EagerLocalExecute"),
+    (
+        "drives",
+        r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|ProfilerStep|FunctionRun|SessionRun|EagerLocalExecute",
+    ),
     ("drives", r"(?:train|test|TraceContext)[^/]*\Z"),
 )
 _OF_DATA = "InstantiatedCapturedFunction::"

@@ -22,6 +22,7 @@ from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, m
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.generic.on_cpu import KINDS_ON_CPU
 from tpuprof.parsers.pages.findings.generic.on_gpus import KINDS_ON_GPUS, findings_on_gpus
+from tpuprof.parsers.pages.findings.idle.outside import longest_outside, outside_words
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import told, unknown_bottleneck
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
@@ -126,7 +127,9 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
         steps = steps_on_cpu(cpu, summaries)
-        remarks += filter(None, (left_out(cpu), not_shown(cpu, summaries)))
+        remarks += filter(
+            None, (*map(outside_words, longest_outside(summaries)), left_out(cpu), not_shown(cpu, summaries))
+        )
         bottleneck = bottleneck_on_cpu(cpu, account.verdict)
         if bottleneck.input_percent is None:
             unknown["bottleneck.input_percent"] = INPUT_NOT_TRACED

@@ -40,7 +40,7 @@ from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import NO_DEVICE as NO_DEVICE_EVENTS
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, InCapture, Unit
-from tpuprof.parsers.pages.findings.idle.outside import outside_words
+from tpuprof.parsers.pages.findings.idle.outside import longest_outside, outside_words
 from tpuprof.parsers.pages.findings.ops.losses import losses
 from tpuprof.parsers.pages.findings.why_slow import look_for_findings, undetectable
 from tpuprof.parsers.pages.ops.ops import programs_of
@@ -63,7 +63,6 @@ from tpuprof.parsers.pages.shared.summaries import note_programs, read
 from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
-from tpuprof.parsers.steps.boundaries.outside import Outside
 from tpuprof.parsers.steps.boundaries.replica_groups import lacking_partners
 from tpuprof.parsers.steps.model import SparseCoreTime, StepSource
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
@@ -308,7 +307,7 @@ def evidence_of(
         ),
         calls=merged_calls(call for summary in summaries for call in summary.calls),
         serves=_served(summaries) if serves else (),
-        outside=() if grid is None or grid.lost else _outside(summaries),  # steps of lost ops are no rest
+        outside=() if grid is None or grid.lost else longest_outside(summaries),  # steps of lost ops are no rest
         no_device="" if len(table) else _no_device(summaries),
         observed=in_capture(summaries),
     )
@@ -354,12 +353,6 @@ def _runs(modules: Sequence[ModuleLatency]) -> dict[str, tuple[Int64s, Int64s]]:
     return {
         module.name: (module.start_ps[each[module.name]], module.duration_ps[each[module.name]]) for module in modules
     }
-
-
-def _outside(summaries: Sequence[HostSummary]) -> tuple[Outside, ...]:
-    """What lies outside of the steps of the host where that is longest, before them and after them."""
-    sides = [[of for summary in summaries for of in summary.outside if of.is_before == side] for side in (True, False)]
-    return tuple(max(of_side, key=lambda of: of.span_ps) for of_side in sides if of_side)
 
 
 _ONE = 0.01

@@ -10,6 +10,7 @@ from tpuprof.parsers.base.intervals import Int64s, overlap, subtract, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.host_events.activity import IdleTime, compiling, host_during
 from tpuprof.parsers.ops.host_events.events import HostEvents
+from tpuprof.parsers.steps.boundaries.observed import Capture
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 
 LEAST_OUTSIDE = 0.1
@@ -26,7 +27,7 @@ class Outside:
     Attributes:
         is_before: which of them.
         span_ps: how long it is.
-        whole_ps: how long the profile is, from the first event of the host or of a program to the last.
+        whole_ps: how long the host was profiled.
         running_ps: the part in which a program ran on some core.
         compiling_ps: the part of the rest in which the host traced, lowered or compiled a program.
         rest: what the host did in the rest.
@@ -41,7 +42,12 @@ class Outside:
 
 
 def outside_of(
-    host: HostEvents | None, cores: Sequence[ModuleRuns], start_ps: Int64s, end_ps: Int64s, shift_ps: int
+    host: HostEvents | None,
+    cores: Sequence[ModuleRuns],
+    start_ps: Int64s,
+    end_ps: Int64s,
+    shift_ps: int,
+    capture: Capture,
 ) -> tuple[Outside, ...]:
     """What lies outside of the steps of a host, as far as it is worth telling.
 
@@ -49,13 +55,10 @@ def outside_of(
         cores: the runs of modules on each core.
         start_ps, end_ps: int64[steps], of at least one step.
         shift_ps: what to add to the device's times to compare them with the host's.
+        capture: when the host was profiled, on its own clock.
     """
-    spans = [(runs.start_ps, runs.end_ps) for runs in cores if len(runs)]
-    of_host = [(thread.start_ps, thread.end_ps) for thread in (host.threads if host is not None else ()) if len(thread)]
-    spans += [(start - shift_ps, end - shift_ps) for start, end in of_host]
     first, last = int(start_ps.min()), int(end_ps.max())
-    begin = min([first, *(int(start.min()) for start, _ in spans)])
-    end = max([last, *(int(end.max()) for _, end in spans)])
+    begin, end = min(first, capture.span[0] - shift_ps), max(last, capture.span[1] - shift_ps)
     least = max(_LEAST_PS, LEAST_OUTSIDE * (end - begin), _LEAST_STEPS * float(np.median(end_ps - start_ps)))
     return tuple(
         _outside(host, cores, window, end - begin, shift_ps, window[0] < first)

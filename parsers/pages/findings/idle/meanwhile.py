@@ -31,6 +31,11 @@ _FUNCTION = pattern(r"^\$\S+\.py:\d+ ")
 """Names that the Python tracer gives to functions."""
 
 
+def is_wait(name: str) -> bool:
+    """Whether a thread waits in a host event of this name."""
+    return _WAITING.search(name) is not None
+
+
 def working(gaps: IdleTime) -> Sequence[Activity]:
     """What the host's threads did in the gaps other than wait, by time.
 

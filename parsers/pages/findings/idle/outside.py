@@ -8,11 +8,12 @@ import numpy as np
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, time
+from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.host_events.activity import Compilation
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, detects
 from tpuprof.parsers.pages.findings.claims import joined
 from tpuprof.parsers.pages.findings.finding import STEPS, Evidence, Finding, JumpTarget, Kind
-from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, of_launcher, titled, working
+from tpuprof.parsers.pages.findings.idle.meanwhile import is_wait, main_activity, of_launcher, titled, working
 from tpuprof.parsers.pages.findings.idle.waiting import IDLE, waits_for_the_last
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.boundaries.outside import Outside
@@ -136,6 +137,12 @@ _TOLD = 0.05
 """What happened then is told from this share of the time on."""
 
 
+def longest_outside(summaries: Sequence[HostSummary]) -> tuple[Outside, ...]:
+    """What lies outside of the steps of the host where that is longest, before them and after them."""
+    sides = [[of for summary in summaries for of in summary.outside if of.is_before == side] for side in (True, False)]
+    return tuple(max(of_side, key=lambda of: of.span_ps) for of_side in sides if of_side)
+
+
 def outside_words(of: Outside) -> str:
     """``6.65 s of 8.30 s lie before the first whole step: the host compiles for 6.02 s``."""
     where = "before the first" if of.is_before else "after the last"
@@ -145,6 +152,7 @@ def outside_words(of: Outside) -> str:
     ]
     rest = of_launcher(of.rest)
     activity = main_activity(rest) or next((each for each in working(rest) if not each.marks_step), None)
+    activity = activity or next((each for each in rest.activities if is_wait(each.name)), None)
     if activity is not None:
         thread = sentence_name(activity.thread) or "a host thread"
         name, spent = sentence_name(activity.name), time(activity.overlap_ps)
@@ -219,7 +227,7 @@ def long_silence(evidence: Evidence) -> Finding | None:
             *(
                 f"Meanwhile {sentence_name(each.thread) or 'a host thread'} is in {sentence_name(each.name)} for "
                 f"{time(each.overlap_ps)}."
-                for each in silence.activities[:1]
+                for each in ([host] if host is not None else silence.activities[:1])
             ),
         ),
         JumpTarget("timeline"),
