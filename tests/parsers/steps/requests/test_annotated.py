@@ -43,7 +43,7 @@ def test_spans_of_an_annotation_are_sessions_where_it_is_chosen() -> None:
     "events",
     [
         spans("request", 2),
-        spans("request", 9, launches=False),
+        spans("answer", 9, launches=False),
         spans("train", 9),
         spans("dot.1", 9),
         spans("$server.py:9 answer", 9),
