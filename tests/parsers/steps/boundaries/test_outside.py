@@ -58,7 +58,7 @@ COMPILES, RESTORES = ("backend_compile", 0, 1500), ("restore", 1500, 2400)
         ),
         (
             400,
-            (("x", 0, 1),),
+            (("main_loop", 0, 1190),),
             0,
             ["400 ms of 1.19 s lie before the first whole step: what the host did then was not traced"],
             [("idle", "33.6% of the profile lies before the first whole step")],

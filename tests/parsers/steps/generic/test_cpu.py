@@ -15,6 +15,7 @@ from tests.support.gpus import POOL, US, cpu_profile, hlo_plane
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.findings.generic.on_cpu import LEAST
 from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.pages.shared.groups import groups_of
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 
 
@@ -190,19 +191,31 @@ def test_without_annotations_a_step_is_the_period_of_the_busiest_program(gaps: l
     assert present(page.account).period_ps == pytest.approx((ends[-1] - ends[0]) * US / (len(gaps) - 1))
 
 
-def test_programs_that_take_turns_are_one_step() -> None:
+@given(st.lists(st.booleans(), min_size=2, max_size=5), st.integers(1, 9), st.booleans())
+@settings(max_examples=EXAMPLES)
+def test_devices_are_groups_unless_they_share_runs_or_the_thread_that_launches(
+    train: list[bool], length: int, is_one_thread: bool
+) -> None:
     host = PlaneBuilder.alone("/host:CPU")
-    python, pool, run = host.line("python"), host.line("tf_XLAEigen/1"), 0
-    for _ in range(5):
-        for program, name, length in (*[(7, "jit_act", 20)] * 4, (8, "jit_update", 15)):
-            begin = 30 * run
-            host.event(python, host.event_id(f"PjitFunction({name})"), begin * US, 2 * US)
-            stats: dict[str, StatInput] = {"hlo_op": "dot.1", "program_id": program, "hlo_module": name, "run_id": run}
-            host.event(pool, host.event_id("dot.1"), (begin + 4) * US, length * US, **stats)
-            run += 1
-    page = overview([summary_of(host.space)])
-    time = present(page.performance.step_time)
-    assert (time.source, time.count, time.median_ps) == ("cycle", 4, 150 * US)
+    python, pools = host.line("python"), [host.line(f"tf_XLAEigen/{device}") for device in range(len(train))]
+    rollout = python if is_one_thread else host.line("rollout")
+    for step in range(4):
+        begin = 100 * step
+        host.event(python, host.event_id("train"), begin * US, 99 * US, _r=1, step_num=step)
+        host.event(rollout, host.event_id("PjitFunction(act)"), begin * US, US)
+        host.event(python, host.event_id("PjitFunction(update)"), (begin + 50) * US, US)
+        for device, (pool, trains) in enumerate(zip(pools, train, strict=True)):
+            stats: dict[str, StatInput] = {"hlo_op": "dot.1", "hlo_module": "jit_update" if trains else "jit_act"}
+            stats |= {"program_id": 7 + trains, "run_id": 2 * step + trains, "device_ordinal": device}
+            at, took = (begin + 60, length) if trains else (begin + 2, 95)
+            host.event(pool, host.event_id("dot.1"), at * US, took * US, **stats)
+    summary = summary_of(host.space)
+    cores = [set(group.core_names) for group in groups_of([summary])]
+    parts = [{f"host0:{device}" for device, of in enumerate(train) if of == trains} for trains in (True, False)]
+    are_apart = all(parts) and not is_one_thread
+    assert sorted(map(sorted, cores)) == (sorted(map(sorted, parts)) if are_apart else [])
+    if are_apart:
+        assert mean_of("uncounted", summary) == length
 
 
 def test_a_callback_is_the_hosts_time_with_the_users_function() -> None:
@@ -248,11 +261,12 @@ def test_another_thread_holds_the_interpreter_unless_it_waits_or_runs_compiled_c
         assert any(words.startswith("Thread worker is in tokenize") for words in held[0].evidence)
 
 
-@given(st.lists(st.integers(5, 300), min_size=2, max_size=6))
+@given(st.lists(st.integers(5, 300), min_size=2, max_size=6), st.booleans())
 @settings(max_examples=EXAMPLES)
-def test_a_device_that_all_others_wait_for_is_named(computes: list[int]) -> None:
+def test_a_device_that_all_others_wait_for_is_named(computes: list[int], has_hlo: bool) -> None:
     host, step_us, last = PlaneBuilder.alone("/host:CPU"), 400, max(computes)
-    hlo_plane(host.space)
+    if has_hlo:
+        hlo_plane(host.space)
     python, pools = host.line("python"), [host.line(f"tf_XLAEigen/{device}") for device in range(len(computes))]
     for step in range(3):
         host.event(python, host.event_id("train"), step * step_us * US, step_us * US, _r=1, step_num=step)

@@ -39,6 +39,12 @@ def written(by_calls: bool) -> list[Event]:
     for step in range(STEPS):
         put("user_annotation", f"ProfilerStep#{step + 3}", step * STEP, STEP)
         put("gpu_user_annotation", f"ProfilerStep#{step + 3}", step * STEP + 100, KERNELS * 2_000, device=0)
+        put(
+            "user_annotation",
+            "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+            step * STEP + 8_000,
+            1_500,
+        )
         for kernel in range(KERNELS):
             at, number = step * STEP + kernel * 2_000, step * KERNELS + kernel
             link = {"correlation": number + 9} if by_calls else {}
@@ -61,6 +67,7 @@ def test_steps_streams_and_kernels(tmp_path: Path, by_calls: bool) -> None:
     assert page.performance.step_time is not None
     assert [step.duration_ps for step in page.steps] == [STEP * 10**6] * len(page.steps) and len(page.steps) >= 3
     assert page.steps[0].name.startswith("ProfilerStep")
+    assert page.bottleneck.input_percent == pytest.approx(15) and page.performance.bits32_percent is None
     ops = session.page(OPS)
     assert (ops.runs_on, ops.table.name) == ("GPU", ("gemm_kernel",))
     assert ops.table.self_ps.tolist() == [STEPS * KERNELS * KERNEL * 10**6]
