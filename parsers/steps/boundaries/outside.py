@@ -19,6 +19,9 @@ LEAST_OUTSIDE = 0.1
 _LEAST_PS, _LEAST_STEPS = 10**11, 3
 """And where it is longer than both: the first of inferred steps has no start, and the capture may cut one."""
 
+_TO_START_PS = 10**12
+"""A profiler takes up to so long to start and to stop."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outside:
@@ -40,6 +43,12 @@ class Outside:
     compiling_ps: int
     rest: IdleTime
 
+    @property
+    def is_traced(self) -> bool:
+        """Whether events say what went on for most of that time."""
+        did = max((each.overlap_ps for each in self.rest.activities), default=0)
+        return max(self.running_ps, self.compiling_ps, did) >= self.span_ps / 2
+
 
 def outside_of(
     host: HostEvents | None,
@@ -60,11 +69,12 @@ def outside_of(
     first, last = int(start_ps.min()), int(end_ps.max())
     begin, end = min(first, capture.span[0] - shift_ps), max(last, capture.span[1] - shift_ps)
     least = max(_LEAST_PS, LEAST_OUTSIDE * (end - begin), _LEAST_STEPS * float(np.median(end_ps - start_ps)))
-    return tuple(
+    sides = (
         _outside(host, cores, window, end - begin, shift_ps, window[0] < first)
         for window in ((begin, first), (last, end))
         if window[1] - window[0] > least
     )
+    return tuple(of for of in sides if of.is_traced or of.span_ps >= _TO_START_PS)
 
 
 def _outside(

@@ -60,10 +60,10 @@ async def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_reques
 
 async def test_b_takes_the_spans_of_an_annotation_for_requests_and_again_none() -> None:
     async with scene(make_app(ReadyPages(annotated_overview())), ("v",)) as (app, pilot):
-        assert "NO SESSIONS" in frame(app) and "b requests" in frame(app)
+        assert "NO REQUESTS" in frame(app) and "b requests" in frame(app)
         assert "27 spans of request" in await after(pilot, "b")
         assert "9 spans of health" in await after(pilot, "b")
-        assert "NO SESSIONS" in await after(pilot, "b")
+        assert "NO REQUESTS" in await after(pilot, "b")
 
 
 async def test_without_sessions_there_is_no_such_view() -> None:
