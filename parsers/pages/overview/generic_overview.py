@@ -122,7 +122,8 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     account, found = _on_gpus(summaries, table, remarks) if cpu is None else account_on_cpu(cpu, shown_table, remarks)
     looked = KINDS_ON_CPU if cpu is not None else KINDS_ON_GPUS if most.of_gpus is not None else frozenset()
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
-    if account is not None and (main := group_shown(summaries)) is not None:
+    main = group_shown(summaries)
+    if account is not None and main is not None:
         account, remarks = of_group_shown(account, main.label), [shown_words(main), *remarks]
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
@@ -166,6 +167,7 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
         warnings=warnings_of(summaries, remarks, [summary.clocks for summary in summaries]),
         account=account,
         groups=group_rows(summaries),
+        group=None if main is None else main.number,
     )
 
 
