@@ -131,19 +131,16 @@ def account_of_cores(
     owner_ps: Int64s,
     between_ps: Int64s,
     waits_ps: Int64s,
-    free_ps: Int64s,
 ) -> Account | None:
     """Puts the accounts of cores together; None without steps that take any time.
 
     What a core waits in collectives is no transfer. One whose step is over before that of the slowest core is at a
-    barrier until then, as far as nothing runs on it, and what it waits there is in the step, and not between it and the
-    next. Where it goes on with its next step at once, it waits for nobody: its own time stands for that of the step.
+    barrier until then, and what it waits there is in the step, and not between it and the next.
 
     Args:
         own_ps: int64[cores, steps], the duration of each core's own step.
         owner_ps, between_ps: int64[cores, steps, len(OWNERS)], of each core's own steps, and from these to the next.
         waits_ps: int64[cores, steps], how long each core waits in collectives, as far as it is in any.
-        free_ps: int64[cores, steps], the time from each core's own step to the next; `_FAR_PS` where none follows.
     """
     longest = own_ps.max(axis=0, initial=0)
     if not int(longest.sum()):
@@ -153,30 +150,11 @@ def account_of_cores(
     waits_ps = np.minimum(waits_ps, owner_ps[:, :, moving])
     owner_ps[:, :, moving] -= waits_ps
     owner_ps[:, :, waiting] += waits_ps
-    at_barrier = np.where(own_ps > 0, np.minimum(longest - own_ps, free_ps), longest)
-    owner_ps = _stretched(owner_ps, longest - at_barrier)
-    owner_ps[:, :, owner_index("barrier")] += at_barrier
+    owner_ps[:, :, owner_index("barrier")] += longest - own_ps
     left = np.maximum(between_ps.sum(axis=2) - (longest - own_ps), 0)
     left[:, -1] = 0
     between_ps = scaled_down(between_ps.reshape(-1, len(OWNERS)), left.ravel()).reshape(between_ps.shape)
     return Account(tuple(names), tuple(core_names), longest, owner_ps, between_ps)
-
-
-def _stretched(owner_ps: Int64s, whole_ps: Int64s) -> Int64s:
-    """int64[cores, steps, owners]: rows made so long, with the same shares."""
-    own = owner_ps.sum(axis=2)
-    out: Int64s = (owner_ps * (whole_ps / np.maximum(own, 1))[:, :, None]).astype(np.int64)
-    out = np.where((whole_ps == own)[:, :, None], owner_ps, out)
-    rest, most = whole_ps - out.sum(axis=2), out.argmax(axis=2)[:, :, None]
-    np.put_along_axis(out, most, np.take_along_axis(out, most, 2) + rest[:, :, None], 2)
-    return out
-
-
-def until_next(start_ps: Int64s, end_ps: Int64s) -> Int64s:
-    """The time from the end of each step to the start of the next, along the last axis; `_FAR_PS` after the last."""
-    free: Int64s = np.full_like(end_ps, _FAR_PS)
-    free[..., :-1] = np.maximum(start_ps[..., 1:] - end_ps[..., :-1], 0)
-    return free
 
 
 def tpu_account(grid: AlignedSteps | None) -> Account | None:
@@ -184,8 +162,7 @@ def tpu_account(grid: AlignedSteps | None) -> Account | None:
     if grid is None or grid.are_lost:
         return None
     waits = collective_waits(grid.collective_ps)
-    free = until_next(grid.core_start_ps, grid.core_end_ps)
-    return account_of_cores(grid.names, grid.core_names, grid.duration_ps, grid.owner_ps, grid.between_ps, waits, free)
+    return account_of_cores(grid.names, grid.core_names, grid.duration_ps, grid.owner_ps, grid.between_ps, waits)
 
 
 def collective_waits(collective_ps: Int64s) -> Int64s:
@@ -243,10 +220,10 @@ def gpu_account(steps: Sequence[GenericStep], name: str) -> Account | None:
     owner_ps[:, :, owner_index("host")] += np.maximum(rest, 0)
     owner_ps[0] = scaled_down(owner_ps[0], duration[0])
     start = np.array([[step.start_ps for step in steps]], np.int64)
-    between_ps, free = np.zeros_like(owner_ps), until_next(start, start + duration)
-    between_ps[:, :-1, owner_index("host")] = free[:, :-1]
+    between_ps = np.zeros_like(owner_ps)
+    between_ps[:, :-1, owner_index("host")] = np.maximum(start[:, 1:] - (start + duration)[:, :-1], 0)
     names = [step.name for step in steps]
-    return account_of_cores(names, (name,), duration, owner_ps, between_ps, np.zeros_like(duration), free)
+    return account_of_cores(names, (name,), duration, owner_ps, between_ps, np.zeros_like(duration))
 
 
 def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:
@@ -278,7 +255,6 @@ def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:
         np.stack([host.owner_ps[row] for host, row in rows]),
         np.stack([host.between_ps[row] for host, row in rows]),
         waits,
-        np.stack([until_next(host.start_ps, host.start_ps + host.step_ps)[row] for host, row in rows]),
     )
 
 

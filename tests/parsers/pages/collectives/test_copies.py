@@ -73,7 +73,7 @@ def _agrees(session: Session, owner: Owner) -> None:
     assert account is not None
     told = next(each.time_ps for each in account.owners if each.owner == owner)
     exposed = (page.sums[EXPOSED].sum() + table.in_steps_ps[others].sum()) / cells
-    assert exposed == pytest.approx(told, rel=1e-3)  # rows of cores that go on at once are stretched
+    assert exposed == pytest.approx(told, rel=1e-9)
 
 
 def test_what_copies_expose_is_in_the_account() -> None:

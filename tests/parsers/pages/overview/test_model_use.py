@@ -112,5 +112,5 @@ def test_flops_of_the_demo_are_those_of_its_ops() -> None:
         row for row, name in enumerate(ops.program) if "train_step" in name and classes[row] in ("compute", "vector")
     ]
     counted = float(np.nansum(ops.table.flops[of_step]))
-    assert use.step_flops == pytest.approx(counted / 20, rel=1e-4)  # of steps that begin at once after the last
+    assert use.step_flops == pytest.approx(counted / 20, rel=1e-9)
     assert sum(fractions(use).values()) > 0.99
