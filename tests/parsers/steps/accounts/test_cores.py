@@ -133,12 +133,7 @@ def test_steps_that_some_hosts_lack_change_nothing_in_the_others(
 
 @pytest.mark.parametrize(
     ("names", "meet", "clock", "joined"),
-    [
-        ("12", True, 0, True),
-        ("34", True, 0, False),
-        ("12", False, 0, False),
-        ("12", True, 10**6, False),
-    ],
+    [("12", True, 0, True), ("34", True, 0, False), ("12", False, 0, False), ("12", True, 10**6, False)],
 )
 def test_hosts_that_do_not_keep_step_show_the_one_that_takes_longest(
     names: str, meet: bool, clock: int, joined: bool

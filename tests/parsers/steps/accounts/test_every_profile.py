@@ -138,7 +138,7 @@ def check_steps(grid: AlignedSteps) -> None:
     follows = (between[:, :-1] == gaps).all(axis=0)
     assert (follows | ~between[:, :-1].any(axis=0)).all()  # nothing is known of the time of steps that were left out
     if not grid.dropped and not grid.incomplete:
-        assert follows.all()
+        assert follows.all() or not between.any()  # but for the time in which a server waits for requests
     own = grid.core_end_ps - grid.core_start_ps
     if follows.all():
         span = grid.core_end_ps[:, -1] - grid.core_start_ps[:, 0]
