@@ -18,6 +18,7 @@ from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
+from tpuprof.parsers.hosts.generic_side import generic_of_groups, outside_of_host
 from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.hosts.step_summary import (
@@ -58,7 +59,7 @@ from tpuprof.parsers.steps.boundaries.core_groups import joined_cores
 from tpuprof.parsers.steps.boundaries.duty import ChipDuty, chip_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Capture, Observed, capture_of
-from tpuprof.parsers.steps.boundaries.outside import Outside, outside_of
+from tpuprof.parsers.steps.boundaries.outside import Outside
 from tpuprof.parsers.steps.boundaries.recorded import joined_holes
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.boundaries.sparse_core import sparse_core_times
@@ -70,9 +71,7 @@ from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import HostRequests, host_requests
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.ops.streams.devices import StreamDevice
     from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
-    from tpuprof.parsers.steps.generic.device_groups import DeviceGroup
     from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 
@@ -222,7 +221,7 @@ def summarise(
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
     input_source = _input_source(ops.table, waits, step_lists)
     on_cpu = devices_on_cpu(trace, streams, side)
-    generics = _generic(trace, streams, side, on_cpu) if not cores and not beside else [None]
+    generics = generic_of_groups(trace, streams, side, on_cpu) if not cores and not beside else [None]
     generic = generics[0]
     capture = _capture(trace, summaries, side, generic, part)
     is_of_cores = capture is not None and _is_of_cores(capture, summaries)
@@ -258,7 +257,7 @@ def summarise(
         observed=observed,
         silence=_silence(observed, side, shift),
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
-        outside=_outside_steps(side, [of.runs for of in served], steps, generic, shift, capture),
+        outside=outside_of_host(side, [of.runs for of in served], steps, generic, shift, capture),
         barriers={
             name: waited
             for name, spans, steps in zip(names, at_barriers, step_lists, strict=True)
@@ -359,24 +358,6 @@ def _capture(
     return capture_of(trace.plane(devices.ENVIRONMENT_PLANE), spans)
 
 
-def _outside_steps(
-    side: HostSide,
-    runs: Sequence[ModuleRuns],
-    steps: AlignedSteps | None,
-    generic: GenericSummary | None,
-    shift_ps: int,
-    capture: Capture | None,
-) -> tuple[Outside, ...]:
-    """What lies outside of the steps that the cores share, or of those of the host's CPU."""
-    if steps is not None:
-        start, end = steps.start_ps, steps.end_ps
-    else:
-        of_cpu = () if generic is None or generic.device_count else generic.steps
-        start = np.array([step.start_ps for step in of_cpu], np.int64)
-        end = start + np.array([step.duration_ps for step in of_cpu], np.int64)
-    return outside_of(side.events, runs, start, end, shift_ps, capture) if len(start) and capture is not None else ()
-
-
 _LONG_SILENCE = 0.05
 """A silence is looked at from this share of the capture on."""
 
@@ -408,25 +389,6 @@ def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
         f"the devices' clocks run ahead of the host's, by {bounds} ms: runs start before their own launch; host "
         f"events are looked up {lead.shift_ps / 1e9:.2f} ms later",
     )
-
-
-def _generic(
-    trace: Trace, streams: Sequence[StreamDevice], side: HostSide, on_cpu: Sequence[DeviceGroup]
-) -> list[GenericSummary | None]:
-    """The steps as streams show them, or the host alone, of each group of devices; None without any."""
-    if any(devices.is_gpu(plane) for plane in trace.planes):
-        from tpuprof.parsers.steps.generic.gpu import gpu_summary  # noqa: PLC0415 - for GPUs only
-
-        return [gpu_summary(trace, side.events, streams, side.waits)]
-    if side.events is None:
-        return [None]
-    from tpuprof.parsers.steps.generic.cpu import cpu_summary  # noqa: PLC0415 - for profiles without a device only
-
-    if len(on_cpu) <= 1 and not trace.devices:
-        return [cpu_summary(trace, side.events, next(iter(streams), None), side.waits)]
-    found = [cpu_summary(trace, side.events, group.cpu, side.waits, group.threads) for group in on_cpu]
-    busy = sorted((of for each in found if each is not None for of in each.busy), key=lambda of: of.number)
-    return [None if each is None else replace(each, busy=tuple(busy)) for each in found] or [None]
 
 
 def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
