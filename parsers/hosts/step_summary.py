@@ -391,6 +391,24 @@ def devices_on_cpu(trace: Trace, streams: Sequence[StreamDevice], side: HostSide
     return device_groups(side.events, streams[0], HloModules.of(trace))
 
 
+def generic_summaries(
+    trace: Trace, streams: Sequence[StreamDevice], side: HostSide, on_cpu: Sequence[DeviceGroup]
+) -> list[GenericSummary | None]:
+    """What GPUs did, or each group of the devices of a host's CPU; at least one, None with TPUs."""
+    if any(devices.is_tensor_core(plane) or devices.is_sparse_core(plane) for plane in trace.planes):
+        return [None]
+    from tpuprof.parsers.steps.generic.device_groups import generic_of_groups  # noqa: PLC0415 - without TPUs only
+
+    return generic_of_groups(trace, streams, side.events, side.waits, on_cpu)
+
+
+def spans_of_steps(steps: StepSpans | None, generic: GenericSummary | None) -> Intervals:
+    """Start and end of the steps that a host's cores share, else of those of its CPU."""
+    if steps is not None:
+        return steps.start_ps, steps.end_ps
+    return (no_ints(), no_ints()) if generic is None else generic.cpu_steps
+
+
 def groups_on_cpu(
     host: str, found: Sequence[DeviceGroup], generic: Sequence[GenericSummary | None]
 ) -> tuple[HostGroup, ...]:

@@ -18,7 +18,6 @@ from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
-from tpuprof.parsers.hosts.generic_side import generic_of_groups, outside_of_host
 from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.hosts.step_summary import (
@@ -28,8 +27,10 @@ from tpuprof.parsers.hosts.step_summary import (
     StepSpansSummary,
     devices_on_cpu,
     find_steps,
+    generic_summaries,
     groups_on_cpu,
     host_groups,
+    spans_of_steps,
     streams_and_host,
 )
 from tpuprof.parsers.ops import device as devices
@@ -59,7 +60,7 @@ from tpuprof.parsers.steps.boundaries.core_groups import joined_cores
 from tpuprof.parsers.steps.boundaries.duty import ChipDuty, chip_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Capture, Observed, capture_of
-from tpuprof.parsers.steps.boundaries.outside import Outside
+from tpuprof.parsers.steps.boundaries.outside import Outside, outside_of
 from tpuprof.parsers.steps.boundaries.recorded import joined_holes
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.boundaries.sparse_core import sparse_core_times
@@ -221,7 +222,7 @@ def summarise(
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
     input_source = _input_source(ops.table, waits, step_lists)
     on_cpu = devices_on_cpu(trace, streams, side)
-    generics = generic_of_groups(trace, streams, side, on_cpu) if not cores and not beside else [None]
+    generics = generic_summaries(trace, streams, side, on_cpu)
     generic = generics[0]
     capture = _capture(trace, summaries, side, generic, part)
     is_of_cores = capture is not None and _is_of_cores(capture, summaries)
@@ -257,7 +258,7 @@ def summarise(
         observed=observed,
         silence=_silence(observed, side, shift),
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
-        outside=outside_of_host(side, [of.runs for of in served], steps, generic, shift, capture),
+        outside=outside_of(side.events, [of.runs for of in served], *spans_of_steps(steps, generic), shift, capture),
         barriers={
             name: waited
             for name, spans, steps in zip(names, at_barriers, step_lists, strict=True)

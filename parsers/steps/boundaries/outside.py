@@ -56,16 +56,18 @@ def outside_of(
     start_ps: Int64s,
     end_ps: Int64s,
     shift_ps: int,
-    capture: Capture,
+    capture: Capture | None,
 ) -> tuple[Outside, ...]:
     """What lies outside of the steps of a host, as far as it is worth telling.
 
     Args:
         cores: the runs of modules on each core.
-        start_ps, end_ps: int64[steps], of at least one step.
+        start_ps, end_ps: int64[steps].
         shift_ps: what to add to the device's times to compare them with the host's.
         capture: when the host was profiled, on its own clock.
     """
+    if not len(start_ps) or capture is None:
+        return ()
     first, last = int(start_ps.min()), int(end_ps.max())
     begin, end = min(first, capture.span[0] - shift_ps), max(last, capture.span[1] - shift_ps)
     least = max(_LEAST_PS, LEAST_OUTSIDE * (end - begin), _LEAST_STEPS * float(np.median(end_ps - start_ps)))

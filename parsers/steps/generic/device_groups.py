@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, distinct
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.device import is_gpu
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.boundaries.core_groups import JoinedCores
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
+from tpuprof.parsers.steps.generic.cpu import cpu_summary
+from tpuprof.parsers.steps.generic.gpu import gpu_summary
 from tpuprof.parsers.steps.generic.host_on_cpu import devices_of
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, NO_RUN, OpEvents, op_events
 from tpuprof.parsers.steps.generic.programs import runs_on
-from tpuprof.parsers.steps.generic.step_events import DeviceBusy
+from tpuprof.parsers.steps.generic.step_events import DeviceBusy, GenericSummary
 from tpuprof.parsers.steps.launches import LaunchedRuns, Launches
 
 _CALL = pattern(r"P\w+Function\((?P<name>.*)\)\Z")
@@ -111,3 +116,22 @@ def _launching(host: HostEvents, programs: set[str]) -> frozenset[int]:
         lambda name: (call := _CALL.match(name)) is not None and re.sub(r"\W", "_", call["name"]) in programs
     )
     return frozenset(number for number, thread in enumerate(host.threads) if len(thread.rows_of(ids)))
+
+
+def generic_of_groups(
+    trace: Trace,
+    streams: Sequence[StreamDevice],
+    host: HostEvents | None,
+    waits: Intervals,
+    on_cpu: Sequence[DeviceGroup],
+) -> list[GenericSummary | None]:
+    """The steps as streams show them, or the host alone, of each group of devices; None without any."""
+    if any(is_gpu(plane) for plane in trace.planes):
+        return [gpu_summary(trace, host, streams, waits)]
+    if host is None:
+        return [None]
+    if len(on_cpu) <= 1 and not trace.devices:
+        return [cpu_summary(trace, host, next(iter(streams), None), waits)]
+    found = [cpu_summary(trace, host, group.cpu, waits, group.threads) for group in on_cpu]
+    busy = sorted((of for each in found if each is not None for of in each.busy), key=lambda of: of.number)
+    return [None if each is None else replace(each, busy=tuple(busy)) for each in found] or [None]

@@ -141,6 +141,13 @@ class GenericSummary:
     lost_launches: int = 0
     lost_steps: int = 0
 
+    @property
+    def cpu_steps(self) -> Intervals:
+        """Start and end of the steps on the host's CPU; none for GPUs."""
+        steps = [(of.start_ps, of.start_ps + of.duration_ps) for of in self.steps if not self.device_count]
+        start, end = np.array(steps, np.int64).reshape(-1, 2).T
+        return start, end
+
 
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
 _MARKERS = ("train", "test", "TraceContext")
