@@ -412,11 +412,7 @@ def spans_of_steps(steps: StepSpans | None, generic: GenericSummary | None) -> I
 def groups_on_cpu(
     host: str, found: Sequence[DeviceGroup], generic: Sequence[GenericSummary | None]
 ) -> tuple[HostGroup, ...]:
-    """What pages need of the groups of the devices of a host's CPU.
-
-    Args:
-        generic: what each group did.
-    """
+    """What pages need of the groups of the devices of a host's CPU, given what each did."""
     numbers = sorted(number for group in found for number in group.numbers)
     runs = {number: of for group in found for number, of in group.runs.items()}
     times = {number: of for group in found for number, of in group.times_ps.items()}

@@ -54,9 +54,6 @@ LATENCY_PS, SLOWEST_BYTES, PS_PER_SECOND = 1_000_000_000, 100_000_000, 10**12
 """A collective between processes moves its bytes at this many a second at least, after a millisecond: what it takes
 beyond that is waiting for the other process. A rule of thumb: one process alone cannot show when the others came."""
 
-_OF_OTHERS = -2
-"""Stands for devices of other groups."""
-
 _OWN: tuple[Owner, ...] = ("compile", "input", "dispatch", "host")
 """Whose time the step's thread can explain."""
 
@@ -204,13 +201,12 @@ def program_runs(host: HostEvents, ops: OpEvents) -> Intervals:
         stat = thread.stat(RUN)
         device, is_known = thread.stat(DEVICE).integers_at(stat.rows)
         is_own = is_among(np.maximum(device, 0), distinct(ops.device)) | ~is_known
-        device = np.where(is_own | (len(ops) == 0), device, _OF_OTHERS)
-        columns.append((stat.values.integers(), device, thread.start_ps[stat.rows], thread.end_ps[stat.rows]))
+        run = np.where(is_own | (len(ops) == 0), stat.values.integers(), NO_RUN)
+        columns.append((run, device, thread.start_ps[stat.rows], thread.end_ps[stat.rows]))
     if not columns:
         return no_ints(), no_ints()
     run, device, start, end = (np.concatenate(column) for column in zip(*columns, strict=True))
-    chosen = (run != NO_RUN) & (device != _OF_OTHERS)
-    run, device, start, end = (column[chosen] for column in (run, device, start, end))
+    run, device, start, end = (column[run != NO_RUN] for column in (run, device, start, end))
     return union(*bounds(numbered(run, device), start, end))
 
 

@@ -151,14 +151,9 @@ class _Names:
     batches: Int64s
 
 
-def request_ids(host: HostEvents) -> Int64s:
-    """Metadata ids of the events of requests."""
-    return _request_ids(host)[1]
-
-
 def _request_names(host: HostEvents) -> _Names | None:
     """The names of a host's request events; None where there can be no requests."""
-    event, requests = _request_ids(host)
+    event, requests = request_ids(host)
     server = spans.ids_named(host, (), _SERVER)
     has_own = any((thread.stat(_ROOT).values.integers() == -1).any() for thread in host.threads)
     if not len(requests) and not len(server) and not has_own:
@@ -167,7 +162,7 @@ def _request_names(host: HostEvents) -> _Names | None:
     return _Names(event, requests, server, spans.ids_named(host, _BATCHES))
 
 
-def _request_ids(host: HostEvents) -> tuple[str, Int64s]:
+def request_ids(host: HostEvents) -> tuple[str, Int64s]:
     """The first kind of request events that some thread has: its name, and their ids."""
     for kinds in _KINDS:
         ids = spans.ids_named(host, kinds)

@@ -8,7 +8,7 @@ for a queue or a socket, or in an event whose name says that it waits for reques
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -34,7 +34,7 @@ _WAITS_FOR_ONE = pattern(
 
 def ids_of_requests(host: HostEvents) -> Int64s:
     """Metadata ids of events of requests, or of annotations whose names say that they are requests."""
-    found = request_ids(host)
+    _, found = request_ids(host)
     named = host.ids_named(is_request)
     own = found if len(found) else named
     return own if sum(len(thread.rows_of(own)) for thread in host.threads) >= LEAST_SPANS else no_ints()
@@ -73,8 +73,5 @@ def _waits(host: HostEvents) -> Intervals:
     if not launching:
         return _spans(host, waits)
     rows = [(thread, thread.rows_of(waits)) for thread in launching]
-    return _in_all(union(thread.start_ps[of], thread.end_ps[of]) for thread, of in rows)
-
-
-def _in_all(spans: Iterable[Intervals]) -> Intervals:
+    spans = (union(thread.start_ps[of], thread.end_ps[of]) for thread, of in rows)
     return reduce(lambda first, second: intersect(*first, *second), spans)
