@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 from tests.fence.profiles import DECODE, FEATURES, TRAIN, simulated
@@ -83,10 +84,15 @@ def _made(name: str) -> tuple[Documents, Overview, OpAccounts | None]:
 def _of_group_shown(found: dict[str, Any]) -> Documents:
     """The documents with figures of that group's cores alone whose steps the pages show."""
     if groups := found["overview"]["groups"]:
-        shown = max(groups, key=lambda group: (len(group["cores"]), group["busy_percent"]))
+        shown = max(groups, key=lambda group: (len(group["cores"]), group["busy_percent"]))["number"]
         found["cores"]["cores"] = [
-            core if core["group"] == shown["number"] else {"core": core["core"]} for core in found["cores"]["cores"]
+            core if core["group"] == shown else {"core": core["core"]} for core in found["cores"]["cores"]
         ]
+        rows = found["hosts"]["hosts"]  # of one host
+        row = next(row for row in rows if row["group"] == shown)
+        means = {key: fmean(of[key] for of in rows) for key in ("device_idle_percent", "device_duty_cycle_percent")}
+        found["hosts"]["hosts"] = [{**row, **means, "core_count": sum(of["core_count"] for of in rows)}]
+        found["hosts"]["steps"] = [step for step in found["hosts"]["steps"] if step["group"] == shown]
     return found
 
 
