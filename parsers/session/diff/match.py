@@ -5,7 +5,7 @@ So a name alone is no match. It matches ops in passes, the surest first. A pass 
 has matched; it matches several ops that look alike in the order of their numbers:
 
 1. program, category, HLO text but for numbers in names, framework op, where both runs have as many such ops: clones
-   that were numbered anew are told by what they compute, whatever number another clone has now ("name" or "text")
+   that were numbered anew are matched by what they compute, whatever number another clone has now ("name" or "text")
 2. program, name, HLO text but for numbers, framework op ("name")
 3. program, HLO text but for numbers, framework op: the op was numbered anew ("text")
 4. program, name, HLO text but for numbers: its scope was renamed ("name")

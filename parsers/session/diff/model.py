@@ -353,7 +353,7 @@ class Launches:
         detect: the size of a change that is to be found, as a fraction of the time before.
         needed: how many more launches of each side find such a change; 0 for none, None where unknown
             (`noise.launches_needed`).
-        order: why a drift of the machine cannot be told from the change; empty where it can.
+        order: why a drift of the machine may look like the change; empty where it does not.
     """
 
     before: tuple[Launch, ...]

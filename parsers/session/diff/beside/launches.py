@@ -65,4 +65,4 @@ def _order(first: Sequence[Launch], then: Sequence[Launch], one: str = "A", othe
     if max(launch.captured for launch in first) >= min(launch.captured for launch in then):
         return ""
     ran = f"every launch of {one} was captured before those of {other}"
-    return f"{ran}: a drift of the machine cannot be told from the change; capture A and B in turn"
+    return f"{ran}: a drift of the machine looks like a change; capture A and B in turn"

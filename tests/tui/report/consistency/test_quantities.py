@@ -32,10 +32,16 @@ def agree(one: Any, other: Any, within: float = 0.0) -> bool:
     return math.isclose(one, other, rel_tol=CLOSE, abs_tol=max(CLOSE, within))
 
 
+OF_GPUS = ("gpus", "v100")
+"""Profiles whose steps are those of all GPUs together, beside rows of each GPU on the pages of hosts and cores."""
+
+
 def disagreements(shown: Documents, profile: str) -> Iterator[str]:
     """What pages of a profile contradict each other in, a line each."""
     for quantity in ALL:
         places = [*quantity.places, *(of.at for of in quantity.apart if of.on and profile not in of.on)]
+        if profile in OF_GPUS:
+            places = [at for at in places if at.page not in ("hosts", "cores")]
         known = [(at, value) for at in places if (value := at.read(shown)) is not None]
         for at, value in known[1:]:
             if not agree(known[0][1], value, quantity.within):

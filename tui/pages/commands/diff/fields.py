@@ -254,7 +254,7 @@ _OF_LAUNCHES = nested(
             null=f"more than {MOST_LAUNCHES:,}",
             name="launches.needed",
         ),
-        attribute("order_warning", VERBATIM, "why a drift can't be told from a change", name="launches.order"),
+        attribute("order_warning", VERBATIM, "why a drift may look like a change", name="launches.order"),
     )
 )
 METRICS: tuple[Metric[Diff], ...] = (
