@@ -305,7 +305,8 @@ def _numbers(trace: Trace, host: str, core: str) -> set[int]:
     chips = {device_ordinal(plane): f"chip{chip}" for plane in cores if (chip := chip_number(plane)) is not None}
     asked = core.split(",")
     wanted = {number for number in map(device_ordinal, cores) if str(number) in asked or chips.get(number) == core}
-    if not wanted and not any(map(is_device, trace.planes)) and all(map(str.isdecimal, asked)):
+    ran_on_cpu = not any(map(is_device, trace.planes)) and any(plane.stat_ids(("hlo_op",)) for plane in trace.planes)
+    if not wanted and ran_on_cpu and all(map(str.isdecimal, asked)):
         return set(map(int, asked))  # of the host's CPU, whose events alone know its devices
     if not wanted:
         names = [str(number) for number in sorted(map(device_ordinal, cores))]
