@@ -97,7 +97,7 @@ class HostsList(PanelList[int | None]):
     @property
     def keys(self) -> Sequence[KeyRow]:
         rows = [
-            KeyRow("open", "open", "Narrow every page to the host, the group, or the core", {"open": self.enter}),
+            KeyRow("open", "open", "Narrow every page to the host, group or core", {"open": self.enter}),
             KeyRow("whole", "all", "Merge all hosts again", {"whole": partial(self._leave_for, None, None)}),
         ]
         if self._page.cores:

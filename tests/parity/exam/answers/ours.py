@@ -101,7 +101,7 @@ ANSWERS: Mapping[str, Asked] = {
     "print": _reason("recomputes", _of_cause("debug-print", "source"), "source"),
     "compilations": _reason("serving", _compilations, "figures", "--limit", "1"),
     "change": _diff(at("steps", "mean", "change_ms"), "--keys", "steps.mean"),
-    "what-grew": _diff(of_row("name", "kinds"), "--keys", "kinds.name,kinds.change_ms"),
+    "what-grew": _diff(of_row("name", "categories"), "--keys", "categories.name,categories.change_ms"),
     "regressed": _diff(
         lambda reply: {0: False, 6: True}.get(reply.code), "--fail-on-regression", "5%", "--keys", "verdict"
     ),

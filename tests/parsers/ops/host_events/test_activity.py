@@ -52,12 +52,13 @@ def test_annotations_that_number_steps_are_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begins", "ends", "spans"), [([0], [500], True), ([0, 100], [100, 500], False), ([0], [350], False)]
+    ("begins", "ends", "spans"),
+    [([0], [500], True), ([0], [350], True), ([0], [300], False), ([0, 100], [100, 500], False)],
 )
 def test_an_event_through_most_gaps_and_runs_is_no_cause_of_them(
     begins: list[int], ends: list[int], spans: bool
 ) -> None:
-    """Where nothing is launched: work that begins anew, or ends in between, may be one."""
+    """Where nothing is launched: work that begins anew, or ends long before the last gap, may be one."""
     host = host_of([("work", begin, end) for begin, end in zip(begins, ends, strict=True)])
     found = activities(host, gaps_of(*((at, at + 50) for at in range(0, 500, 100))))
     assert [each.marks_step for each in found] == [spans]

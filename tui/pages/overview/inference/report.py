@@ -62,7 +62,8 @@ def read(request: ReportRequest) -> InferencePage:
     if chosen is not None:
         return chosen
     offered = ", ".join(printable(offer.subject) for offer in page.offers)
-    what = "has request events" if page.source == "requests" else f"offers {offered or 'none'}: {OFFERED}"
+    offers = f"offers {offered}" if offered else f"offers none: {OFFERED}"
+    what = "has request events" if page.source == "requests" else offers
     sentence = f"No annotation {printable(name or '')} can be used as requests: the profile {what}."
     names = [offer.subject or "" for offer in page.offers]
     hint = nearest_hint(name or "", names, "report inference without --requests lists them")
