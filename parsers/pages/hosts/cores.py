@@ -209,7 +209,7 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
     """The core that is slowest, as an index, and a sentence; no core where several are, and where it is unknown."""
     having = [index for index, row in enumerate(cores) if row.slowest_in is not None and row.own_ps is not None]
     if steps is None or len(having) < 2:
-        return None, _why_alone(cores, len(having), note)
+        return None, _why_alone(cores, note)
     own = np.array([cores[index].own_ps for index in having])
     whole = max(times.average_ps for index in having if (times := cores[index].step_time) is not None)
     excess = float(own.max() - np.sort(own)[(len(own) - 1) // 2])
@@ -249,12 +249,12 @@ def _why_uneven(cores: Sequence[HostRow], having: Sequence[int]) -> str:
     )
 
 
-def _why_alone(cores: Sequence[HostRow], compared: int, note: str) -> str:
+def _why_alone(cores: Sequence[HostRow], note: str) -> str:
     if not cores:
         return "There is no core in this profile."
     if len(cores) == 1:
         return f"There is one core, {cores[0].label}: there is nothing to compare it with."
-    if compared == 1:
+    if sum(core.step_time is not None for core in cores) == 1:
         return "One core has steps: there is nothing to compare it with."
     return f"Steps can't be compared: {note or 'the cores share no step'}."
 

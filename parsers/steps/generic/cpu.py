@@ -45,6 +45,7 @@ from tpuprof.parsers.steps.generic.step_events import (
     generic_steps,
     host_step_events,
     is_marker,
+    spans_of,
     step_name,
     without_ends,
 )
@@ -105,7 +106,7 @@ def cpu_summary(
         found = None
     if found is not None and runs_after(host, ops, found.begin, found.stop, host.threads[found.thread]):
         found, why = None, ASYNCHRONOUS
-    runs = calls_on(host) if cpu is None else runs_on(cpu, modules)
+    runs = calls_on(host) if cpu is None else runs_on(cpu, modules, ops)
     found = found or _of_programs(host, runs, why or NOT_MARKED, threads)
     if not why and not threads:
         found = found or _rooted(host, groups, annotated=False)
@@ -161,14 +162,12 @@ def _on_cpu(
     if not steps:
         return None
     in_order = sorted(steps, key=lambda step: step.start_ps)
-    start = np.array([step.start_ps for step in in_order], np.int64)
-    end = start + np.array([step.duration_ps for step in in_order], np.int64)
     marks = {thread.metadata_id[row] for row in thread.stat("step_num").rows.tolist()}
     marks |= set(host.ids_named(is_marker).tolist())
     marks |= set(ids_of_requests(host).tolist()) if len(unasked[0]) else set()
     ids, began_ns = np.array(sorted(marks), np.int64), capture_start_ns(trace.plane(ENVIRONMENT_PLANE))
     names = [step.name for step in in_order]
-    return host_on_cpu(host, cpu, ops, modules, waits, names, start, end, ids, thread, unasked, began_ns)
+    return host_on_cpu(host, cpu, ops, modules, waits, names, *spans_of(in_order), ids, thread, unasked, began_ns)
 
 
 # ---- what marks steps ------------------------------------------------------------------------------------------------

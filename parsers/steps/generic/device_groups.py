@@ -97,7 +97,8 @@ def _group(
     own = tuple(numbers[place] for place in places)
     moving = distinct(ops.op[(ops.kind == COLLECTIVE) & np.isin(ops.device, own)]).tolist()
     devices = max((devices_of(modules, cpu.attribution.ops[op]) for op in moving), default=None)
-    runs = {number: Launches.of(None).of_runs(runs_on(cpu.only((number,)), modules)) for number in own}
+    parts = {number: cpu.only((number,)) for number in own}
+    runs = {number: Launches.of(None).of_runs(runs_on(of, modules, op_events(of))) for number, of in parts.items()}
     busy = {number: DeviceBusy.of(number, *ops.take(ops.device == number).when(COMPUTES, COLLECTIVE)) for number in own}
     times = {number: (of.busy_ps, of.span_ps) for number, of in busy.items()}
     return DeviceGroup(own, cpu.only(own), threads, JoinedCores(tuple(places), devices), runs, times)

@@ -42,7 +42,7 @@ from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.generic.lost_kernels import lost_in_steps, lost_launches
-from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, HOLDS_OPS, OpEvents, device_times
+from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, HOLDS_OPS, OpEvents, device_times, op_events
 from tpuprof.parsers.steps.generic.programs import ProgramSteps, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
     DeviceBusy,
@@ -54,6 +54,7 @@ from tpuprof.parsers.steps.generic.step_events import (
     generic_steps,
     host_step_events,
     is_marker,
+    spans_of,
     step_name,
     without_ends,
 )
@@ -96,7 +97,8 @@ def gpu_summary(
         EventGroups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
     )
     marked = grouped or any(root.step_num is not None or is_marker(root.name) for root in groups.roots)
-    found = None if marked else _of_programs(gpus, host, HloModules.of(trace))
+    ops = [op_events(gpu) for gpu in gpus]
+    found = None if marked else _of_programs(gpus, ops, host, HloModules.of(trace))
     lost, kinds = lost_launches(host, gpus), [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus]
     if found is None:
         steps, whole = _of_groups(gpus, kinds, host, groups, waits, not grouped)
@@ -106,10 +108,12 @@ def gpu_summary(
     else:
         steps, whole = _of_spans(gpus, kinds, host, found.steps, waits)
         holed = interval_index(lost.start_ps, found.steps.start_ps, found.steps.end_ps)
-    start = np.array([step.start_ps for step in steps], np.int64)
-    end = start + np.array([step.duration_ps for step in steps], np.int64)
+    start, end = spans_of(steps)
     follow = bool((start[1:] >= end[:-1]).all())  # those of several threads overlap
-    lost_ps = [lost_in_steps(gpu, start, end) if follow else np.zeros_like(start) for gpu in gpus]
+    lost_ps = [
+        lost_in_steps(gpu, of, start, end) if follow else np.zeros_like(start)
+        for gpu, of in zip(gpus, ops, strict=True)
+    ]
     are_lost = np.any([of > 0 for of in lost_ps], axis=0)
     are_lost |= is_among(np.array([step.group_id for step in steps], np.int64), distinct(holed))
     lacking = {step.group_id for step, is_lost in zip(steps, are_lost.tolist(), strict=True) if is_lost}
@@ -153,9 +157,8 @@ def _beside_each_other(gpus: Sequence[StreamDevice], kinds: _Kinds, steps: Seque
             what[kind >= EventType.COMPUTE_32] = COMPUTES
             what[kind == EventType.COLLECTIVE] = COLLECTIVE
             parts.append(OpEvents(none, stream.start_ps, stream.end_ps, device, none, what))
-    events, start = OpEvents.joined(parts), np.array([step.start_ps for step in steps], np.int64)
-    end = start + np.array([step.duration_ps for step in steps], np.int64)
-    return device_times(events, (start, end), distinct(events.device)) if steps else None
+    events = OpEvents.joined(parts)
+    return device_times(events, spans_of(steps), distinct(events.device)) if steps else None
 
 
 def _of_groups(
@@ -186,10 +189,12 @@ def _of_groups(
     return tuple(step for step in steps if step.group_id in computing), whole
 
 
-def _of_programs(gpus: Sequence[StreamDevice], host: HostEvents | None, modules: HloModules) -> ProgramSteps | None:
+def _of_programs(
+    gpus: Sequence[StreamDevice], ops: Sequence[OpEvents], host: HostEvents | None, modules: HloModules
+) -> ProgramSteps | None:
     """The steps that runs of programs make on the GPU with most time in them; None where none runs often."""
-    runs = max((runs_on(gpu, modules) for gpu in gpus), key=lambda runs: int(runs.module_ps.sum()))
-    return steps_of_programs(runs, host)
+    of_gpus = [runs_on(gpu, modules, of) for gpu, of in zip(gpus, ops, strict=True)]
+    return steps_of_programs(max(of_gpus, key=lambda runs: int(runs.module_ps.sum())), host)
 
 
 def _of_spans(

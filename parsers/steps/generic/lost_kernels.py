@@ -17,7 +17,7 @@ from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.boundaries.markers import ends_of
 from tpuprof.parsers.steps.boundaries.recorded import LEAST_LOST, Pieces, recorded_runs
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
-from tpuprof.parsers.steps.generic.op_events import op_events
+from tpuprof.parsers.steps.generic.op_events import OpEvents
 from tpuprof.parsers.steps.generic.programs import programs_on
 
 _LAUNCH = "correlation_id"
@@ -74,16 +74,17 @@ def lost_launches(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> Lost
     )
 
 
-def lost_in_steps(gpu: StreamDevice, start_ps: Int64s, end_ps: Int64s) -> Int64s:
+def lost_in_steps(gpu: StreamDevice, ops: OpEvents, start_ps: Int64s, end_ps: Int64s) -> Int64s:
     """int64[steps]: the time of kernels that a step lacks and all quiet steps have of a program (`recorded_runs`).
 
     A step lasts here until the next one starts, because the kernel that is lost may be its last.
 
     Args:
+        ops: the events on the GPU.
         start_ps, end_ps: int64[steps], in order of time.
     """
     until = np.append(start_ps[1:], end_ps[-1:])
-    lost_ps, ops = np.zeros(len(start_ps), np.int64), op_events(gpu)
+    lost_ps = np.zeros(len(start_ps), np.int64)
     programs, of_op = programs_on(gpu)
     step = interval_index(ops.start, start_ps, until)
     for program in range(len(programs)):

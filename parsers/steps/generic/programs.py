@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps, inferred_steps
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns, busiest_module
-from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents, op_events
+from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import has_requests
 from tpuprof.parsers.steps.requests.serving import step_cycle
@@ -63,9 +63,9 @@ def steps_of_programs(runs: ModuleRuns, host: HostEvents | None, why: str = NOT_
     return ProgramSteps(inferred_steps(runs, busiest).without(unasked), "modules", note, unasked)
 
 
-def runs_on(device: StreamDevice, modules: HloModules) -> ModuleRuns:
-    """The runs of programs on the host's CPU or a GPU, in order of start."""
-    return _joined(_numbered_runs(modules, device, op_events(device)))
+def runs_on(device: StreamDevice, modules: HloModules, ops: OpEvents) -> ModuleRuns:
+    """The runs of programs on the host's CPU or a GPU, in order of start; `ops` are the events there."""
+    return _joined(_numbered_runs(modules, device, ops))
 
 
 def calls_on(host: HostEvents) -> ModuleRuns:

@@ -144,9 +144,7 @@ class GenericSummary:
     @property
     def cpu_steps(self) -> Intervals:
         """Start and end of the steps on the host's CPU; none for GPUs."""
-        steps = [(of.start_ps, of.start_ps + of.duration_ps) for of in self.steps if not self.device_count]
-        start, end = np.array(steps, np.int64).reshape(-1, 2).T
-        return start, end
+        return spans_of(() if self.device_count else self.steps)
 
 
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
@@ -227,6 +225,12 @@ def _breakdown(duration: int, spent: Sequence[int]) -> GenericBreakdown:
         kernel_launch_ps=times[EventType.LAUNCH],
         compile_ps=times[EventType.COMPILE],
     )
+
+
+def spans_of(steps: Sequence[GenericStep]) -> Intervals:
+    """Start and end of each step."""
+    start = np.array([step.start_ps for step in steps], np.int64)
+    return start, start + np.array([step.duration_ps for step in steps], np.int64)
 
 
 def step_name(group: int, roots: Sequence[Root]) -> str:

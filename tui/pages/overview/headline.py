@@ -91,8 +91,9 @@ def headline(page: Overview, pen: Pen) -> list[Line]:
     card_rows = step_time_card(page.performance.step_time, pen.at(step_width))
     if page.serves and page.inference is not None:
         card_rows = _latency_card(page.inference, pen.at(step_width))
-    if page.group is not None:
-        card_rows[0].append((f" of group {page.group}", "dim"))
+    of_group = "" if page.group is None else f" of group {page.group}"
+    if line_width(card_rows[0]) + len(of_group) < step_width:
+        card_rows[0].append((of_group, "dim"))
     blocks, widths = [[pen.at(step_width).fit(row) for row in card_rows]], [step_width]
     for place, card in enumerate(cards):
         room = each if place < len(cards) - 1 else pen.width - step_width - each * (len(cards) - 1)
