@@ -14,16 +14,17 @@ from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
-from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
+from tpuprof.parsers.ops.core.ops import MODULES_LINE
+from tpuprof.parsers.ops.core.sums import CoreSums, OpSums, core_sums, step_sums
 from tpuprof.parsers.ops.core.traced import OpRoles
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
-from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps, ends_of
 from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.boundaries.recorded import Pieces, Recorded, recorded_runs
-from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, module_runs
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
 
 MUCH_IDLE = 0.02
@@ -41,7 +42,8 @@ class CoreSummary(CoreTotals):
         duty: what the core adds to its chip's duty cycle.
         step_times: self time by step and part.
         run_ps: int64[n]; duration of each run of a module by the device's clock, in order of start.
-        recorded: what of its runs was recorded.
+        lost_ps: the time of its runs whose ops were not recorded.
+        is_recorded: whether some run of it was recorded (`Recorded.is_known`).
         ran: when it ran ops, or programs whose ops were not recorded.
         gaps: the long gaps between its ops (from the first step to the last where there are steps), disjoint and in
             order, on the trace's clock; none where the core is hardly idle.
@@ -50,7 +52,8 @@ class CoreSummary(CoreTotals):
     duty: CoreDuty
     step_times: CoreStepTimes
     run_ps: Int64s
-    recorded: Recorded
+    lost_ps: int
+    is_recorded: bool
     ran: Ran | None
     gaps: Intervals
 
@@ -81,7 +84,7 @@ class CoreBusy:
     Attributes:
         name: ``host:2``.
         chip: the chip's number, None where the profile does not record it.
-        busy_ps, total_ps: self time of its ops, and the time from its first to its last op or step.
+        busy_ps, total_ps: self time of its ops, and `CoreTotals.total_ps`.
     """
 
     name: str
@@ -123,16 +126,20 @@ def summarise_core(
     recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
     sums = replace(pieces.sums_in_steps(sums), table=works.applied(sums.table))
     steps = recorded.marked(on_device_clock(steps, pieces.times, sums.device_times))
-    total = whole_time(plane, sums)
-    idle = total - int(sums.table.self_ps.sum()) - int(recorded.lost_ps.sum())
+    lost_ps = int(recorded.lost_ps.sum())
+    total = recorded_time(plane, sums, recorded)
+    idle = total - int(sums.table.self_ps.sum())
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     is_watched = needs_busy or idle >= MUCH_IDLE * total
-    busy = union_of((sums.busy, recorded.spans(runs))) if recorded.lost_ps.any() else sums.busy
+    busy = union_of((sums.busy, recorded.spans(runs))) if lost_ps else sums.busy
     in_steps_ps = sum_by_key(sums.cells.row, sums.cells.self_ps, len(sums.table))
     made = CoreSummary(
         table=replace(sums.table, in_steps_ps=in_steps_ps),
         op_events=sums.op_events,
         total_ps=total,
+        span_ps=whole_time(plane, sums),
+        modules=recorded.modules,
+        lost_ps=lost_ps,
         duty=core_duty(info.chip, sums, runs, shares_chip, recorded),
         step_times=core_step_times(
             steps,
@@ -143,7 +150,7 @@ def summarise_core(
             lambda: (modules,),
         ),
         run_ps=run_ps,
-        recorded=recorded,
+        is_recorded=recorded.is_known,
         ran=Ran.of(busy),
         gaps=_long_gaps(
             busy if is_watched and recorded.is_known else None,
@@ -156,6 +163,28 @@ def summarise_core(
             sums = sums.without_intervals()  # as large as what is made of the traced events now
         more.take(plane, steps, sums)
     return made
+
+
+def recorded_time(plane: Plane, sums: OpSums, recorded: Recorded) -> int:
+    """The part of a core's whole time that stands for runs of programs whose ops were recorded.
+
+    That is their share of the time of all runs. So idle time takes the same share of it as of the whole time, in which
+    the other runs are busy. It is the whole time where no run lost ops, and where it is unknown how busy the core was.
+    """
+    lost_ps, self_ps = int(recorded.lost_ps.sum()), int(sums.table.self_ps.sum())
+    if not (lost_ps and recorded.is_known):
+        return whole_time(plane, sums)
+    return whole_time(plane, sums, MODULES_LINE) * self_ps // (self_ps + lost_ps)
+
+
+def without_lost_time(plane: Plane, core: CoreTotals) -> CoreTotals:
+    """The totals of a core, with its whole time as in `recorded_time`."""
+    runs, steps = module_runs(plane), ends_of(no_ints())
+    pieces = Pieces.of(steps, runs)
+    sums = step_sums(plane, pieces.spans, pieces.times)
+    run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
+    recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
+    return replace(core, total_ps=recorded_time(plane, sums, recorded), modules=recorded.modules)
 
 
 def _long_gaps(busy: Intervals | None, behind: Intervals, steps: CoreSteps) -> Intervals:

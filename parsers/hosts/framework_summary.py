@@ -45,7 +45,7 @@ FRAMEWORK_OPS_OF_HOST = Reduction(
     _reduce,
     tables=("table",),
     includes=OPS_OF_HOST,
-    given_by=("step-spans", "summary", "collectives", "steps"),
+    given_by=("summary", "collectives", "steps"),
 )
 """What the page of framework ops needs of a host."""
 

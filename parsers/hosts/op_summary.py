@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -29,6 +30,7 @@ from tpuprof.parsers.ops.device import (
 )
 from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
+from tpuprof.parsers.steps.boundaries.holes import ModuleHoles, joined_holes
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -51,7 +53,10 @@ class OpSummary:
         offloaded: time by op over the SparseCores beside them, for the ops of the cores (`OpTable.parent`).
         op_events: number of op events over these.
         self_ps: self time of all ops.
-        total_ps: the cores' whole time, idle time included.
+        total_ps: the cores' whole time, idle time included. Where runs of programs lost their ops, the part of it that
+            stands for the others (`core_summary.recorded_time`).
+        span_ps: the cores' whole time, whatever was recorded: XProf's.
+        holes: modules with runs that lost their ops, over all cores.
         kernels: of GPUs, most time first.
         programs: program id to the name of its HLO module.
         modules: of ops whose program's name alone is known, as in traces: symbol id to that name.
@@ -72,6 +77,8 @@ class OpSummary:
     op_events: int
     self_ps: int
     total_ps: int
+    span_ps: int
+    holes: tuple[ModuleHoles, ...]
     kernels: tuple[Kernel, ...]
     programs: Mapping[int, str]
     modules: Mapping[int, str]
@@ -83,14 +90,20 @@ class OpSummary:
 
 @dataclass(frozen=True, slots=True)
 class CoreTotals:
-    """One TensorCore's totals: time by op, the number of op events, and the time from the first to the last op or step.
+    """One TensorCore's totals.
 
-    The whole time is by the device's clock, in picoseconds; 0 without any op or step.
+    Attributes:
+        table: time by op; op_events: the number of op events.
+        span_ps: the time from the first to the last op or step, by the device's clock; 0 without any op or step.
+        total_ps: the same, but for runs whose ops were not recorded (`core_summary.recorded_time`).
+        modules: how many runs each module has, and how many of them lost ops; empty where no core has such runs.
     """
 
     table: OpTable
     op_events: int
     total_ps: int
+    span_ps: int
+    modules: tuple[ModuleHoles, ...]
 
 
 def op_summary(
@@ -111,7 +124,7 @@ def op_summary(
     core_count = len(cores)
     infos = [*infos, *(device.info for device in streams)]
     sums = [device.sums() for device in streams]
-    cores = [*cores, *(CoreTotals(each.table, each.op_events, each.total_ps) for each in sums)]
+    cores = [*cores, *(CoreTotals(each.table, each.op_events, each.total_ps, each.total_ps, ()) for each in sums)]
     device, remarks = merge_devices(infos)
     environment = trace.plane(ENVIRONMENT_PLANE)
     self_ps = [int(core.table.self_ps.sum()) for core in cores]
@@ -128,6 +141,8 @@ def op_summary(
         op_events=sum(core.op_events for core in cores),
         self_ps=sum(self_ps),
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
+        span_ps=sum(max(core.span_ps, own) for core, own in zip(cores, self_ps, strict=True)),
+        holes=joined_holes(of for core in cores for of in core.modules),
         kernels=added_kernels(kernel for device in streams for kernel in device.kernels()),
         programs={**_program_names(trace, streams), **{int(match[2]): match[1] for match in matches if match}},
         modules={op.symbol: op.module for device in streams for op in device.attribution.ops if op.symbol},
@@ -166,10 +181,15 @@ def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int
     return {op.program: op.module for op in ops if op.module and op.program} | held
 
 
-def whole_time(plane: Plane, sums: OpSums) -> int:
-    """See `CoreTotals.total_ps`."""
+def whole_time(plane: Plane, sums: OpSums, *more: str) -> int:
+    """The time from the first to the last op or step of a core, by the device's clock; 0 without any.
+
+    Args:
+        more: names of other lines whose events count as well.
+    """
     ops = [] if sums.span is None else [as_interval(sums.span)]
-    first, last = time_span([*ops, *line_spans(plane, STEPS_LINE, device=True)])
+    spans = [span for name in (STEPS_LINE, *more) for span in line_spans(plane, name, device=True)]
+    first, last = time_span([*ops, *spans])
     return last - first
 
 
@@ -193,11 +213,16 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
 
     def totals(plane: Plane) -> CoreTotals:
         sums = op_sums(plane, on_chunk)
-        return CoreTotals(works.applied(sums.table), sums.op_events, whole_time(plane, sums))
+        span_ps = whole_time(plane, sums)
+        return CoreTotals(works.applied(sums.table), sums.op_events, span_ps, span_ps, ())
 
     with ThreadPool(threads) as pool:
         cores = pool.map(totals, planes)
-    modules = {name for plane in planes for name in _module_names(plane)}
+        if any(_may_lack_ops(plane, core.table) for plane, core in zip(planes, cores, strict=True)):
+            from tpuprof.parsers.hosts.core_summary import without_lost_time  # noqa: PLC0415 - where runs may lack ops
+
+            cores = pool.map(lambda at: without_lost_time(planes[at], cores[at]), range(len(cores)))
+    modules = {name for plane in planes for name in _module_counts(plane)}
     streams = _streams(trace, on_chunk) if not planes else ()
     made = op_summary(trace, file.host, list(map(device_info, planes)), cores, modules, streams)
     return of_file(made, file)
@@ -209,7 +234,7 @@ OPS_OF_HOST = Reduction(
     needed_bytes,
     summarise_ops,
     tables=("table",),
-    given_by=("framework-ops", "step-spans", "summary", "collectives", "steps"),
+    given_by=("framework-ops", "summary", "collectives", "steps"),
 )
 """What the pages of ops need of a host."""
 
@@ -235,8 +260,18 @@ def _streams(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:
     return (cpu,) if cpu is not None else ()
 
 
-def _module_names(plane: Plane) -> list[str]:
-    """Names of the modules that ran on a core; `steps.boundaries.runs` would bring in the side of the host."""
+def _may_lack_ops(plane: Plane, table: OpTable) -> bool:
+    """Whether a module of a core has an op that ran less often than the module, or none: runs may lack their ops."""
+    for name, runs in _module_counts(plane).items():
+        match = _MODULE_NAME.match(name)
+        mine = table.occurrences[table.program_id == int(match[2])] if match else table.occurrences[:0]
+        if mine.min(initial=runs) < runs or not len(mine):
+            return True
+    return False
+
+
+def _module_counts(plane: Plane) -> Counter[str]:
+    """How often each module ran on a core; `steps.boundaries.runs` would bring in the side of the host."""
     lines = [line for line in plane.lines if line.name == MODULES_LINE]
-    ids = {number for line in lines for number in line.events(places=False).metadata_id.tolist()}
-    return [plane.event_metadata.label(number) for number in ids]
+    ids = Counter(number for line in lines for number in line.events(places=False).metadata_id.tolist())
+    return Counter({plane.event_metadata.label(number): count for number, count in ids.items()})

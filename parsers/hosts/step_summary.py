@@ -1,4 +1,4 @@
-"""What one host adds to pages that place ops in steps: sums by op, and when its cores run the steps that they share.
+"""The steps of a host, and its cores that depend on each other.
 
 The steps of each core come from its markers, from what the host launched, or from the runs of its busiest module.
 """
@@ -6,7 +6,7 @@ The steps of each core come from its markers, from what the host launched, or fr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,17 +14,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, Intervals, median, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
-from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary, needed_bytes
-from tpuprof.parsers.hosts.op_summary import CoreTotals, of_file, op_summary, whole_time
-from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
-from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
-from tpuprof.parsers.ops.core.sums import step_sums
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, read_threads
 from tpuprof.parsers.ops.host_events.input_events import (
     INPUT_STATS,
@@ -35,13 +28,11 @@ from tpuprof.parsers.ops.host_events.input_events import (
 )
 from tpuprof.parsers.ops.host_events.memory_use import memory_stats
 from tpuprof.parsers.ops.host_events.ops import HostOps, HostOpsReader, merge_host_ops
-from tpuprof.parsers.steps.accounts.causes import barriers, meets
-from tpuprof.parsers.steps.aligned import StepSpans, align_spans
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries import markers
-from tpuprof.parsers.steps.boundaries.core_groups import LOST_NAME, JoinedCores, by_program, joined_cores
+from tpuprof.parsers.steps.boundaries.core_groups import LOST_NAME, JoinedCores, by_program
 from tpuprof.parsers.steps.boundaries.cycles import marks_each_run
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps, LaunchingSteps
-from tpuprof.parsers.steps.boundaries.recorded import ModuleHoles, Pieces, Recorded, joined_holes, recorded_runs
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns, busiest_module, module_runs
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
@@ -56,7 +47,6 @@ from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, has_requests
 from tpuprof.parsers.steps.requests.serving import step_cycle
 from tpuprof.parsers.steps.requests.waiting import WITHOUT_WAITS, waits_for_requests
-from tpuprof.parsers.steps.times import device_durations, on_device_clock
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
@@ -92,86 +82,8 @@ class HostGroup:
     total_ps: int
     run_ps: int
     run_count: int
-    steps: StepSpans | None
+    steps: AlignedSteps | None
     generic: GenericSummary | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StepSpansSummary(FrameworkOpsSummary):
-    """What pages that place ops in steps need of one host.
-
-    Attributes:
-        steps: the steps that the host's cores share, None where there are none; step_note: how they were inferred, or
-            why there are none; step_module: the module whose periods they are, None where they are other ones. Where
-            cores form several groups, these are the steps of the first.
-        holes: modules with runs whose ops were not recorded, over all cores.
-        groups: the cores that depend on each other, the largest group first.
-    """
-
-    steps: StepSpans | None
-    step_note: str
-    step_module: str | None
-    holes: tuple[ModuleHoles, ...]
-    groups: tuple[HostGroup, ...]
-
-
-def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepSpansSummary:
-    cores = devices.tensor_cores(trace)
-    streams, side = streams_and_host(trace, on_chunk)
-    found = find_steps(trace, cores, side.events)
-    works = KernelWorks(lambda: HloModules.of(trace))
-
-    def work(index: int) -> tuple[CoreTotals, CoreSteps, Int64s, Recorded]:
-        plane, steps, runs = cores[index], found.of_cores[index], found.runs[index]
-        pieces = Pieces.of(steps, runs)
-        sums = step_sums(plane, pieces.spans, pieces.times, on_chunk)
-        run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
-        recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
-        cells = pieces.in_steps(sums.cells)
-        count = np.bincount(cells.step, cells.count, len(steps)).astype(np.int64)
-        totals = CoreTotals(works.applied(sums.table), sums.op_events, whole_time(plane, sums))
-        return totals, recorded.marked(on_device_clock(steps, pieces.times, sums.device_times)), count, recorded
-
-    with ThreadPool(threads) as pool:
-        parts = pool.map(work, range(len(cores)))
-    infos = [devices.device_info(plane) for plane in cores]
-    modules = {name for runs in found.runs for name in runs.names}
-    ops = op_summary(trace, file.host, infos, [part[0] for part in parts], modules, streams)
-    names = [core_label(file.host, devices.device_ordinal(plane)) for plane in cores]
-    holes = joined_holes(of for part in parts for of in part[3].modules)
-
-    def spans_of(chosen: Sequence[int]) -> StepSpans | None:
-        lists, counts = [parts[core][1] for core in chosen], [parts[core][2] for core in chosen]
-        spans = align_spans(lists, counts, found.source, [names[core] for core in chosen])
-        return None if spans is None else replace(spans, is_numbered=found.is_numbered)
-
-    tables, processes = [part[0].table for part in parts], [plane.profile for plane in cores]
-    joined = joined_cores(found.runs, tables, lambda core: meets(barriers(cores[core])), processes)
-    spans = spans_of(joined[0].cores) if joined else None
-    times = [(int(part[0].table.self_ps.sum()), part[0].total_ps) for part in parts]
-    made = StepSpansSummary(
-        **{field.name: getattr(ops, field.name) for field in fields(ops)},
-        host_ops=side.ops,
-        steps=spans,
-        step_note=found.note or ("" if spans is not None else NOTHING_SHARED),
-        step_module=found.module,
-        holes=holes,
-        groups=host_groups(joined, names, found.runs, times, spans_of)
-        or groups_on_cpu(file.host, of_cpu := devices_on_cpu(trace, streams, side), [None] * len(of_cpu)),
-    )
-    return of_file(made, file)
-
-
-STEP_SPANS_OF_HOST = Reduction(
-    "step-spans",
-    StepSpansSummary,
-    needed_bytes,
-    _reduce,
-    tables=("table",),
-    includes=FRAMEWORK_OPS_OF_HOST,
-    given_by=("summary", "collectives", "steps"),
-)
-"""What pages that place ops in steps need of a host."""
 
 
 # --- the host's threads ----------------------------------------------------------------------------------------------
@@ -354,7 +266,7 @@ def host_groups(
     names: Sequence[str],
     runs: Sequence[ModuleRuns],
     times_ps: Sequence[tuple[int, int]],
-    steps: Callable[[Sequence[int]], StepSpans | None],
+    steps: Callable[[Sequence[int]], AlignedSteps | None],
 ) -> tuple[HostGroup, ...]:
     """What pages need of a host's groups.
 
@@ -402,7 +314,7 @@ def generic_summaries(
     return generic_of_groups(trace, streams, side.events, side.waits, on_cpu)
 
 
-def spans_of_steps(steps: StepSpans | None, generic: GenericSummary | None) -> Intervals:
+def spans_of_steps(steps: AlignedSteps | None, generic: GenericSummary | None) -> Intervals:
     """Start and end of the steps that a host's cores share, else of those of its CPU."""
     if steps is not None:
         return steps.start_ps, steps.end_ps

@@ -18,13 +18,13 @@ from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
+from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary
 from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.hosts.step_summary import (
     NOTHING_SHARED,
-    STEP_SPANS_OF_HOST,
+    HostGroup,
     HostSide,
-    StepSpansSummary,
     devices_on_cpu,
     find_steps,
     generic_summaries,
@@ -61,7 +61,6 @@ from tpuprof.parsers.steps.boundaries.duty import ChipDuty, chip_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Capture, Observed, capture_of
 from tpuprof.parsers.steps.boundaries.outside import Outside, outside_of
-from tpuprof.parsers.steps.boundaries.recorded import joined_holes
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.boundaries.sparse_core import sparse_core_times
 from tpuprof.parsers.steps.groups.groups import (
@@ -77,13 +76,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSummary(StepSpansSummary):
+class HostSummary(FrameworkOpsSummary):
     """What all pages of a profile need of one host, but for the timeline and memory.
 
     Attributes:
         clocks: sentences on clocks that differ.
         duty: the duty cycle of each chip.
-        steps: the steps that the host's cores share, and what these do in them; None where there are none.
+        steps: the steps that the host's cores share, and what these do in them; None where there are none. Where cores
+            form several groups, these are the steps of the first.
+        step_note: how the steps were inferred, or why there are none.
+        step_module: the module whose periods the steps are, None where they are other ones.
+        groups: the cores that depend on each other, the largest group first.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
         generic: what its GPUs did, or its own CPU in a profile without a device; None with TPUs, or without either.
@@ -111,6 +114,9 @@ class HostSummary(StepSpansSummary):
     clocks: tuple[str, ...]
     duty: tuple[ChipDuty, ...]
     steps: AlignedSteps | None
+    step_note: str
+    step_module: str | None
+    groups: tuple[HostGroup, ...]
     input_rows: InputRows
     requests: HostRequests
     generic: GenericSummary | None
@@ -249,7 +255,6 @@ def summarise(
         steps=steps,
         step_note=note,
         step_module=found.module,
-        holes=joined_holes(of for core in summaries for of in core.recorded.modules),
         groups=host_groups(joined, names, found.runs, times, steps_of) or groups_on_cpu(host, on_cpu, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,
@@ -301,7 +306,7 @@ SUMMARY_OF_HOST = Reduction(
     needed_bytes,
     _summarise_host,
     tables=("table",),
-    includes=STEP_SPANS_OF_HOST,
+    includes=FRAMEWORK_OPS_OF_HOST,
     given_by=("collectives", "steps"),
 )
 """What all pages need of a host, but for those that have a reduction of their own."""
@@ -338,7 +343,7 @@ def _observed(
         is_of_cores: see `_is_of_cores`.
     """
     for name, core in zip(names, cores, strict=True):
-        lost_ps = int(core.recorded.lost_ps.sum()) if core.recorded.is_known else None
+        lost_ps = core.lost_ps if core.is_recorded else None
         span = core.duty.span if is_of_cores else None  # cores need not have been traced for as long as each other
         own = capture if span is None else Capture(span, False)
         yield Observed(name, own, core.ran, int(core.table.self_ps.sum()), lost_ps)

@@ -205,24 +205,6 @@ def align(
     )
 
 
-def align_spans(
-    steps: Sequence[CoreSteps], op_count: Sequence[Int64s], source: StepSource, core_names: Sequence[str]
-) -> StepSpans | None:
-    """When the cores run the steps that `align` gives.
-
-    Args:
-        op_count: of each core int64[steps], the op events that start in each step.
-    """
-    found = _matched_cores(steps, op_count, source, core_names)
-    if found is None:
-        return None
-    spans, taking, index = found
-    pairs = list(zip(taking, index, strict=True))
-    return _whole_steps(
-        spans, [op_count[core][rows] for core, rows in pairs], [steps[core].lost_among(rows) for core, rows in pairs]
-    )
-
-
 def _matched_cores(
     steps: Sequence[CoreSteps], op_count: Sequence[Int64s], source: StepSource, core_names: Sequence[str]
 ) -> tuple[StepSpans, list[int], list[NDArray[np.intp]]] | None:
@@ -439,11 +421,6 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
         input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
         sparse_core=joined_times([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
     )
-
-
-def join_spans(grids: Sequence[StepSpans]) -> StepSpans:
-    """When the cores of all hosts run the steps that `join_hosts` gives."""
-    return grids[0] if len(grids) == 1 else _joined(grids)[0]
 
 
 def _joined(grids: Sequence[StepSpans]) -> tuple[StepSpans, list[NDArray[np.intp]]]:

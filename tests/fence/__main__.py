@@ -76,6 +76,7 @@ def made(root: Path, reports: Path, names: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as library:
         package = Path(library) / "tpuprof"  # comes before the installed one
         package.mkdir()
+        (package / "__init__.py").symlink_to(root / "tui/api/package/__init__.py")
         for folder in ("parsers", "tui"):
             (package / folder).symlink_to(root / folder)
         chosen = ["-k", " or ".join(names)] if names else []

@@ -21,7 +21,7 @@ from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.hosts.reduction import left_out
-from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST
 from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.ops.core.runs import OpRuns, ProgramOp, core_runs, joined_runs
 from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
@@ -36,7 +36,7 @@ from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage, with_offload
 from tpuprof.parsers.pages.ops.parts import NO_STEPS_OF_STREAMS
 from tpuprof.parsers.pages.shared.host_files import each_host, opened
 from tpuprof.parsers.pages.shared.key import PageSession
-from tpuprof.parsers.pages.shared.steps import common_spans
+from tpuprof.parsers.pages.shared.steps import common_steps
 from tpuprof.parsers.steps.aligned import StepSpans
 
 if TYPE_CHECKING:
@@ -307,7 +307,8 @@ def one_op(session: PageSession, host: str | None, name: str | None = None, modu
         ProfileError: `unknown_op`, `unknown_module`, exit code 3; and as for `PageSession.page`.
         Cancelled: as for that.
     """
-    grid, why = common_spans(session.reduced(STEP_SPANS_OF_HOST, host).summaries)  # the ops are made of them
+    common = common_steps(session.reduced(SUMMARY_OF_HOST, host).summaries)  # the ops are made of them
+    grid, why = common.spans, common.note if common.spans is None else ""
     those = op_runs(session, host, name, module)
     found, runs, failed, page = those.found, those.runs, those.failed, those.found.page
     if those.why_none:

@@ -26,6 +26,7 @@ from tpuprof.parsers.pages.shared.common import (
     ExecutionUnit,
     device_of,
     execution_unit_count,
+    holes_in_words,
     runs_on,
     warnings_of,
     why_no_ops,
@@ -141,7 +142,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         time_scale=time_scale(table, busy),
         simulated=any(summary.simulated for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries),
+        warnings=(*warnings_of(summaries), *holes_in_words(summaries)),
         runs_on=place,
         kernels=added_kernels(kernel for summary in summaries for kernel in summary.kernels),
     )

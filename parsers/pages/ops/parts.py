@@ -12,10 +12,10 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, TimePart
-from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.shared.key import PageSession
-from tpuprof.parsers.pages.shared.steps import chosen_steps, common_spans
+from tpuprof.parsers.pages.shared.steps import chosen_steps, common_steps
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
@@ -31,7 +31,8 @@ def steps_asked(session: PageSession, host: str | None, steps: str) -> StepSpans
     Raises:
         ProfileError: `no_steps`, `unknown_step`, exit code 3.
     """
-    grid, why = common_spans(session.reduced(STEP_SPANS_OF_HOST, host).summaries)  # the ops are made of them
+    common = common_steps(session.reduced(SUMMARY_OF_HOST, host).summaries)  # the ops are made of them
+    grid, why = common.spans, common.note
     if session.page(OPS, host).runs_on != "core":
         grid, why = None, NO_STEPS_OF_STREAMS
     if grid is None or not len(grid):

@@ -331,11 +331,11 @@ def in_capture(summaries: Sequence[HostSummary]) -> InCapture | None:
 
 
 def _recorded_ps(summaries: Sequence[HostSummary]) -> int:
-    """The cores' whole time without that of ops that were not recorded; 0 where no core has its ops."""
+    """The cores' whole time; 0 where no core has its ops."""
     lost = [of.lost_ps for summary in summaries for of in summary.observed]
     if lost and all(lost_ps is None for lost_ps in lost):
         return 0
-    return max(0, sum(summary.total_ps for summary in summaries) - sum(filter(None, lost)))
+    return sum(summary.total_ps for summary in summaries)
 
 
 def _modules_of_steps(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> Sequence[ModuleLatency]:

@@ -41,6 +41,7 @@ def performance_of(
     """The figures over some hosts; `unknown` receives the reasons for unknown ones, by JSON key."""
     why, spans = why_no_ops(summaries), steps.spans
     total = sum(summary.total_ps for summary in summaries)
+    span = sum(summary.span_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
     watched = sum(chip.total_ps for summary in summaries for chip in summary.duty)
     active = sum(chip.active_ps for summary in summaries for chip in summary.duty)
@@ -53,7 +54,7 @@ def performance_of(
         "device_duty_cycle_percent": (duty_of_capture(summaries), NOT_RECORDED if lost else "no device events"),
         "device_idle_percent": (idle_percent(observed), NOT_RECORDED if lost else "no device events"),
         "xprof_duty_cycle_percent": (percent_of(active, watched), "no device events"),
-        "xprof_idle_percent": (percent_of(total - busy, total), "no device events"),
+        "xprof_idle_percent": (percent_of(span - busy, span), "no device events"),
         "mxu_utilization_percent": _matrix_units(summaries, table, total),
         "hbm_utilization_percent": (_mean([s.hbm_percent for s in summaries]), _NO_COUNTERS.format("HBM")),
         "flops_utilization_percent": flops,

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import examples, natural_key
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.files.core_names import core_label
-from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST, HostGroup, StepSpansSummary
-from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.hosts.step_summary import HostGroup
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary
 from tpuprof.parsers.pages.shared.key import PageSession
 from tpuprof.parsers.steps.model import StepTime
-
-Summary = TypeVar("Summary", bound=StepSpansSummary)
 
 _ROLES: Mapping[str, str] = {
     "trainer": r"train|update_params|grad|backward",
@@ -68,7 +65,7 @@ class CoreGroup:
         return f"group {self.number} ({program}{examples(self.core_names)})"
 
 
-def groups_of(summaries: Sequence[StepSpansSummary]) -> tuple[CoreGroup, ...]:
+def groups_of(summaries: Sequence[HostSummary]) -> tuple[CoreGroup, ...]:
     """The groups of the cores of some hosts."""
     if all(summary.thread_count and len(summary.groups) <= 1 for summary in summaries):
         return ()  # programs on CPUs that are one group each are compared as hosts
@@ -90,11 +87,11 @@ def groups_of(summaries: Sequence[StepSpansSummary]) -> tuple[CoreGroup, ...]:
     return tuple(replace(group, number=number) for number, group in enumerate(made, 1))
 
 
-def _part(summaries: Sequence[StepSpansSummary], part: tuple[int, int]) -> HostGroup:
+def _part(summaries: Sequence[HostSummary], part: tuple[int, int]) -> HostGroup:
     return summaries[part[0]].groups[part[1]]
 
 
-def _needed(summaries: Sequence[StepSpansSummary]) -> dict[str, int]:
+def _needed(summaries: Sequence[HostSummary]) -> dict[str, int]:
     """How many devices the collectives of each program need: the most that a host knows, 0 where one doesn't."""
     needed: dict[str, int] = {}
     for group in (group for summary in summaries for group in summary.groups if group.devices is not None):
@@ -118,7 +115,7 @@ def _meets(group: HostGroup, needed: Mapping[str, int]) -> object:
     return None if devices is None or 0 < devices <= len(group.core_names) else _program(group)
 
 
-def _made(summaries: Sequence[StepSpansSummary], parts: Sequence[tuple[int, int]]) -> CoreGroup:
+def _made(summaries: Sequence[HostSummary], parts: Sequence[tuple[int, int]]) -> CoreGroup:
     groups = [_part(summaries, part) for part in parts]
     largest = max(groups, key=lambda group: group.busy_ps)
     role = _ROLE.search(_program(largest).lower())
@@ -137,7 +134,7 @@ def _made(summaries: Sequence[StepSpansSummary], parts: Sequence[tuple[int, int]
 
 def groups_of_run(session: PageSession, host: str | None) -> tuple[CoreGroup, ...]:
     """The groups of the cores of a run, or of one host; errors as for `PageSession.reduced`."""
-    return groups_of(session.reduced(STEP_SPANS_OF_HOST, host).summaries)
+    return groups_of(session.reduced(SUMMARY_OF_HOST, host).summaries)
 
 
 def largest(groups: Sequence[CoreGroup]) -> CoreGroup:
@@ -145,7 +142,7 @@ def largest(groups: Sequence[CoreGroup]) -> CoreGroup:
     return max(groups, key=lambda group: (len(group.core_names), any(not of for _, of in group.parts), group.busy_ps))
 
 
-def group_shown(summaries: Sequence[StepSpansSummary]) -> CoreGroup | None:
+def group_shown(summaries: Sequence[HostSummary]) -> CoreGroup | None:
     """The group whose steps pages show, the largest; None where all cores are one."""
     groups = groups_of(summaries)
     return largest(groups) if len(groups) > 1 else None
@@ -160,16 +157,16 @@ def shown_words(group: CoreGroup) -> str:
     return f"{_APART}: steps, reasons and the verdict are those of {group.label}; --group NUMBER shows another"
 
 
-def in_group(summaries: Sequence[Summary], group: CoreGroup) -> list[Summary]:
+def in_group(summaries: Sequence[HostSummary], group: CoreGroup) -> list[HostSummary]:
     """The hosts of a group, each with the steps of the group's cores; what else they add is that of all their cores."""
     return [_of_group(summaries[at], of) for at, of in group.parts]
 
 
-def _of_group(summary: Summary, of: int) -> Summary:
+def _of_group(summary: HostSummary, of: int) -> HostSummary:
     group = summary.groups[of]
     alone = replace(summary, steps=group.steps if of else summary.steps, groups=(group,))
-    generic = group.generic if of else getattr(alone, "generic", None)  # which summaries without `steps` alone lack
+    generic = group.generic if of else summary.generic
     if generic is None:
         return alone
     busy = tuple(each for each in generic.busy if core_label(summary.host, each.number) in group.core_names)
-    return cast(Summary, replace(cast(HostSummary, alone), generic=replace(generic, busy=busy)))
+    return replace(alone, generic=replace(generic, busy=busy))

@@ -10,12 +10,11 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, nearest, printable
-from tpuprof.parsers.hosts.step_summary import StepSpansSummary
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.shared.common import holes_in_words
 from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown, groups_of, in_group, shown_words
-from tpuprof.parsers.steps.aligned import AlignedSteps, Spans, StepSpans, join_hosts, join_spans
-from tpuprof.parsers.steps.boundaries.recorded import ModuleHoles, joined_holes
+from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts
 from tpuprof.parsers.steps.model import StepSource, StepTime
 from tpuprof.parsers.steps.requests.module_latency import module_shares
 
@@ -35,16 +34,6 @@ class CommonSteps:
     note: str
     remarks: tuple[str, ...]
     spans: AlignedSteps | None
-
-
-def common_spans(summaries: Sequence[StepSpansSummary]) -> tuple[StepSpans | None, str]:
-    """When the cores of all hosts run the steps of `common_steps`; None and why where there are none."""
-    summaries = in_group(summaries, main) if (main := group_shown(summaries)) else summaries
-    grids = _grids([summary.steps for summary in summaries if summary.steps is not None])
-    if not grids:
-        return None, _why_none(summaries)
-    joined = join_spans(grids)
-    return (joined if len(joined) else grids[0]), ""
 
 
 def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
@@ -73,33 +62,6 @@ def _common(grid: AlignedSteps, note: str, remarks: tuple[str, ...]) -> CommonSt
     return CommonSteps(None if grid.are_lost else grid, note, (*remarks, *_remarks(grid)), grid)
 
 
-_MOST_HOLES = 3
-"""Modules that lost ops that have a sentence each."""
-
-
-def holes_in_words(summaries: Sequence[StepSpansSummary]) -> tuple[str, ...]:
-    """A sentence for each module with runs whose ops were not recorded, the one with most such runs first."""
-    holes = joined_holes(of for summary in summaries for of in summary.holes)
-    ordered = sorted(holes, key=lambda of: -(of.without_ops + of.lacking_some))
-    cores = sum(summary.core_count for summary in summaries if summary.holes)
-    words = [_hole_in_words(of, f" on {cores:,} cores" if cores > 1 else "") for of in ordered[:_MOST_HOLES]]
-    more = f"runs of {counted(len(holes) - _MOST_HOLES, 'other module')} lost ops too"
-    return (*words, *[more] * (len(holes) > _MOST_HOLES))
-
-
-def _hole_in_words(of: ModuleHoles, where: str) -> str:
-    name = printable(of.module.partition("(")[0])
-    if of.without_ops == of.runs:
-        return f"no run of {name} has ops ({of.runs:,}{where}): they were not recorded, so its idle time is unknown"
-    whole = of.runs - of.without_ops - of.lacking_some
-    have = [f"{of.without_ops:,} {'has' if of.without_ops == 1 else 'have'} no ops"] * (of.without_ops > 0)
-    have += [f"{of.lacking_some:,} {'lacks' if of.lacking_some == 1 else 'lack'} some"] * (of.lacking_some > 0)
-    return (
-        f"of {counted(of.runs, 'run')} of {name}{where}, {' and '.join(have)}: the profiler lost them; figures of "
-        f"steps and of idle time are of the {whole:,} whole runs"
-    )
-
-
 def group_rows(summaries: Sequence[HostSummary]) -> tuple[CoreGroup, ...]:
     """The groups of cores side by side, each with the time of its steps; none where all cores are one group."""
     groups = groups_of(summaries)
@@ -111,17 +73,17 @@ def _time_of(summaries: Sequence[HostSummary]) -> StepTime | None:
     generic = max((of.generic for of in summaries if of.generic), key=lambda of: len(of.steps), default=None)
     if generic is not None and generic.steps:
         return step_time(np.array([step.duration_ps for step in generic.steps], np.float64), generic.source)
-    grid = common_spans(summaries)[0]
+    grid = common_steps(summaries).spans
     return None if grid is None or not len(grid) else step_time(grid.longest_ps.astype(np.float64), grid.source)
 
 
-def _grids(grids: Sequence[Spans]) -> list[Spans]:
+def _grids(grids: Sequence[AlignedSteps]) -> list[AlignedSteps]:
     """Those that count: marked steps where there are any."""
     is_marked = any(grid.source == "steps" for grid in grids)
     return [grid for grid in grids if (grid.source == "steps") == is_marked]
 
 
-def _why_none(summaries: Sequence[StepSpansSummary]) -> str:
+def _why_none(summaries: Sequence[HostSummary]) -> str:
     return next((summary.step_note for summary in summaries if summary.step_note), "no step")
 
 

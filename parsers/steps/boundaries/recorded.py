@@ -13,7 +13,6 @@ stall leaves silence, but no op is missing. Where ops end amid a run, and where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +22,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.ops.core.sums import CoreSums
+from tpuprof.parsers.steps.boundaries.holes import ModuleHoles
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 
@@ -70,20 +70,6 @@ class Pieces:
             all_reduce_id=sums.all_reduce_id[kept],
             all_reduce_ps=sums.all_reduce_ps[kept],
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleHoles:
-    """How many runs a module has on some cores, and how many of them have no ops, or lack some that the others have.
-
-    Attributes:
-        module: its name, ``jit_f(12190760917235803885)``.
-    """
-
-    module: str
-    runs: int
-    without_ops: int
-    lacking_some: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +179,3 @@ def _lost_steps(share: np.ndarray, pieces: Pieces, steps: CoreSteps) -> Bools:
     in_step = np.bincount(pieces.step + 1, lost, len(steps) + 1)[1:]
     much: Bools = in_step >= LEAST_LOST * np.maximum(steps.end_ps - steps.start_ps, 1)
     return much
-
-
-def joined_holes(parts: Iterable[ModuleHoles]) -> tuple[ModuleHoles, ...]:
-    """The modules of several cores that have holes."""
-    joined: dict[str, ModuleHoles] = {}
-    for of in parts:
-        before = joined.get(of.module, ModuleHoles(of.module, 0, 0, 0))
-        joined[of.module] = ModuleHoles(
-            of.module,
-            before.runs + of.runs,
-            before.without_ops + of.without_ops,
-            before.lacking_some + of.lacking_some,
-        )
-    return tuple(of for of in joined.values() if of.without_ops or of.lacking_some)

@@ -29,7 +29,6 @@ from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.reader import HostReader
 from tpuprof.parsers.hosts.reduction import Reduced, Reduction
-from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.counters.page import COUNTERS
 from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE
@@ -92,7 +91,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Reduced[Any]]]:
 
 
 def test_every_reduction_has_a_run_here() -> None:
-    assert REDUCTIONS.keys() - {STEP_SPANS_OF_HOST.name} == PAGES.keys()  # which other reductions include
+    assert REDUCTIONS.keys() == PAGES.keys()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -135,7 +134,7 @@ def test_a_reduction_needs_the_bytes_that_it_decodes(name: str) -> None:
 
 
 def test_a_reduction_knows_which_others_include_it() -> None:
-    every = (*REDUCTIONS.values(), STEPS_OF_HOST, STEP_SPANS_OF_HOST)
+    every = (*REDUCTIONS.values(), STEPS_OF_HOST)
     for reduction in every:
         including = {other.name for other in every if other is not reduction and other.gives(reduction)}
         assert set(reduction.given_by) == including

@@ -113,16 +113,17 @@ def differs_on_all(budget: Budget) -> bool:
 
 def uneven_op(budget: Budget) -> str:
     """A sentence on the op in which the cores differ most; empty where none makes most of what they differ in."""
-    columns, times = _same_ops(budget)
-    if not times.size:
+    (columns, times), known = _same_ops(budget), budget.evidence.core_ops
+    if known is None or not times.size:
         return ""
     more = times.max(axis=0) - times.mean(axis=0)
     most = int(more.argmax())
     if more[most] <= 0 or more[most] < _MOSTLY * more.sum():
         return ""
-    name = budget.evidence.core_ops.ops[int(columns[most])][1] if budget.evidence.core_ops is not None else ""
-    scale = 1.0 if budget.steps is None else 1 / len(budget.steps)
+    name = known.ops[int(columns[most])][1]
+    runs = int(known.occurrences[0, columns[most]])  # not of steps alone, and in each as often as the program says
+    longest, shortest = float(times[:, most].max()) / runs, float(times[:, most].min()) / runs
     return (
-        f"They differ most in {sentence_name(name)}: {time(float(times[:, most].max()) * scale)} on the busiest core, "
-        f"{time(float(times[:, most].min()) * scale)} on the core with the least of it."
+        f"They differ most in {sentence_name(name)}: a run takes {time(longest)} on the busiest core, {time(shortest)} "
+        f"on the core with the least of it."
     )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, present, summary_of, tpu_plane
+from tests.support.build import OpSpec, present, summary_of, tpu_plane, trace_of
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.hosts.op_summary import summarise_ops
+from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.owners import Owner
-from tpuprof.parsers.steps.boundaries.recorded import ModuleHoles
+from tpuprof.parsers.steps.boundaries.holes import ModuleHoles
 
 MS = 10**9
 PROGRAM = (("fusion.1", "convolution fusion", 25), ("all-reduce.1", "all-reduce", 20))
@@ -55,11 +59,17 @@ def test_figures_are_of_whole_runs(steps: bool, cores: int, lost: Sequence[str],
         mine = cores == 1 or of in (core, 0)
         return mine and (lost[run] == "all" or (lost[run] != "" and name == "all-reduce.1"))
 
-    summary = summary_of(space_of(dropped, 8, cores, steps))
+    space = space_of(dropped, 8, cores, steps)
+    summary = summary_of(space)
+    ops = summarise_ops(trace_of(space), HostFile("host0", "", 1, 0.0, False), None, lambda *_: None, 1)
+    assert (ops.total_ps, ops.span_ps, ops.holes) == (summary.total_ps, summary.span_ps, summary.holes)
     page, by_core = overview([summary]), 1 if cores == 1 or core == 0 else 2
     holes = ModuleHoles("jit_train_step(7)", 8 * cores, emptied * by_core, partly * by_core)
     assert summary.holes == ((holes,) if emptied or partly else ())
     assert len([words for words in page.warnings if "jit_train_step" in words]) == len(summary.holes)
+    idle, of_ops = page.performance.device_idle_percent, ops_page([ops])
+    if not steps and idle is not None:  # else both ends of the steps count on the pages of ops
+        assert math.isclose(idle, 100 * of_ops.idle_ps / of_ops.total_ps, abs_tol=1e-6)
     kept = [run for run in range(not steps, 8) if not lost[run]]
     if kept or (emptied == 8 and by_core < cores):  # cores without any op take no part in the steps
         kept = kept or list(range(not steps, 8))
