@@ -50,7 +50,7 @@ def shared() -> Path:
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What a test copies or keeps is written to no home folder; processes of tests need not compile all each."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        for folder in ("STATE", "CACHE", "CONFIG"):
+        for folder in ("STATE", "CACHE"):
             monkeypatch.setenv(f"XDG_{folder}_HOME", str(tmp_path_factory.mktemp(folder.lower())))
         monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         yield

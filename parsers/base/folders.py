@@ -17,11 +17,6 @@ def state_folder() -> str:
     return _own("XDG_STATE_HOME", ".local/state")
 
 
-def config_folder() -> str:
-    """``$XDG_CONFIG_HOME/tpuprof-tui``, by default below ``~/.config``: what the user has written."""
-    return _own("XDG_CONFIG_HOME", ".config")
-
-
 def _own(variable: str, default: str) -> str:
     """As XDG has it, a relative path counts as none: it would lead below the current folder, which may be a logdir."""
     given = os.environ.get(variable, "")

@@ -20,12 +20,12 @@ from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.opening import open_run
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.api.table import Column, Table
-from tpuprof.tui.app.config import read_config
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.choice import choose, nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
 from tpuprof.tui.report.page import Listed, ReportRequest, TableOptions, TextLook, check_part
+from tpuprof.tui.terminal.custom import read_config
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
@@ -67,7 +67,7 @@ def open_profile(
         run: name of the run, or its beginning; None for the newest.
         host: the only host to read; None for all hosts.
         core: the one core (``host0:2``) or chip (``host0:chip1``), by any of its names; None for all cores.
-        cache: whether to keep what was read in the user's cache folder, unless the user's settings forbid it.
+        cache: whether to keep what was read in the user's cache folder, unless ``TPUPROF_CACHE`` is ``off``.
         jobs: how many processor cores may read; None for all.
 
     Raises:

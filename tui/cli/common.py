@@ -1,4 +1,4 @@
-"""What the commands share: the user's file, what standard error says, and whether there is a screen.
+"""What the commands share: the user's settings, what standard error says, and whether there is a screen.
 
 Every command imports it, `--help` and `--version` too: it loads nothing that reads a profile, draws one or prints one.
 """
@@ -18,7 +18,7 @@ from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH, terminal_columns
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.terminal.custom import VARIABLE, Config, config_path
+from tpuprof.tui.terminal.custom import Config, read_config
 from tpuprof.tui.terminal.detect import detect, settle_terminal
 
 if TYPE_CHECKING:
@@ -45,26 +45,16 @@ def version_of(distribution: str) -> str:
         return "not installed"
 
 
-# --- the user's file
+# --- the user's settings
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """What the user's file sets, with what the command line says in its place.
+    """What the environment sets, with what the command line says in its place.
 
     Raises:
         ProfileError: see `read_config`.
     """
-    config = Config(config_path(os.environ))
-    if os.environ.get(VARIABLE) or os.path.exists(config.path):
-        config = import_module("tpuprof.tui.app.config").read_config(os.environ)
-    if config.remote_bytes is not None:  # for worker processes too
-        os.environ.setdefault("TPUPROF_CACHE_BYTES", str(config.remote_bytes))
-    asked = getattr(args, "theme", None)
-    if asked is None:
-        return config
-    from dataclasses import replace  # noqa: PLC0415 - a seventh of the time of --version
-
-    return replace(config, custom=replace(config.custom, theme=asked))
+    return read_config(os.environ, getattr(args, "theme", None))
 
 
 def app_options(args: argparse.Namespace) -> AppOptions:

@@ -16,7 +16,6 @@ from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.report.shared import target
-from tpuprof.tui.terminal.custom import config_path
 from tpuprof.tui.terminal.detect import detect
 
 _picked = drawn_by("tpuprof.tui.report.shared.keys:picked")
@@ -66,10 +65,10 @@ def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[st
     """Sees, before any work, that the report may be written to where it was asked for.
 
     Args:
-        inputs: files that are read beside the logdirs' profiles and the user's settings: paths, or open descriptors.
+        inputs: files that are read beside the logdirs' profiles: paths, or open descriptors.
     """
     file = output_file(args)
-    read = (config_path(os.environ), *inputs)
+    read = tuple(inputs)
     for logdir in logdirs if file is not None else ():
         target.check_output(file or "", logdir, read)
 

@@ -54,7 +54,6 @@ COMMANDS = {
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),
     "watch": Command("watch:watch_parser", "capture.watch.command:run_watch"),
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
-    "config": Command("itself:config_parser", "config:run_config"),
     "skill": Command("itself:skill_parser", "agents.skill:run_skill"),
     "mcp": Command("itself:mcp_parser", "agents.mcp:run_mcp"),
     "completion": Command("itself:completion_parser", "shell.completion:run_completion"),

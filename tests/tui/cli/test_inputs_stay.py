@@ -87,12 +87,6 @@ def _dump_that_a_log_names(folder: Path) -> tuple[list[str], Path]:
     return ["oom", str(folder / "train.log")], folder / "dump" / f"{STEM}-live-range.txt"
 
 
-def _settings(folder: Path) -> tuple[list[str], Path]:
-    file = folder / "settings.toml"
-    file.write_text('theme = "dark"\n')
-    return ["report", "overview", str(_profile(folder))], file
-
-
 MAKERS: dict[str, Callable[[Path], tuple[list[str], Path]]] = {
     "tar": lambda folder: _tar(folder, ".tar"),
     "tgz": lambda folder: _tar(folder, ".tgz"),
@@ -106,16 +100,12 @@ MAKERS: dict[str, Callable[[Path], tuple[list[str], Path]]] = {
     "text beside": _text_beside,
     "dump of an error": _dump_of_an_error,
     "dump that a log names": _dump_that_a_log_names,
-    "settings": _settings,
 }
 
 
 @pytest.mark.parametrize("way", ["itself", "symbolic link", "hard link"])
 @pytest.mark.parametrize("kind", MAKERS)
-def test_an_input_stays_as_it_is(
-    kind: str, way: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TPUPROF_CONFIG", str(tmp_path / "settings.toml") if kind == "settings" else "")
+def test_an_input_stays_as_it_is(kind: str, way: str, tmp_path: Path, call: Call) -> None:
     words, read = MAKERS[kind](tmp_path)
     out = read if way == "itself" else tmp_path / "elsewhere" / "report.txt"
     out.parent.mkdir(exist_ok=True)

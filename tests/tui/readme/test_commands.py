@@ -72,13 +72,12 @@ SEEN = {
     "tpuprof-tui report framework-ops ~/logs": "dot_general",
     "tpuprof-tui report hosts ~/logs": "there is nothing to compare it with",
     'tpuprof-tui report timeline ~/logs --from 300 --to 400 --track "XLA Ops"': "fusion",
-    "tpuprof-tui config": "[cache]",
     "tpuprof-tui skill": "name: tpuprof-tui",
     "tpuprof-tui completion bash": "complete -",
 }
 """What a command has to show; of others it is enough that they end well."""
 
-PRINTS = ("report", "query", "doctor", "config", "completion", "skill")
+PRINTS = ("report", "query", "doctor", "completion", "skill")
 OF_SHELL = re.compile(r"[|<>&*$]")
 
 
@@ -101,7 +100,7 @@ def servers() -> Iterator[dict[str, str]]:
 
 def environment(home: Path) -> dict[str, str]:
     """A home folder of its own, with the stand-ins first among programs."""
-    folders = {f"XDG_{kind}_HOME": str(home / f".{kind.lower()}") for kind in ("CACHE", "STATE", "CONFIG")}
+    folders = {f"XDG_{kind}_HOME": str(home / f".{kind.lower()}") for kind in ("CACHE", "STATE")}
     return {"HOME": str(home), "PATH": f"{home / 'bin'}:{os.environ['PATH']}", **folders}
 
 

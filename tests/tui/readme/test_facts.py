@@ -7,8 +7,8 @@ import re
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
 from tests.tui.readme.keys import table
-from tpuprof.tui.app.config import parsed_config
 from tpuprof.tui.cli.commands.shell.grammar import commands
+from tpuprof.tui.terminal.custom import Config, Custom, read_config
 from tpuprof.tui.terminal.grammar import VERBS
 
 README = read()
@@ -37,9 +37,10 @@ def test_the_table_of_keys_is_that_of_the_grammar() -> None:
     assert all(f"`{key}`" in table() for verb in VERBS if verb.name != "pick" for key in verb.keys)
 
 
-def test_the_example_of_a_config_file_holds() -> None:
-    config = parsed_config("/config.toml", README.block("toml").encode())
-    assert config.custom.theme == "colour-blind" and config.cache_bytes == 500_000_000
+def test_the_examples_of_variables_hold() -> None:
+    said = dict(re.findall(r"`(TPUPROF_\w+)=([^`]+)`", README.text))
+    columns = ("self_time_ps", "occurrences", "bound_by")
+    assert read_config(said) == Config(Custom("colour-blind", columns), True, 500_000_000)
 
 
 def test_the_headline_of_the_benchmark_stands_in_its_table() -> None:

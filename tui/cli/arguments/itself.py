@@ -1,9 +1,8 @@
-"""Arguments of the commands about the program itself: `doctor`, `config`, `skill`, `mcp` and so on."""
+"""Arguments of the commands about the program itself: `doctor`, `skill`, `mcp` and so on."""
 
 from __future__ import annotations
 
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add_debug, new_parser
-from tpuprof.tui.terminal.custom import VARIABLE
 
 REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "python", "memory", "whole", "measured"),)
 """What can be required of a profile, `tui.cli.commands.doctor.required.REQUIREMENTS`."""
@@ -68,8 +67,8 @@ def doctor_parser() -> UsageParser:
         "The text is for pasting: it shows no passwords and tokens, no user, no machine's name or address, and the "
         "home folder as ~. Check it before you paste it: it names files, runs and modules. Lines with ! say what "
         "is wrong. "
-        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH has no profile, 7 the profile lacks what --require "
-        "names."
+        "Exit codes: 2 an environment variable has a wrong value, 3 or 4 PATH has no profile, 7 the profile lacks what "
+        "--require names."
     )
     parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
     needs = "what the newest run of PATH must have, separated by commas; exit code 7 if it lacks any, with what to "
@@ -80,13 +79,5 @@ def doctor_parser() -> UsageParser:
     forms.add_argument("--json", dest="format", action="store_const", const="json", help="for programs")
     fence = "in a Markdown fence, for an issue"
     forms.add_argument("--md", dest="format", action="store_const", const="md", help=fence)
-    add_debug(parser)
-    return parser
-
-
-def config_parser() -> UsageParser:
-    """The command's options."""
-    where = f"It is read from {VARIABLE}, else from ~/.config/tpuprof-tui/config.toml."
-    parser = new_parser("config", f"Prints a config file with all settings. {where}")
     add_debug(parser)
     return parser

@@ -97,7 +97,7 @@ def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
 def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """How the screen looks, and whether it follows the mouse."""
     add_look(parser)
-    colours = f"{', '.join(THEMES)} (default: from the config file, else auto: dark or light, like the terminal)"
+    colours = f"{', '.join(THEMES)} (default: TPUPROF_THEME, else auto: dark or light, like the terminal)"
     parser.add_argument("--theme", choices=THEMES, metavar="THEME", help=colours)
     parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
     parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")

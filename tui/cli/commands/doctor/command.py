@@ -15,6 +15,7 @@ from tpuprof.tui.cli.commands.doctor.content import logdir
 from tpuprof.tui.cli.commands.doctor.parts import FORMS, Mask
 from tpuprof.tui.cli.common import existing, version_of
 from tpuprof.tui.report.output import write_stdout
+from tpuprof.tui.terminal.custom import Config, read_config
 
 _WITH_PATH = f"{PROGRAM} doctor PATH --require device,steps"
 
@@ -48,7 +49,7 @@ def doctor_report(
         require: names of what the newest run has to hold, with commas; None to require nothing.
 
     Returns:
-        The text, and the exit code of the first thing that is wrong with the path or the config file, else 0.
+        The text, and the exit code of the first thing that is wrong with the path or a variable, else 0.
 
     Raises:
         ProfileError: `usage`: nothing is called so that is required, or no path is given.
@@ -56,8 +57,12 @@ def doctor_report(
     names = None if require is None else _required().wanted_of(list(require))
     if names is not None and path is None:
         raise ProfileError("usage", "--require needs the PATH of a profile.", _WITH_PATH, EXIT_USAGE)
-    settings, config = machine.settings(env)
-    parts = [machine.program(env), machine.extras(), machine.terminal(env), machine.folders(config), settings]
+    config, problem = Config(), None
+    try:
+        config = read_config(env)
+    except ProfileError as error:
+        problem = error
+    parts = [machine.program(env, problem), machine.extras(), machine.terminal(env), machine.folders(config)]
     if path is not None:
         parts.append(logdir(path))
         if names is not None and not parts[-1].exit_code:

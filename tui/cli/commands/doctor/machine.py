@@ -12,20 +12,19 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.folders import cache_folder, state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.archives import BOUND_BYTES
 from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
 from tpuprof.parsers.hosts.cache import BOUND
-from tpuprof.parsers.hosts.plan import available_cores
-from tpuprof.tui.app.config import read_config
+from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, WORKERS_VARIABLE, available_cores
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
 from tpuprof.tui.cli.common import on_terminal, version_of
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.terminal.clipboard import yank_file
-from tpuprof.tui.terminal.custom import Config
+from tpuprof.tui.terminal.custom import CACHE_VARIABLE, COLUMNS_VARIABLE, THEME_VARIABLE, Config
 from tpuprof.tui.terminal.detect import detect
 
 PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")  # what every installation has
@@ -43,14 +42,21 @@ _OTHERS = {"s3fs": (("s3fs",), "buckets of Amazon (s3://)"), "adlfs": (("adlfs",
 
 _VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
 _SESSIONS = ("TMUX", "STY")  # what these say beyond being set is nobody's business
-_OWN_VARIABLES = ("TPUPROF_CONFIG", "TPUPROF_CACHE_BYTES", "TPUPROF_JOBS", "TPUPROF_WORKERS")
+_OWN_VARIABLES = (
+    *(THEME_VARIABLE, COLUMNS_VARIABLE, CACHE_VARIABLE),
+    *(BOUND_VARIABLE, JOBS_VARIABLE, WORKERS_VARIABLE),
+)
 _MISSING = "not installed"
 _LEAST_SIZE = (60, 15)
 _MOST_FILES = 10_000
 
 
-def program(env: Mapping[str, str]) -> DoctorSection:
-    """Python, the system, its processors, the decoding core and the packages."""
+def program(env: Mapping[str, str], problem: ProfileError | None) -> DoctorSection:
+    """Python, the system, its processors, the decoding core, the packages and this program's variables.
+
+    Args:
+        problem: what is wrong with one of the variables.
+    """
     python = f"{platform.python_version()} {platform.python_implementation()}, {sys.executable}"
     system, all_cores, cores = platform.uname(), os.cpu_count(), available_cores()
     usable = f"{cores:,}" if cores == all_cores else f"{cores:,} of {all_cores or '?'} may be used"
@@ -68,7 +74,9 @@ def program(env: Mapping[str, str]) -> DoctorSection:
     own = {name: env[name] for name in _OWN_VARIABLES if name in env}
     if own:
         rows.append(DoctorLine("variables", ", ".join(f"{name}={value!r}" for name, value in own.items())))
-    return DoctorSection("program", "Program", rows)
+    if problem is not None:
+        rows += [DoctorLine("problem", problem.sentence, True), DoctorLine("try", problem.hint)]
+    return DoctorSection("program", "Program", rows, exit_code=EXIT_OK if problem is None else problem.exit_code)
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str | None]:
@@ -170,22 +178,22 @@ def folders(config: Config) -> DoctorSection:
     trouble, free = _trouble(folder)
     kept, copies, unpacked = (_content(os.path.join(folder, name)) for name in ("hosts", "remote", "archives"))
     bound = (BOUND if config.cache_bytes is None else config.cache_bytes) if config.cache else 0
-    copies_bound, copies_row = config.remote_bytes, None
+    limit = f"at most {size(bound)}" if bound else f"off, by {CACHE_VARIABLE}"
+    exit_code = EXIT_OK
     try:
-        if copies_bound is None or os.environ.get(BOUND_VARIABLE):
-            copies_bound = cache_bound()
+        copies_row = DoctorLine("remote copies", f"{_words(*copies)}; at most {size(cache_bound())}")
     except ProfileError as error:
-        copies_row = DoctorLine("remote copies", error.sentence, True)
+        copies_row, exit_code = DoctorLine("remote copies", error.sentence, True), error.exit_code
     state = f"can't be written: {trouble}" if trouble else "can be written"
     room = "" if free is None else f", {size(free)} free"
     rows = [
         DoctorLine("folder", f"{folder}, {state}{room}", bool(trouble)),
-        DoctorLine("summaries", f"{_words(*kept)}; {f'at most {size(bound)}' if bound else 'off, by the config file'}"),
-        copies_row or DoctorLine("remote copies", f"{_words(*copies)}; at most {size(copies_bound or 0)}"),
+        DoctorLine("summaries", f"{_words(*kept)}; {limit}"),
+        copies_row,
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
         DoctorLine("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
     ]
-    return DoctorSection("cache", "Cache", rows, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
+    return DoctorSection("cache", "Cache", rows, exit_code=exit_code)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:
@@ -225,24 +233,3 @@ def _words(total: int, count: int) -> str:
     if count > _MOST_FILES:
         return f"more than {size(total)} in {_MOST_FILES:,} files"
     return f"{size(total)} in {counted(count, 'file')}" if count else "nothing"
-
-
-def settings(env: Mapping[str, str]) -> tuple[DoctorSection, Config]:
-    """The user's file and what it sets, or what is wrong with it."""
-    title = "Config file"
-    try:
-        config = read_config(env)
-    except ProfileError as error:
-        rows = [DoctorLine("problem", error.sentence, True), DoctorLine("try", error.hint)]
-        return DoctorSection("config", title, rows, exit_code=error.exit_code), Config("")
-    if not config.is_there:
-        row = DoctorLine("file", f"{config.path or 'no home folder'}, does not exist; {_NO_FILE}")
-        return DoctorSection("config", title, [row]), config
-    rows = [
-        DoctorLine("file", f"{config.path}, valid"),
-        *(DoctorLine(*told) for told in config.settings or [("sets", "nothing")]),
-    ]
-    return DoctorSection("config", title, rows), config
-
-
-_NO_FILE = "tpuprof-tui config prints one to start from"

@@ -37,7 +37,7 @@ ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/someb
 def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders are those of this process, and not of the environment that the doctor is given."""
     monkeypatch.setenv("HOME", ENVIRONMENT["HOME"])
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -177,20 +177,11 @@ def test_a_cache_that_can_not_be_used(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "can't be written: there is no home folder" in words_of(doctor_text(ENVIRONMENT))
 
 
-def test_the_config_file(tmp_path: Path) -> None:
-    file = tmp_path / "config.toml"
-    env = {**ENVIRONMENT, "TPUPROF_CONFIG": str(file)}
-    file.write_text('theme = "light"\n[cache]\nsize = "off"\nremote = "2 MB"\n')
-    text = words_of(doctor_text(env))
-    assert ", valid theme light" in text and "summaries nothing; off, by the config file" in text
-    sets = [["theme", "light"], ["cache.size", "off"], ["cache.remote", "2 MB"]]
-    assert "at most 2.00 MB" in text and told(env)["config"]["rows"][1:] == sets
-    file.write_text("")
-    assert "sets nothing" in words_of(doctor_text(env))
-    file.write_text('theme = "pink"')
-    text, exit_code = doctor_report(env)
-    assert exit_code == EXIT_USAGE and "\n! problem       The config file" in text and "  try " in text
-    assert "does not exist; tpuprof-tui config prints one to start from" in words_of(doctor_text(ENVIRONMENT))
+def test_the_variables() -> None:
+    text = words_of(doctor_text({**ENVIRONMENT, "TPUPROF_THEME": "light", "TPUPROF_CACHE": "off"}))
+    assert "variables TPUPROF_THEME='light', TPUPROF_CACHE='off'" in text
+    assert "summaries nothing; off, by TPUPROF_CACHE" in text
+    assert "summaries nothing; at most 2.00 MB" in words_of(doctor_text({**ENVIRONMENT, "TPUPROF_CACHE": "2 MB"}))
 
 
 # --- what is not for others
@@ -353,6 +344,7 @@ def test_the_exit_code_tells_of_nothing_found(tmp_path: Path, capsys: pytest.Cap
 def test_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As people paste it: one thing wrong in most parts, on a machine where everything is as it is written here."""
     env = {**ENVIRONMENT, "HOME": str(tmp_path), "USER": "jane", "TMUX": "/tmp/tmux-7/default,1,0"}
+    env["TPUPROF_THEME"] = "pink"
     monkeypatch.setenv("HOME", str(tmp_path))
     system = SimpleNamespace(system="Linux", release="6.8.0-1015-gcp", machine="x86_64")
     monkeypatch.setattr(platform, "uname", lambda: system)
@@ -367,9 +359,6 @@ def test_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(machine, "on_terminal", lambda: True)
     monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((120, 40)))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=41_000_000_000))
-    config = tmp_path / ".config" / "tpuprof-tui" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text('theme = "light"\n[keys]\nsort = "e"\n')
     run = written(tmp_path / "logs", host0=training(), host1=training(), host2=b"")
     for host in run.hosts:
         os.utime(host.path, (1_700_000_000, 1_700_000_000))
