@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.words import share
 from tpuprof.parsers.ops.device import CUSTOM_CALL, HOLDS_OPS, Peaks
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable
@@ -48,6 +50,9 @@ starts of copies (up to 1.9 million times HBM's peak), the ends of collectives (
 
 _STARTS = pattern(r"-start(\.\d+|\.clone|\.remat\d*)*\Z")
 _ENDS = pattern(r"-done(\.\d+|\.clone|\.remat\d*)*\Z")
+
+_MUCH_TIME = 0.01
+"""An op whose work is above a peak is told of from this share of the ops' time on."""
 
 _BOUND_NAMES = {UNKNOWN_BOUND: "unknown", **dict(enumerate(BOUNDS))}
 _MEMORY_BOUNDS = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
@@ -227,6 +232,19 @@ def above_peak(table: OpTable, of: Rates, rows: NDArray[np.integer] | Sequence[i
     for place in np.flatnonzero(most > 1).tolist():
         found[place] = _why_above(table, int(chosen[place]), float(most[place]), bool(in_hbm[place]))
     return found
+
+
+def above_peak_words(table: OpTable, of: Rates) -> tuple[str, ...]:
+    """A sentence on the ops of much time that do more than a peak allows; none where these start or end a transfer."""
+    used = np.nan_to_num(np.column_stack([of.flops_utilization, of.bandwidth_utilization])).max(axis=1, initial=0)
+    rows = np.flatnonzero((used > AT_THE_PEAK) & (table.self_ps >= _MUCH_TIME * table.self_ps.sum()))
+    reasons = zip(rows.tolist(), above_peak(table, of, rows), strict=True)
+    told = {row: why for row, why in reasons if why not in (None, STARTED, AWAITED)}
+    if not told:
+        return ()
+    worst = max(told, key=lambda row: float(used[row]))
+    more = f", and {counted(len(told) - 1, 'other op')} above one" if len(told) > 1 else ""
+    return (f"{printable(table.name[worst])} is at {share(float(used[worst]))} of a peak{more}: {told[worst]}",)
 
 
 def is_start(table: OpTable, row: int) -> bool:

@@ -197,7 +197,8 @@ def kernel_name(table: OpTable, row: int) -> str:
     given is then better, unless it only adds block sizes or a word to that of the function.
     """
     before, called, _ = table.framework_op[row].partition("pallas_call")
-    inner = [name for name in _JIT.findall(before)[1:] if name != "main"]  # what older versions of JAX put around all
+    outer, *called_in = _JIT.findall(before) or ("",)
+    inner = [name for name in called_in if name not in (outer, "main")]  # what older versions of JAX put around all
     of_op = without_number(table.name[row])
     scopes = [part for part in before.split("/") if part and "(" not in part]
     scope = scopes[-1] if scopes and called else ""

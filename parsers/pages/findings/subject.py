@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import shortened
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
@@ -212,6 +213,9 @@ LEAST_LARGE = 0.10
 """A place that takes this share of the time has a name, whatever is known of it."""
 
 
+_NUMBER = pattern(r"(?<![A-Za-z])\d+")
+
+
 def base_name(table: OpTable, row: int) -> str:
     """What ops like this one have in common: the end of their framework op, else the name without its number."""
     return scope_end(table.framework_op[row]) or without_number(table.name[row])
@@ -228,8 +232,18 @@ def is_kernel_call(table: OpTable, row: int) -> bool:
 
 
 def in_a_line(table: OpTable, rows: NDArray[np.intp]) -> list[str]:
-    """What each of some ops does, and in which line of the program."""
-    names = [shortened(what_it_does(table, row)) for row in rows.tolist()]
+    """What each of some ops does, and in which line of the program.
+
+    What differs in numbers alone, as ops of layers do, has one name: ``layer_#/dot_general``.
+    """
+    whole = [what_it_does(table, row) for row in rows.tolist()]
+    alike, short = dict[str, set[str]](), dict[str, set[str]]()
+    for name in whole:
+        alike.setdefault(_NUMBER.sub("#", name), set()).add(name)
+    names = [one if len(alike[one := _NUMBER.sub("#", name)]) > 1 else name for name in whole]
+    for name in names:
+        short.setdefault(shortened(name), set()).add(name)
+    names = [cut if len(short[cut := shortened(name)]) == 1 else name for name in names]
     return [
         f"{what} in {line}" if line.endswith(")") else f"{what} ({line})" if line else what
         for what, line in zip(names, lines(table, rows), strict=True)

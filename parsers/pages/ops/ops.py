@@ -20,7 +20,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM, NO_TIME_SCALE
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, added_kernels
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.roofline import Rates, table_rates, time_scale
+from tpuprof.parsers.ops.roofline import Rates, above_peak_words, table_rates, time_scale
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, appended, merge_tables
 from tpuprof.parsers.pages.shared.common import (
     ExecutionUnit,
@@ -107,6 +107,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
     peaks = device.peaks if device is not None else Peaks()
     total = sum(summary.total_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
+    rates = table_rates(table, peaks)
     self_fraction = table.self_ps / total if total else np.full(len(table), np.nan)
     has_scale = table.has_time_scale
     unknown: dict[str, str] = {}
@@ -134,7 +135,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         offloaded=offloaded.take(by_self_time(offloaded)),
         program=programs_of(table, summaries),
         op_class=table.classes(),
-        rates=table_rates(table, peaks),
+        rates=rates,
         total_ps=total,
         idle_ps=total - busy,
         self_fraction=self_fraction,
@@ -142,7 +143,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         time_scale=time_scale(table, busy),
         simulated=any(summary.simulated for summary in summaries),
         unknown=unknown,
-        warnings=(*warnings_of(summaries), *holes_in_words(summaries)),
+        warnings=(*warnings_of(summaries), *holes_in_words(summaries), *above_peak_words(table, rates)),
         runs_on=place,
         kernels=added_kernels(kernel for summary in summaries for kernel in summary.kernels),
     )

@@ -34,7 +34,7 @@ from tpuprof.parsers.ops.core.calls import merged_calls
 from tpuprof.parsers.ops.core.times import join_core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
-from tpuprof.parsers.ops.roofline import table_rates
+from tpuprof.parsers.ops.roofline import above_peak_words, table_rates
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import NO_DEVICE as NO_DEVICE_EVENTS
@@ -135,7 +135,8 @@ def overview(
         account = of_group_shown(account, main.label)
     verdict = None if account is None else account.verdict
     outside, partners = map(outside_words, evidence.outside), lacking_partners(table, environment.device_core_count)
-    remarks = (*common.remarks, *outside, *counted_words(table), partners, *failed)
+    above = above_peak_words(evidence.table, evidence.rates)
+    remarks = (*common.remarks, *outside, *counted_words(table), *above, partners, *failed)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,

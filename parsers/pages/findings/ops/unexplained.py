@@ -169,12 +169,20 @@ def _of_place(budget: Budget, place: Place) -> Claimed:
         f"{counted(count, 'op')} {'takes' if count == 1 else 'take'} {budget.amount(place.ps)}, mean over cores, in "
         f"{counted(runs, 'run')} of {time(mean)} each.",
         budget.largest(place.first, float(budget.op_ps(place.rows[:1])[0])) if count > 1 else "",
+        f"Then come {', '.join(others)}." if (others := _others(budget, place)) else "",
     )
     claim = budget.take_ops(place.rows, place.lost_ps)
     if place.reached is None or claim.worth_ps < LEAST_NAMED * budget.whole_ps:
         return budget.of_unknown_worth(UNEXPLAINED, title, basis, evidence, target, place.rows)
     basis = f"Time of these ops above what their counted work takes at {share(USUAL)} of their roof."
     return budget.finding(UNEXPLAINED, claim, title, basis, evidence, target, is_estimate=True)
+
+
+def _others(budget: Budget, place: Place) -> list[str]:
+    """The ops of a place beside its first that take so much that they are told by name, with their shares."""
+    table, shares = budget.evidence.table, (budget.op_ps(place.rows) / budget.whole_ps).tolist()
+    pairs = list(zip(place.rows.tolist(), shares, strict=True))[1:]
+    return [f"{sentence_name(table.name[row])} ({share(of)})" for row, of in pairs if of >= LEAST_LARGE]
 
 
 def _of_rest(budget: Budget, rest: Sequence[Place]) -> Claimed:
