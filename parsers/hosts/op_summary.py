@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, line_spans, time_span
-from tpuprof.parsers.ops.core.sums import OpSums, op_sums
+from tpuprof.parsers.ops.core.sums import ModuleHoles, OpSums, joined_holes, op_sums
 from tpuprof.parsers.ops.device import (
     ENVIRONMENT_PLANE,
     DeviceInfo,
@@ -30,7 +30,6 @@ from tpuprof.parsers.ops.device import (
 )
 from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.steps.boundaries.holes import ModuleHoles, joined_holes
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -223,7 +222,11 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
 
             cores = pool.map(lambda at: without_lost_time(planes[at], cores[at]), range(len(cores)))
     modules = {name for plane in planes for name in _module_counts(plane)}
-    streams = _streams(trace, on_chunk) if not planes else ()
+    streams: tuple[StreamDevice, ...] = ()
+    if not planes:
+        from tpuprof.parsers.ops.streams.devices import streams_of  # noqa: PLC0415 - for profiles without TPUs only
+
+        streams = streams_of(trace, on_chunk)
     made = op_summary(trace, file.host, list(map(device_info, planes)), cores, modules, streams)
     return of_file(made, file)
 
@@ -245,19 +248,6 @@ def of_file(summary: Summary, file: HostFile) -> Summary:
     """A summary of one core, or of a part of the capture, that says so; of all of a host, it stays as it is."""
     only = file.only_shown
     return replace(summary, host=file.label, remarks=(*summary.remarks, *only)) if only else summary
-
-
-def _streams(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:
-    """The GPUs of a profile without TPUs, or the host's CPU of one without a device, where it ran ops."""
-    from tpuprof.parsers.ops.host_events.events import read_threads  # noqa: PLC0415 - for profiles without TPUs only
-    from tpuprof.parsers.ops.streams import devices  # noqa: PLC0415
-    from tpuprof.parsers.ops.streams.attribution import OP_STATS  # noqa: PLC0415
-
-    host = devices.runs_on_cpu(trace)
-    if host is None:
-        return devices.read_gpus(trace, (), on_chunk)
-    cpu = devices.cpu_device(trace, host, list(read_threads(host, OP_STATS, on_chunk)))
-    return (cpu,) if cpu is not None else ()
 
 
 def _may_lack_ops(plane: Plane, table: OpTable) -> bool:

@@ -56,11 +56,10 @@ COMMANDS = {
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
     "skill": Command("itself:skill_parser", "agents.skill:run_skill"),
     "mcp": Command("itself:mcp_parser", "agents.mcp:run_mcp"),
-    "completion": Command("itself:completion_parser", "shell.completion:run_completion"),
 }
 """All of them by their words, in the order of the help."""
 
-VERSION = Command("app:app_parser", "shell.version:run_version")  # what `--version` does in the place of the app
+VERSION = Command("app:app_parser", "version:run_version")  # what `--version` does in the place of the app
 
 
 def _named(place: str) -> Callable[..., Any]:

@@ -5,6 +5,7 @@ The compiled core decodes a chunk of the line, adds it up while it is in the pro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -145,6 +146,35 @@ def step_sums(plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone
     return StepSums(
         core_ops.op_table(plane, totals), sums.events, sums.span, _by_row(sums, totals), _device_times(sums)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleHoles:
+    """How many runs a module has on some cores, and how many of them have no ops, or lack some that the others have
+    (`parsers.steps.boundaries.recorded`).
+
+    Attributes:
+        module: its name, ``jit_f(12190760917235803885)``.
+    """
+
+    module: str
+    runs: int
+    without_ops: int
+    lacking_some: int
+
+
+def joined_holes(parts: Iterable[ModuleHoles]) -> tuple[ModuleHoles, ...]:
+    """The modules of several cores that have holes."""
+    joined: dict[str, ModuleHoles] = {}
+    for of in parts:
+        before = joined.get(of.module, ModuleHoles(of.module, 0, 0, 0))
+        joined[of.module] = ModuleHoles(
+            of.module,
+            before.runs + of.runs,
+            before.without_ops + of.without_ops,
+            before.lacking_some + of.lacking_some,
+        )
+    return tuple(of for of in joined.values() if of.without_ops or of.lacking_some)
 
 
 def _begun_inside(start: Int64s, end: Int64s, waiting: Intervals) -> Intervals:

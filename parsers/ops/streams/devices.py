@@ -148,3 +148,12 @@ def _only(thread: HostThread, rows: Int64s) -> HostThread:
         if len(kept):
             stats[name] = SparseStat(place[kept], stat.values.take(kept))
     return HostThread(thread.line, thread.metadata_id[rows], thread.start_ps[rows], thread.end_ps[rows], stats)
+
+
+def streams_of(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:
+    """The GPUs of a profile without TPUs, or the host's CPU of one without a device, where it ran ops."""
+    host = runs_on_cpu(trace)
+    if host is None:
+        return read_gpus(trace, (), on_chunk)
+    cpu = cpu_device(trace, host, list(read_threads(host, OP_STATS, on_chunk)))
+    return (cpu,) if cpu is not None else ()

@@ -26,9 +26,7 @@ from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.ops.core.runs import OpRuns, ProgramOp, core_runs, joined_runs
 from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host_events.events import read_threads
 from tpuprof.parsers.ops.streams import devices
-from tpuprof.parsers.ops.streams.attribution import OP_STATS
 from tpuprof.parsers.ops.table import clone_keys
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
@@ -343,14 +341,8 @@ def _runs(session: PageSession, host: str | None, found: FoundOp) -> tuple[list[
 
 def _of_streams(trace: Trace, file: HostFile, wanted: frozenset[ProgramOp], on_chunk: ChunkDone) -> list[OpRuns]:
     """The runs on GPUs, or on the host's CPU."""
-    host = devices.runs_on_cpu(trace)
-    if host is not None:
-        cpu = devices.cpu_device(trace, host, list(read_threads(host, OP_STATS, on_chunk)))
-        found = [] if cpu is None else [cpu]
-    else:
-        found = list(devices.read_gpus(trace, (), on_chunk))
     runs = []
-    for device in found:
+    for device in devices.streams_of(trace, on_chunk):
         ops = device.attribution.ops
         chosen = np.array([number for number, each in enumerate(ops) if (each.program, each.name) in wanted], np.int64)
         parts = []

@@ -9,8 +9,8 @@ from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.words import NO_DEVICE
 from tpuprof.parsers.hosts.op_summary import OpSummary
+from tpuprof.parsers.ops.core.sums import ModuleHoles, joined_holes
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
-from tpuprof.parsers.steps.boundaries.holes import ModuleHoles, joined_holes
 
 ExecutionUnit = Literal["core", "GPU", "host thread"]
 """What ops run on: their times are sums over all of these."""

@@ -21,8 +21,7 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, i
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import StepCells
-from tpuprof.parsers.ops.core.sums import CoreSums
-from tpuprof.parsers.steps.boundaries.holes import ModuleHoles
+from tpuprof.parsers.ops.core.sums import CoreSums, ModuleHoles
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 

@@ -73,11 +73,10 @@ SEEN = {
     "tpuprof-tui report hosts ~/logs": "there is nothing to compare it with",
     'tpuprof-tui report timeline ~/logs --from 300 --to 400 --track "XLA Ops"': "fusion",
     "tpuprof-tui skill": "name: tpuprof-tui",
-    "tpuprof-tui completion bash": "complete -",
 }
 """What a command has to show; of others it is enough that they end well."""
 
-PRINTS = ("report", "query", "doctor", "completion", "skill")
+PRINTS = ("report", "query", "doctor", "skill")
 OF_SHELL = re.compile(r"[|<>&*$]")
 
 

@@ -21,7 +21,6 @@ _COMMAND_HELP = f"""commands:
   share PATH          write one HTML file of a run, for others
   skill, mcp          a skill and a server for coding agents
   doctor [PATH]       print what is installed, what this terminal can do, what PATH has and lacks
-  completion SHELL    print the completion script for bash, zsh or fish
 
 To open a folder that is named like a command: {PROGRAM} ./report
 """

@@ -7,26 +7,6 @@ from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add_debug, n
 REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "python", "memory", "whole", "measured"),)
 """What can be required of a profile, `tui.cli.commands.doctor.required.REQUIREMENTS`."""
 
-SHELLS = ("bash", "zsh", "fish")
-
-_COMPLETION_EPILOG = f"""bash:
-  {PROGRAM} completion bash \\
-    > ~/.local/share/bash-completion/completions/{PROGRAM}
-zsh (a folder of $fpath, before compinit):
-  {PROGRAM} completion zsh > ~/.zfunc/_{PROGRAM}
-fish:
-  {PROGRAM} completion fish > ~/.config/fish/completions/{PROGRAM}.fish
-"""
-
-
-def completion_parser() -> UsageParser:
-    """The command's arguments."""
-    what = "Prints the script that completes commands, options and their values in a shell."
-    parser = new_parser("completion", what, _COMPLETION_EPILOG)
-    parser.add_argument("shell", choices=SHELLS, help="which shell")
-    return parser
-
-
 _SKILL_EPILOG = f"""for all of yours:  {PROGRAM} skill ~/.agents/skills
 for one project:   {PROGRAM} skill .agents/skills
 """

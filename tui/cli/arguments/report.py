@@ -16,17 +16,7 @@ SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 """Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
 
 
-class _Suggested(tuple[str, ...]):
-    """What a shell completes an option with; the page says what it takes of it, and so any value passes here."""
-
-    __slots__ = ()
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
 _OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {page.name: page.other_groups for page in PAGES}
-_GROUPS = _Suggested(dict.fromkeys(group for page in PAGES for group in (*page.other_groups, *page.groups)))
 
 _AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
@@ -64,7 +54,7 @@ def _add_by(parser: UsageParser) -> None:
     by += f"; page model: the table that CSV, --filter, --sort and --columns use: {', '.join(_OTHER_GROUPS['model'])}"
     by += "; page kernels: blocks compares the block sizes of a kernel, over all runs of a logdir"
     by += f"; pages whose table gets a row per group: {'; '.join(groups)}"
-    parser.add_argument("--by", choices=_GROUPS, metavar="BY", help=by)
+    parser.add_argument("--by", metavar="BY", help=by)
 
 
 def report_parser() -> UsageParser:

@@ -13,11 +13,11 @@ from tests.support.build import OpSpec, present, summary_of, tpu_plane, trace_of
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.op_summary import summarise_ops
+from tpuprof.parsers.ops.core.sums import ModuleHoles
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.owners import Owner
-from tpuprof.parsers.steps.boundaries.holes import ModuleHoles
 
 MS = 10**9
 PROGRAM = (("fusion.1", "convolution fusion", 25), ("all-reduce.1", "all-reduce", 20))

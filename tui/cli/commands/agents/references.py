@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.questions import OF_PAGES
-from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
+from tpuprof.tui.cli.commands.grammar import Argument, Command, commands
 from tpuprof.tui.pages import PAGES, Page
 from tpuprof.tui.report.describe import Described, described
 

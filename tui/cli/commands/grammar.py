@@ -7,9 +7,6 @@ from collections.abc import Iterator
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.table import COMMANDS
-from tpuprof.tui.pages import PAGE_NAMES
-
-_FOLDERS, _FILES = {"--logdir", "--root"}, {"--output", "--arrays"}
 
 
 @dataclass(frozen=True)
@@ -19,15 +16,10 @@ class Argument:
     Attributes:
         flags: how the option is written; empty for an argument that has a place instead.
         value: the name that its value has in the help; empty where it takes none.
-        choices: the words that it takes; empty where it takes any.
-        takes: what its value is: ``file``, ``folder``, or empty.
     """
 
     flags: tuple[str, ...]
     value: str
-    choices: tuple[str, ...]
-    takes: str
-    many: bool
     needed: bool
     meaning: str
 
@@ -62,12 +54,6 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[Argument]:
     for action in parser._actions:
         if action.help == argparse.SUPPRESS:
             continue
-        choices = tuple(map(str, action.choices or ()))
-        value = "" if action.nargs == 0 else str(action.metavar or "|".join(choices))
-        if value == "PAGE":
-            choices = PAGE_NAMES
-        flags, many = tuple(action.option_strings), isinstance(action, argparse._AppendAction)
-        is_file = not _FILES.isdisjoint(flags) if flags else not choices and value != "HOST:PORT"
-        takes = "folder" if not _FOLDERS.isdisjoint(flags) else "file" if is_file else ""
+        value = "" if action.nargs == 0 else str(action.metavar or "|".join(map(str, action.choices or ())))
         meaning = " ".join((action.help or "").replace("%%", "%").split())
-        yield Argument(flags, value, choices, takes, many or action.nargs in ("*", "+"), action.required, meaning)
+        yield Argument(tuple(action.option_strings), value, action.required, meaning)

@@ -1,1 +1,0 @@
-"""What a shell wants to know of the command line: what completes it, its version."""
