@@ -14,7 +14,7 @@ from tests.insight.simulator.scene import Scene, compiled, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
-LATER = ("jobs", "codebases", "labs", "domains", "trials", "rounds")
+LATER = ("jobs", "codebases", "labs", "domains", "trials", "rounds", "blind")
 """Sets that came one after the other, and are scored by themselves."""
 PARTS = ("single", "shapes", "pairs", *(part for later in LATER for part in (later, f"pairs of {later}")))
 """What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; then

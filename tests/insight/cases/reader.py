@@ -31,6 +31,7 @@ from typing import Any
 
 from tests.insight.cases import scenes
 from tests.insight.cases.models import codebases, dialects, domains, jobs, labs, shapes
+from tests.insight.cases.parts import blind as blind_parts
 from tests.insight.cases.parts import codebases as codebase_parts
 from tests.insight.cases.parts import domains as domain_parts
 from tests.insight.cases.parts import labs as lab_parts
@@ -73,7 +74,7 @@ def _public(modules: Iterable[ModuleType]) -> Iterator[tuple[str, Any]]:
 
 _SIMULATOR = (code, parts, play, scene, schedules, spelled, stack, tensors, workloads)
 _MODELS = (scenes, shapes, dialects, jobs, codebases, labs, domains)
-_PARTS = (codebase_parts, lab_parts, domain_parts, round_parts)
+_PARTS = (codebase_parts, lab_parts, domain_parts, round_parts, blind_parts)
 VOCABULARY: dict[str, Any] = {
     **dict(_public((*_SIMULATOR, *_MODELS, *_PARTS))),
     "Scene": _scene,
