@@ -19,7 +19,7 @@ _TABLES = (
     ("domains", ("fields", "generation", "retrieval", "upkeep")),
     ("trials", ("steps", "hosts", "work")),
     ("rounds", ("serving", "models", "loops")),
-    ("blind", ("programs",)),
+    ("blind", ("programs", "second")),
     ("single", ("kernels",)),
 )
 

@@ -90,6 +90,7 @@ class Chips:
     Attributes:
         jitter: deviation of an op's time. speed: (core, factor on the time of all its ops).
         matrix_speed: (core, factor on the time of its matrix products).
+        link_speed: (core, factor on the time of what it sends along a route).
         since: the first step at these speeds; 0 if they are so from before the capture on; until: the first one after
             them, unless it is 0.
         slow_steps: (step, factor on all times of this step).
@@ -99,6 +100,7 @@ class Chips:
     jitter: float = 0.004
     speed: tuple[tuple[int, float], ...] = ()
     matrix_speed: tuple[tuple[int, float], ...] = ()
+    link_speed: tuple[tuple[int, float], ...] = ()
     since: int = 0
     until: int = 0
     slow_steps: tuple[tuple[int, float], ...] = ()
@@ -331,7 +333,10 @@ class _Player:
         begun = np.maximum(self.engines[timed.engine], self.now)
         if timed.op.groups:
             begun = _meeting(begun, timed.op.groups)
-        done = begun + self.transfer(item.op)
+        lasts = self.transfer(item.op)
+        for core, factor in self.stage.chips.link_speed if timed.route else ():
+            lasts[core] = int(lasts[core] * factor)
+        done = begun + lasts
         self.engines[timed.engine] = done
         if timed.route:
             received = self.now.copy()
