@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, medians
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, time
+from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import COMPUTING, Rows
 from tpuprof.parsers.steps.accounts.owners import Owner
 
 BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 """What a core does by itself: it waits for no other core in it."""
-
-_PRODUCTS: tuple[OpClass, ...] = ("compute",)
 
 BUSY_OWNERS: tuple[Owner, ...] = (*COMPUTING, "uncounted", "copy")
 """Who has the time of these ops in the account."""
@@ -53,30 +50,38 @@ class SlowerCore:
     too: tuple[tuple[int, float], ...] = ()
 
 
-def _same_ops(budget: Budget, classes: Collection[OpClass] = BUSY) -> tuple[Rows, Floats]:
-    """The ops that all cores run equally often, as columns of `core_ops`, and float64[cores, ops], their self time."""
+def _same_ops(budget: Budget, products: bool = False) -> tuple[Rows, Floats]:
+    """The ops that all cores run equally often, as columns of `core_ops`, and float64[cores, ops], their self time.
+
+    Args:
+        products: of these only matrix products; kernels do other things beside them.
+    """
     known = budget.evidence.core_ops
     if known is None or not len(known.cores):
         return np.zeros(0, np.intp), np.zeros((0, 0))
     table = budget.evidence.table
-    kinds = dict(zip(zip(table.program_id.tolist(), table.name, strict=True), table.classes(), strict=True))
-    works = np.array([kinds.get(op, "idle") in classes for op in known.ops], np.bool_)
+    keys = zip(table.program_id.tolist(), table.name, strict=True)
+    kinds = dict(zip(keys, zip(table.classes(), table.category, strict=True), strict=True))
+    of_ops = [kinds.get(op, ("idle", None)) for op in known.ops]
+    works = np.array(
+        [(kind == "compute" and category != CUSTOM_CALL) if products else kind in BUSY for kind, category in of_ops],
+        np.bool_,
+    )
     chosen = works & (known.self_ps > 0).all(axis=0) & (known.occurrences == known.occurrences[0]).all(axis=0)
     return np.flatnonzero(chosen), known.self_ps[:, chosen].astype(np.float64)
 
 
 def slower_core(budget: Budget) -> SlowerCore | None:
     """The core that takes longer than the others for nearly all ops, or for nearly all products; None without one."""
-    found = _slower_at(budget, BUSY, "op")
-    return found if found is not None else _slower_at(budget, _PRODUCTS, "matrix product")
+    return _slower_at(budget, products=False) or _slower_at(budget, products=True)
 
 
-def _slower_at(budget: Budget, classes: Collection[OpClass], what: str) -> SlowerCore | None:
-    """The core that takes longer than the others for ops with nearly all of the time of these classes."""
+def _slower_at(budget: Budget, products: bool) -> SlowerCore | None:
+    """The core that takes longer than the others for ops with nearly all of the time of all, or of products."""
     known, steps = budget.evidence.core_ops, budget.steps
     if known is None or steps is None or len(known.cores) < 3:
         return None
-    _, times = _same_ops(budget, classes)
+    _, times = _same_ops(budget, products)
     if times.shape[1] < _LEAST_OPS:
         return None
     usual = medians(times)
@@ -93,6 +98,7 @@ def _slower_at(budget: Budget, classes: Collection[OpClass], what: str) -> Slowe
     order = [row for row in np.argsort(-overall, kind="stable").tolist() if row != core and row in place]
     too = [row for row in order if overall[row] >= _MUCH_SLOWER and of_time[row] >= _NEARLY_ALL]
     also = tuple((place[row], float(overall[row])) for row in too)
+    what = "matrix product" if products else "op"
     return SlowerCore(place[core], float(overall[core]), int(is_slower[core].sum()), times.shape[1], what, also)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, is_among
+from tpuprof.parsers.base.intervals import is_among
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
@@ -29,6 +30,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     module_of,
     named,
     reached,
+    read_of_groups,
     subject,
     worthwhile,
 )
@@ -44,7 +46,6 @@ SATURATED = 0.4
 _FLOATS = 0.5  # share of an op's bytes in f32 from which on bf16 is mentioned
 _LARGE = 1 << 20  # bytes of an array whose type matters
 _HBM, _VMEM = 0, 1  # memory spaces in layouts
-_MOST_READ = 24  # ops whose text is read for types
 
 _OF_OPTIMIZER = pattern(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 
@@ -76,7 +77,8 @@ def memory_bound(budget: Budget) -> Claimed:
     picks[picks] = [_picks(budget, row) for row in rows[picks].tolist()]
     most = np.where(picks, min(best, USUAL), best)  # rows by index come slower than those in order, however narrow
     above = op_ps * np.maximum(1 - used / most, 0.0)
-    fewer = _halved(table, op_ps * np.minimum(used / most, 1.0), rows.tolist())
+    groups = groups_of(table, rows, op_ps)
+    fewer = op_ps * np.minimum(used / most, 1.0) * read_of_groups(groups, rows, partial(_halved, table))
     fewer[picks | is_among(rows, _sums_of_gradients(budget, rows[fewer > 0]))] = 0.0
     moves_fewer = float(fewer.sum()) > float(above.sum())
     claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
@@ -87,7 +89,6 @@ def memory_bound(budget: Budget) -> Claimed:
     if moves_fewer:
         basis = "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach."
     rate = float((op_ps * used).sum()) / together
-    groups = groups_of(table, rows, op_ps)
     first = groups[0].first
     return budget.finding(
         MEMORY_BOUND,
@@ -120,22 +121,18 @@ def _bytes_words(moved: float, occurrences: int) -> str:
     return f"It moves {size(moved / occurrences)} to and from HBM each time."
 
 
-def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> Floats:
-    """float64[rows]: time for HBM traffic that bf16 would save in the largest ops whose large arrays are mostly f32.
+def _halved(table: OpTable, row: int) -> float:
+    """The part of an op's HBM traffic that bf16 would save; 0 where its large arrays are not mostly f32.
 
     The optimizer's state is left out: it needs its 32 bits.
     """
-    saved = np.zeros(len(rows))
-    for at, (row, ps) in enumerate(zip(rows[:_MOST_READ], hbm_ps.tolist(), strict=False)):
-        if _OF_OPTIMIZER.search(table.framework_op[row]):
-            continue
-        arrays = [shape for shape in op_shapes(table, row) if shape.memory_space == _HBM]
-        everything = math.fsum(shape.padded_bytes or shape.unpadded_bytes or 0 for shape in arrays)
-        sizes = [shape.padded_bytes or 0 for shape in arrays if shape.element_type == "f32"]
-        floats = math.fsum(array for array in sizes if array >= _LARGE)
-        if everything > 0 and floats >= _FLOATS * everything:
-            saved[at] = ps * floats / everything / 2
-    return saved
+    if _OF_OPTIMIZER.search(table.framework_op[row]):
+        return 0.0
+    arrays = [shape for shape in op_shapes(table, row) if shape.memory_space == _HBM]
+    everything = math.fsum(shape.padded_bytes or shape.unpadded_bytes or 0 for shape in arrays)
+    sizes = [shape.padded_bytes or 0 for shape in arrays if shape.element_type == "f32"]
+    floats = math.fsum(array for array in sizes if array >= _LARGE)
+    return floats / everything / 2 if everything > 0 and floats >= _FLOATS * everything else 0.0
 
 
 def _sums_of_gradients(budget: Budget, rows: Rows) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ SHORT_PS = 3_000_000
 LEAST_WORTH = 0.01
 """Below this share of the time an estimate is not worth a line."""
 
+_MOST_READ = 24  # groups of ops of which one is read for types and layouts
 _COMPARED = 0.001  # share of the time from which on an op shows what its kind reaches
 
 
@@ -85,6 +86,13 @@ def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[CloneGroup]:
         name = table.name[first] if len(chosen) == 1 else base_name(table, first)
         groups.append(CloneGroup(chosen, float(times[order].sum()), name))
     return sorted(groups, key=lambda group: -group.ps)
+
+
+def read_of_groups(groups: Sequence[CloneGroup], rows: Rows, read: Callable[[int], float]) -> Floats:
+    """float64[rows]: what is read of the longest op of each of the largest groups, for all its clones; 0 of others."""
+    of_groups = [(group, read(group.first)) for group in groups[:_MOST_READ]]
+    known = {row: value for group, value in of_groups for row in group.rows.tolist()}
+    return np.array([known.get(row, 0.0) for row in rows.tolist()])
 
 
 def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:
