@@ -46,7 +46,7 @@ from tpuprof.parsers.steps.launches import LaunchedRuns, Launches, annotated_ste
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, has_requests
 from tpuprof.parsers.steps.requests.serving import step_cycle
-from tpuprof.parsers.steps.requests.waiting import WITHOUT_WAITS, waits_for_requests
+from tpuprof.parsers.steps.requests.waiting import waits_for_requests, waits_in_words
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
@@ -184,7 +184,7 @@ def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) ->
         lead = clock_lead(launched)
         unasked = waits_for_requests(host, [core.runs for core in launched], 0 if lead is None else lead.shift_ps)
         of_cores = [steps.without(unasked) for steps in of_cores]
-    note += WITHOUT_WAITS if len(unasked[0]) else ""
+    note += waits_in_words(unasked, [core.runs for core in launched])
     return FoundSteps(launched, groups, of_cores, source, note, module, unasked)
 
 

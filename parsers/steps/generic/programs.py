@@ -22,7 +22,7 @@ from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import has_requests
 from tpuprof.parsers.steps.requests.serving import step_cycle
-from tpuprof.parsers.steps.requests.waiting import WITHOUT_WAITS, waits_for_requests
+from tpuprof.parsers.steps.requests.waiting import waits_for_requests, waits_in_words
 
 CALL = "tf_function_call"
 """Stat of a call of a function of TensorFlow."""
@@ -59,7 +59,7 @@ def steps_of_programs(runs: ModuleRuns, host: HostEvents | None, why: str = NOT_
         return None
     note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
     unasked = waits_for_requests(host, [runs])
-    note += WITHOUT_WAITS if len(unasked[0]) else ""
+    note += waits_in_words(unasked, [runs])
     return ProgramSteps(inferred_steps(runs, busiest).without(unasked), "modules", note, unasked)
 
 

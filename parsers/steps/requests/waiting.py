@@ -13,8 +13,9 @@ from functools import reduce
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, subtract, union, union_of
+from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, overlap, subtract, union, union_of
 from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.words import time
 from tpuprof.parsers.ops.host_events.activity import LAUNCHES
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
@@ -22,14 +23,22 @@ from tpuprof.parsers.steps.requests.annotated import LEAST_SPANS, WAITING, is_re
 from tpuprof.parsers.steps.requests.requests import request_ids
 from tpuprof.parsers.steps.requests.serving import serves
 
-WITHOUT_WAITS = ", without the time in which it waits for requests"
-"""How a note on the steps of a program that serves goes on."""
-
 _WAITS_FOR_ONE = pattern(
     rf".*(?:{WAITING}).*(?:request|query)"
     r"|\$queue\.py:\d+ get\Z|\$selectors\.py|\$\S+ (?:accept|poll|recv|select)\Z",
     re.IGNORECASE,
 )
+
+
+def waits_in_words(unasked: Intervals, cores: Sequence[ModuleRuns]) -> str:
+    """How a note on the steps of a program that serves goes on; empty where it waits for no request.
+
+    Args:
+        unasked: when it does, from `waits_for_requests`; cores: as there.
+    """
+    start, end = union_of((core.start_ps, core.end_ps) for core in cores)
+    waited = int(overlap(start[:1], end[-1:], *unasked).sum())
+    return f", without the {time(waited)} in which it waits for requests" if waited else ""
 
 
 def ids_of_requests(host: HostEvents) -> Int64s:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, present, summary_of, tpu_plane
+from tpuprof.parsers.base.words import time
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.overview.overview import overview
 
@@ -26,4 +27,5 @@ def test_a_server_without_requests_is_not_idle(pauses: list[int], told: str) -> 
     PlaneBuilder(space, "/host:CPU", 9).threads([events], MS)
     page = overview([summary_of(space)])
     assert present(page.account).period_ps == pytest.approx(10 * MS)
-    assert "without the time in which it waits for requests" in present(page.performance.step_time).note
+    waited = time(sum(pauses[1:]) * MS)
+    assert f"without the {waited} in which it waits for requests" in present(page.performance.step_time).note
