@@ -26,6 +26,7 @@ from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.overview.model_use.page import MODEL_USE
+from tpuprof.parsers.pages.shared.groups import groups_of_run
 from tpuprof.parsers.pages.shared.kept_by_run import KeptByRun
 from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MeanEstimate, estimate_steady, noise_floor, student
@@ -57,6 +58,7 @@ class TrendPoint:
     Attributes:
         hosts: that could be read.
         program: name of the module with most op time, without its id; None where no op names one.
+        group: the number of the group of cores whose steps these are; None where all cores are one group.
         step_ps, error_ps, freedom: the mean of the steps that are not odd by chance (`estimate_steady`), its standard
             error, and the degrees of freedom of that; None, None and 0 where unknown.
         step_count: how many steps there are; mean_step_ps: the mean of all of them.
@@ -70,6 +72,7 @@ class TrendPoint:
 
     hosts: tuple[str, ...]
     program: str | None
+    group: int | None
     step_ps: float | None
     error_ps: float | None
     freedom: int
@@ -114,7 +117,10 @@ def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoint
 
 
 def point(session: Session) -> TrendPoint:
-    """The figures of one run."""
+    """The figures of one run; of its largest group of cores, where some do not wait for others, of equals the first."""
+    groups = groups_of_run(session, None)
+    shown = max(groups, key=lambda group: (len(group.core_names), -group.number)) if len(groups) > 1 else None
+    session = session if shown is None else session.of_core(f"group {shown.number}")
     page, ops = session.page(OVERVIEW), session.page(OPS)
     memory = [used for summary in read(session, None).summaries if (used := summary.memory) is not None]
     durations = np.array([step.duration_ps for step in page.steps], np.float64)
@@ -128,6 +134,7 @@ def point(session: Session) -> TrendPoint:
     return TrendPoint(
         hosts=page.hosts,
         program=program.partition("(")[0] if any(ops.table.program_id) else None,
+        group=None if shown is None else shown.number,
         step_ps=None if step is None else step.mean,
         error_ps=None if step is None else step.error,
         freedom=0 if step is None else step.freedom,
@@ -244,13 +251,13 @@ class _Series:
 
     known: tuple[int, ...]
     steps: Mapping[int, MeanEstimate]
-    programs: Mapping[int, str | None]
+    programs: Mapping[int, tuple[str | None, int | None]]
     spread: float | None
 
     @classmethod
     def of(cls, points: Sequence[TrendPoint | None]) -> _Series:
         steps = {at: of.estimate for at, of in enumerate(points) if of is not None and of.estimate is not None}
-        programs = {at: of.program for at, of in enumerate(points) if of is not None}
+        programs = {at: (of.program, of.group) for at, of in enumerate(points) if of is not None}
         known = tuple(steps)
         pairs = [(a, b) for a, b in pairwise(known) if programs[a] == programs[b] and steps[a].mean > 0]
         apart = np.array([abs(steps[b].mean - steps[a].mean) / steps[a].mean for a, b in pairs], np.float64)

@@ -25,7 +25,7 @@ from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.shared.common import why_no_ops
 from tpuprof.parsers.pages.shared.split_runs import refuse_one_capture
 from tpuprof.parsers.session.diff import model, noise
-from tpuprof.parsers.session.diff.beside import launches
+from tpuprof.parsers.session.diff.beside import core_groups, launches
 from tpuprof.parsers.session.diff.beside.memory import modules_memory
 from tpuprof.parsers.session.diff.beside.settings import about_settings, setting_changes, settings_of
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
@@ -64,6 +64,8 @@ def compare_launches(
 ) -> tuple[Diff, tuple[Session, Session]]:
     """Compares one run, or several launches, with others; each launch is one observation where a side has several.
 
+    Cores that do not wait for each other are compared group by group (`beside.core_groups`).
+
     Args:
         sides: sessions of A and B; it uses again what they have decoded.
         host: compares one host of each run; None compares all.
@@ -80,6 +82,10 @@ def compare_launches(
         refuse_one_capture(one.run, other.run)
     notes: list[str] = []
     read = [_readable(side, host, notes) for side in sides]
+    if of_groups := core_groups.sides_of_groups((read[0], read[1]), host):
+        found = [compare_launches(of.sides, host, detect) for of in of_groups]
+        shown, diff = core_groups.most_changed([of for of, _ in found], of_groups)
+        return replace(diff, warnings=(*notes, *diff.warnings)), found[shown][1]
     runs = _of_one_step([[_Run.of(session, host) for session in side] for side in read])
     basis = _basis([*runs[0], *runs[1]])
     bounds: Sequence[Sequence[Bounds | None]] = [[None] * len(side) for side in runs]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.session.diff.build import MS, diff_of
 from tests.parsers.session.diff.test_compare import BASE, JITTER
-from tests.support.build import present
+from tests.support.build import present, session_at, tpu_plane, write_run
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, change
 from tpuprof.parsers.session.diff.regression import regression
+from tpuprof.parsers.session.trend import point
 
 CHANGE = st.builds(change, *[st.integers(0, 7).map(float)] * 3)
 SAME = cache(lambda folder: diff_of(folder, BASE, BASE))
@@ -56,3 +60,33 @@ def test_what_cannot_be_told(tmp_path: Path) -> None:
     found = regression(diff_of(tmp_path / "one", one, one), 0.05)
     assert found.outcome == "unknown" and "one step" in found.sentence
     assert len(JITTER) == 10
+
+
+def engines(periods: Sequence[int]) -> XSpace:
+    """Cores that decode without a collective, each in its own period, and are busy for half of it."""
+    space = XSpace()
+    for core, period in enumerate(periods):
+        runs = [
+            (f"jit_decode({core + 7})", begin, begin + period * MS // 2)
+            for begin in range(0, 12 * period * MS, period * MS)
+        ]
+        tpu_plane(space, core, [("fusion.1", "loop fusion", start, end - start) for _, start, end in runs], (), runs)
+    return space
+
+
+@settings(max_examples=6)
+@given(st.permutations([40, 53, 67, 80]), st.integers(0, 3), st.sampled_from([1.0, 1.5, 0.6]))
+def test_each_engine_is_compared_with_itself(
+    tmp_path_factory: pytest.TempPathFactory, periods: list[int], changed: int, factor: float
+) -> None:
+    """Whichever is the busiest before and after; the trend stays with the first."""
+    after = [round(of * factor) if core == changed else of for core, of in enumerate(periods)]
+    folder = tmp_path_factory.mktemp("engines")
+    sides = [session_at(write_run(folder / name, h=engines(of))) for name, of in (("a", periods), ("b", after))]
+    diff = compare(sides[0], sides[1])
+    steps, shown = present(diff.steps), changed if factor != 1.0 else 0
+    assert (steps.typical.before, steps.typical.after) == (periods[shown] * MS, after[shown] * MS)
+    assert [op.time.before for op in diff.ops] == [pytest.approx(periods[shown] * MS / 2)]
+    assert f"compared is group {shown + 1} " in diff.warnings[0] and diff.warnings[0].count("the same") == 3
+    assert regression(diff, 0.05).outcome == ("slower" if factor > 1 else "passed")
+    assert [present(point(of).step_ps) for of in sides] == [periods[0] * MS, after[0] * MS]

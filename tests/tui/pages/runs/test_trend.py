@@ -34,6 +34,7 @@ def point(
     return TrendPoint(
         hosts=("host0",),
         program=program,
+        group=None,
         step_ps=None if step is None else step * MS,
         error_ps=None if step is None or error is None else error * step * MS,
         freedom=0 if step is None or error is None else count - 1,
