@@ -11,8 +11,8 @@ How steps of several hosts are matched is in `parsers.steps.boundaries.matching`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,8 @@ class LostOps:
 
 
 @dataclass(frozen=True, slots=True)
-class StepSpans:
-    """When all cores run the steps that they share.
+class AlignedSteps:
+    """The steps that all cores share, and what the cores do in them.
 
     Attributes:
         names: name of each step.
@@ -64,6 +64,19 @@ class StepSpans:
         incomplete: sentences on what else is left out: cores, steps with lost ops, steps that the capture cut into.
         lost: the cores that lost ops, and the steps that are left out for it.
         are_lost: whether each step lost ops on some core: then they are all kept, and only their durations are known.
+        part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
+            ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
+            although an op may outlast it.
+        class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
+        owner_ps, between_ps: int64[cores, steps, len(OWNERS)]; each core's account of its steps, and of the time from
+            each step to the next of these (`parsers.steps.step_account`).
+        work, feed_work: float64[cores, steps, WORK_COUNT].
+        all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
+        collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
+            the others together stand under an empty name.
+        slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
+        input_source: what INFEED is measured by; None where nothing measures it.
+        sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
     """
 
     names: tuple[str, ...]
@@ -79,6 +92,18 @@ class StepSpans:
     incomplete: tuple[str, ...]
     lost: tuple[LostOps, ...]
     are_lost: bool
+    part_ps: Int64s
+    class_ps: Int64s
+    owner_ps: Int64s
+    between_ps: Int64s
+    work: Floats
+    feed_work: Floats
+    all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
+    collective_names: tuple[str, ...]
+    collective_ps: Int64s
+    slow_ops: tuple[SlowOp, ...]
+    input_source: InputSource | None
+    sparse_core: Floats | None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -105,65 +130,23 @@ class StepSpans:
     def take(self, rows: NDArray[np.intp]) -> Self:
         if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all
             return self
-        return replace(self, **self._taken(rows))
-
-    def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
-        """The fields that differ from step to step, of some steps."""
-        return {
-            "names": tuple(self.names[row] for row in rows.tolist()),
-            "start_ps": self.start_ps[rows],
-            "core_start_ps": self.core_start_ps[:, rows],
-            "core_end_ps": self.core_end_ps[:, rows],
-            "duration_ps": self.duration_ps[:, rows],
+        of_cores: dict[str, Any] = {
+            name: getattr(self, name)[:, rows] for name in (*_SPANS, *_OF_CORES, "collective_ps")
         }
-
-
-@dataclass(frozen=True, slots=True)
-class AlignedSteps(StepSpans):
-    """The steps that all cores share, and what the cores do in them.
-
-    Attributes:
-        part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
-            ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
-            although an op may outlast it.
-        class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
-        owner_ps, between_ps: int64[cores, steps, len(OWNERS)]; each core's account of its steps, and of the time from
-            each step to the next of these (`parsers.steps.step_account`).
-        work, feed_work: float64[cores, steps, WORK_COUNT].
-        all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
-        collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
-            the others together stand under an empty name.
-        slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
-        input_source: what INFEED is measured by; None where nothing measures it.
-        sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
-    """
-
-    part_ps: Int64s
-    class_ps: Int64s
-    owner_ps: Int64s
-    between_ps: Int64s
-    work: Floats
-    feed_work: Floats
-    all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
-    collective_names: tuple[str, ...]
-    collective_ps: Int64s
-    slow_ops: tuple[SlowOp, ...]
-    input_source: InputSource | None
-    sparse_core: Floats | None
-
-    def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
-        return StepSpans._taken(self, rows) | {
-            **{name: getattr(self, name)[:, rows] for name in (*_OF_CORES, "collective_ps")},
-            "between_ps": self.between_ps[:, rows] * _follow(rows)[:, None],
-            "all_reduce": tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
-            "sparse_core": None if self.sparse_core is None else self.sparse_core[:, rows],
-        }
+        return replace(
+            self,
+            names=tuple(self.names[row] for row in rows.tolist()),
+            start_ps=self.start_ps[rows],
+            **of_cores | {"between_ps": self.between_ps[:, rows] * _follow(rows)[:, None]},
+            all_reduce=tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
+            sparse_core=None if self.sparse_core is None else self.sparse_core[:, rows],
+        )
 
 
 _OF_CORES = ("part_ps", "class_ps", "owner_ps", "between_ps", "work", "feed_work")
 """What there is of each core by step, in `CoreStepTimes` too."""
 
-Spans = TypeVar("Spans", bound=StepSpans)
+_SPANS = ("core_start_ps", "core_end_ps", "duration_ps")
 
 
 def align(
@@ -174,21 +157,35 @@ def align(
     Returns:
         None where there is nothing to match: no core has steps, or no step is on all cores with steps.
     """
-    found = _matched_cores([core.steps for core in cores], [core.op_count for core in cores], source, core_names)
-    if found is None:
+    steps = [core.steps for core in cores]
+    taking = _taking_part(steps, [core.op_count for core in cores])
+    names, seen, index = _shared([steps[core] for core in taking])
+    if not names:
         return None
-    spans, taking, index = found
     pairs = [(cores[core], rows) for core, rows in zip(taking, index, strict=True)]
     collectives = _by_collective([(core.collective_names, core.collective_ps[rows][None]) for core, rows in pairs])
+    duration_ps = np.stack([core.steps.duration_ps[rows] for core, rows in pairs])
     columns: dict[str, Any] = {
         name: np.stack([getattr(core, name)[rows] for core, rows in pairs]) for name in _OF_CORES
     }
     if input_source == "host":
         columns["part_ps"][:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
-    columns["part_ps"] = np.minimum(columns["part_ps"], spans.duration_ps[:, :, None])
+    columns["part_ps"] = np.minimum(columns["part_ps"], duration_ps[:, :, None])
     columns["between_ps"] *= np.stack([_follow(rows) for _, rows in pairs])[:, :, None]
     grid = AlignedSteps(
-        **{field.name: getattr(spans, field.name) for field in fields(spans)},
+        names=names,
+        source=source,
+        is_numbered=source == "steps",
+        start_ps=np.min([core.steps.start_ps[rows] for core, rows in pairs], axis=0),
+        core_start_ps=np.stack([core.steps.start_ps[rows] for core, rows in pairs]),
+        core_end_ps=np.stack([core.steps.end_ps[rows] for core, rows in pairs]),
+        duration_ps=duration_ps,
+        core_names=tuple(core_names[core] for core in taking),
+        hosts=np.zeros(len(taking), np.int64),
+        dropped=seen - len(names),
+        incomplete=_without_cores([name for core, name in enumerate(core_names) if core not in taking]),
+        lost=(),
+        are_lost=False,
         **columns,
         all_reduce=tuple(
             _renumbered((core.all_reduce_step, core.all_reduce_id, core.all_reduce_ps), rows, len(core.steps))
@@ -205,44 +202,18 @@ def align(
     )
 
 
-def _matched_cores(
-    steps: Sequence[CoreSteps], op_count: Sequence[Int64s], source: StepSource, core_names: Sequence[str]
-) -> tuple[StepSpans, list[int], list[NDArray[np.intp]]] | None:
-    """The steps that the cores share, complete or not; which cores take part, and where each of these has the steps."""
-    taking = _taking_part(steps, op_count)
-    if not taking:
-        return None
-    unused = [name for rows, name in enumerate(core_names) if rows not in taking]
-    steps, core_names = [steps[rows] for rows in taking], [core_names[rows] for rows in taking]
+def _shared(steps: Sequence[CoreSteps]) -> tuple[tuple[str, ...], int, list[NDArray[np.intp]]]:
+    """The names of the steps that some cores share, how many any of them has, and where each core has the shared."""
+    if not steps:
+        return (), 0, []
     if not any(repeats(of.names) for of in steps):
         names, index = by_name([of.names for of in steps])
-        seen = len(set().union(*(of.names for of in steps)))
-    else:
-        index = _at_once(steps)
-        names = steps[0].take(index[0]).names
-        seen = max(map(len, steps))
-    if not names:
-        return None
-    pairs = list(zip(steps, index, strict=True))
-    spans = StepSpans(
-        names=names,
-        source=source,
-        is_numbered=source == "steps",
-        start_ps=np.min([of.start_ps[rows] for of, rows in pairs], axis=0),
-        core_start_ps=np.stack([of.start_ps[rows] for of, rows in pairs]),
-        core_end_ps=np.stack([of.end_ps[rows] for of, rows in pairs]),
-        duration_ps=np.stack([of.duration_ps[rows] for of, rows in pairs]),
-        core_names=tuple(core_names),
-        hosts=np.zeros(len(steps), np.int64),
-        dropped=seen - len(names),
-        incomplete=_without_cores(unused),
-        lost=(),
-        are_lost=False,
-    )
-    return spans, taking, index
+        return names, len(set().union(*(of.names for of in steps))), index
+    index = _at_once(steps)
+    return steps[0].take(index[0]).names, max(map(len, steps)), index
 
 
-def _whole_steps(grid: Spans, op_count: Sequence[Int64s], lost: Sequence[Bools]) -> Spans:
+def _whole_steps(grid: AlignedSteps, op_count: Sequence[Int64s], lost: Sequence[Bools]) -> AlignedSteps:
     """Without the steps that the capture cut into, and those in which a core lost ops.
 
     Args:
@@ -286,7 +257,7 @@ def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
     return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they have no ops in them",)
 
 
-def _without_lost_ops(grid: Spans, op_count: Int64s, holes: Bools) -> Spans:
+def _without_lost_ops(grid: AlignedSteps, op_count: Int64s, holes: Bools) -> AlignedSteps:
     """Leaves out steps in which a core lost its ops, all or some, unless these are all steps.
 
     Args:
@@ -362,7 +333,7 @@ def _renumbered(
     return new[kept], ids[kept], duration[kept]
 
 
-def _without_cut_steps(grid: Spans, op_count: Int64s) -> tuple[Spans, Int64s, Int64s]:
+def _without_cut_steps(grid: AlignedSteps, op_count: Int64s) -> tuple[AlignedSteps, Int64s, Int64s]:
     """Leaves out a first or last step that the capture cut into, which has fewer ops and less time than all others.
 
     It does so only where the other steps have nearly the same number of ops. Only marked steps can be cut.
@@ -391,7 +362,7 @@ def _without_cut_steps(grid: Spans, op_count: Int64s) -> tuple[Spans, Int64s, In
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept], kept
 
 
-def shared_steps(grids: Sequence[StepSpans]) -> list[NDArray[np.intp]]:
+def shared_steps(grids: Sequence[AlignedSteps]) -> list[NDArray[np.intp]]:
     """Which of each host's steps `join_hosts` puts together, in the same order."""
     return [np.arange(len(grids[0]))] if len(grids) == 1 else _matched(grids)[1]
 
@@ -406,13 +377,24 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
     """
     if len(grids) == 1:
         return grids[0]
-    spans, index = _joined(grids)
+    names, index = _matched(grids)
     taken = [grid.take(position) for grid, position in zip(grids, index, strict=True)]
-    columns: dict[str, Any] = {name: np.concatenate([getattr(of, name) for of in taken]) for name in _OF_CORES}
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(of, name) for of in taken]) for name in (*_SPANS, *_OF_CORES)
+    }
     collectives = _by_collective([(grid.collective_names, grid.collective_ps) for grid in taken])
     sources = {grid.input_source for grid in grids}
     return AlignedSteps(
-        **{field.name: getattr(spans, field.name) for field in fields(spans)},
+        names=names,
+        source=grids[0].source,
+        is_numbered=all(grid.is_numbered for grid in grids),
+        start_ps=np.min([of.start_ps for of in taken], axis=0) if names else no_ints(),
+        core_names=tuple(name for grid in grids for name in grid.core_names),
+        hosts=np.concatenate([np.full(len(grid.hosts), position) for position, grid in enumerate(grids)]),
+        dropped=max(len(grid) for grid in grids) - len(names),
+        incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
+        lost=tuple(core for grid in grids for core in grid.lost),
+        are_lost=any(grid.are_lost for grid in grids),
         **columns,
         all_reduce=tuple(part for grid in taken for part in grid.all_reduce),
         collective_names=collectives[0],
@@ -423,29 +405,7 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
     )
 
 
-def _joined(grids: Sequence[StepSpans]) -> tuple[StepSpans, list[NDArray[np.intp]]]:
-    """The steps of several hosts, and where each of them has these."""
-    names, index = _matched(grids)
-    taken = [StepSpans._taken(grid, position) for grid, position in zip(grids, index, strict=True)]
-    spans = StepSpans(
-        names=names,
-        source=grids[0].source,
-        is_numbered=all(grid.is_numbered for grid in grids),
-        start_ps=np.min([of["start_ps"] for of in taken], axis=0) if names else no_ints(),
-        core_start_ps=np.concatenate([of["core_start_ps"] for of in taken]),
-        core_end_ps=np.concatenate([of["core_end_ps"] for of in taken]),
-        duration_ps=np.concatenate([of["duration_ps"] for of in taken]),
-        core_names=tuple(name for grid in grids for name in grid.core_names),
-        hosts=np.concatenate([np.full(len(grid.hosts), position) for position, grid in enumerate(grids)]),
-        dropped=max(len(grid) for grid in grids) - len(names),
-        incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
-        lost=tuple(core for grid in grids for core in grid.lost),
-        are_lost=any(grid.are_lost for grid in grids),
-    )
-    return spans, index
-
-
-def _matched(grids: Sequence[StepSpans]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+def _matched(grids: Sequence[AlignedSteps]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
     """The steps that belong together: their names, and where each host has them."""
     index = matched([HostSteps(grid.names, grid.is_numbered, grid.start_ps, grid.end_ps) for grid in grids])
     return tuple(grids[0].names[row] for row in index[0].tolist()), index

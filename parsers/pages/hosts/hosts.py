@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,13 +37,12 @@ from tpuprof.parsers.pages.shared.groups import COMPARED_INSIDE, CoreGroup, grou
 from tpuprof.parsers.pages.shared.key import PageKey, PageSession
 from tpuprof.parsers.pages.shared.steps import common_steps, step_time
 from tpuprof.parsers.pages.shared.summaries import read
-from tpuprof.parsers.steps.aligned import AlignedSteps, StepSpans
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
 
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.reduction import Reduced
 
-Steps = TypeVar("Steps", bound=StepSpans)
 _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))
 """Codes of a run's problems that stand for a host whose file cannot be read."""
 
@@ -506,7 +505,7 @@ def _host_in_steps(summary: HostSummary, names: Container[str]) -> HostSummary:
     return replace(summary, steps=_chosen(summary.steps, names), groups=groups)
 
 
-def _chosen(steps: Steps | None, names: Container[str]) -> Steps | None:
+def _chosen(steps: AlignedSteps | None, names: Container[str]) -> AlignedSteps | None:
     rows = [] if steps is None else [row for row, name in enumerate(steps.names) if name in names]
     return None if steps is None or not rows else steps.take(np.array(rows, np.intp))
 

@@ -35,7 +35,7 @@ from tpuprof.parsers.pages.ops.parts import NO_STEPS_OF_STREAMS
 from tpuprof.parsers.pages.shared.host_files import each_host, opened
 from tpuprof.parsers.pages.shared.key import PageSession
 from tpuprof.parsers.pages.shared.steps import common_steps
-from tpuprof.parsers.steps.aligned import StepSpans
+from tpuprof.parsers.steps.aligned import AlignedSteps
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.places import HostFile
@@ -201,7 +201,7 @@ def _hint(page: OpsPage, inside: Sequence[int], framework: Iterable[str], wanted
 
 
 def op_page(
-    found: FoundOp, runs: Sequence[OpRuns], grid: StepSpans | None, why_no_steps: str, why_no_runs: str
+    found: FoundOp, runs: Sequence[OpRuns], grid: AlignedSteps | None, why_no_steps: str, why_no_runs: str
 ) -> OpPage:
     """Puts together what is known of an op.
 
@@ -241,7 +241,7 @@ def duration_spread(name: str, durations: Int64s) -> Spread:
     return Spread(name, len(ordered), int(durations.sum()), least, middle, p90, most)
 
 
-def _by_step(runs: Sequence[OpRuns], grid: StepSpans) -> tuple[tuple[Spread, ...], float | None]:
+def _by_step(runs: Sequence[OpRuns], grid: AlignedSteps) -> tuple[tuple[Spread, ...], float | None]:
     """The spread in each step in which it ran, and its mean time in a step of a core."""
     number = {core: row for row, core in enumerate(grid.core_names)}
     parts: list[tuple[Int64s, Int64s]] = []

@@ -19,13 +19,13 @@ from tpuprof.parsers.pages.shared.steps import chosen_steps, common_steps
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.steps.aligned import StepSpans
+    from tpuprof.parsers.steps.aligned import AlignedSteps
 
 NO_STEPS_OF_STREAMS = "only TPU cores have times by step"
 _BEGIN, _END = -(1 << 62), 1 << 62  # before and after all of a trace
 
 
-def steps_asked(session: PageSession, host: str | None, steps: str) -> StepSpans:
+def steps_asked(session: PageSession, host: str | None, steps: str) -> AlignedSteps:
     """The steps that a call asks for, of those that the cores share.
 
     Raises:
@@ -57,13 +57,13 @@ def in_steps(session: PageSession, host: str | None, steps: str) -> Run:
     return replace(session.run, hosts=tuple(files))
 
 
-def words_of_steps(grid: StepSpans) -> str:
+def words_of_steps(grid: AlignedSteps) -> str:
     """Which steps these are: ``step 104``, ``steps 104 to 108``."""
     first, last = printable(grid.names[0]), printable(grid.names[-1])
     return f"step {first}" if len(grid) == 1 else f"steps {first} to {last}"
 
 
-def _in_steps(file: HostFile, grid: StepSpans, words: str) -> HostFile:
+def _in_steps(file: HostFile, grid: AlignedSteps, words: str) -> HostFile:
     """A host's file with the steps of its cores; other threads and devices have the time from the first to the last."""
     begins, ends = grid.core_start_ps.tolist(), grid.core_end_ps.tolist()
     cores = {
