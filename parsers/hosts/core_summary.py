@@ -15,7 +15,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
-from tpuprof.parsers.ops.core.sums import CoreSums, OpSums, core_sums, step_sums
+from tpuprof.parsers.ops.core.sums import CoreSums, OpSums, core_sums
 from tpuprof.parsers.ops.core.traced import OpRoles
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
@@ -77,22 +77,6 @@ class OfCore:
     begin: Callable[[Sequence[CoreSteps]], None] = lambda _: None
 
 
-@dataclass(frozen=True, slots=True)
-class CoreBusy:
-    """What a host's summary holds of one of its cores.
-
-    Attributes:
-        name: ``host:2``.
-        chip: the chip's number, None where the profile does not record it.
-        busy_ps, total_ps: self time of its ops, and `CoreTotals.total_ps`.
-    """
-
-    name: str
-    chip: int | None
-    busy_ps: int
-    total_ps: int
-
-
 def has_infeed(table: OpTable) -> bool:
     """Whether ops wait for input on the device (`HasTpuInfeedOp`)."""
     return any(category in INFEEDS for category in table.category)
@@ -132,7 +116,8 @@ def summarise_core(
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     is_watched = needs_busy or idle >= MUCH_IDLE * total
     busy = union_of((sums.busy, recorded.spans(runs))) if lost_ps else sums.busy
-    in_steps_ps = sum_by_key(sums.cells.row, sums.cells.self_ps, len(sums.table))
+    cells, has_all = sums.cells, np.ones(len(steps), np.bool_) if steps.lost is None else ~steps.lost
+    in_steps_ps = sum_by_key(cells.row, np.where(has_all[cells.step], cells.self_ps, 0), len(sums.table))
     made = CoreSummary(
         table=replace(sums.table, in_steps_ps=in_steps_ps),
         op_events=sums.op_events,
@@ -169,10 +154,11 @@ def recorded_time(plane: Plane, sums: OpSums, recorded: Recorded) -> int:
     """The part of a core's whole time that stands for runs of programs whose ops were recorded.
 
     That is their share of the time of all runs. So idle time takes the same share of it as of the whole time, in which
-    the other runs are busy. It is the whole time where no run lost ops, and where it is unknown how busy the core was.
+    the other runs are busy. It is the whole time where no run lost ops, and where it is unknown how busy the core was
+    beside the ops that it has.
     """
     lost_ps, self_ps = int(recorded.lost_ps.sum()), int(sums.table.self_ps.sum())
-    if not (lost_ps and recorded.is_known):
+    if not lost_ps or (self_ps and not recorded.is_known):
         return whole_time(plane, sums)
     return whole_time(plane, sums, MODULES_LINE) * self_ps // (self_ps + lost_ps)
 
@@ -181,7 +167,7 @@ def without_lost_time(plane: Plane, core: CoreTotals) -> CoreTotals:
     """The totals of a core, with its whole time as in `recorded_time`."""
     runs, steps = module_runs(plane), ends_of(no_ints())
     pieces = Pieces.of(steps, runs)
-    sums = step_sums(plane, pieces.spans, pieces.times)
+    sums = core_sums(plane, pieces.spans, pieces.times)
     run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
     recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
     return replace(core, total_ps=recorded_time(plane, sums, recorded), modules=recorded.modules)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.intervals import no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.files.places import HostFile
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.ops.streams.devices import StreamDevice
     from tpuprof.parsers.ops.streams.kernels import Kernel
+
+_FILLED = 0.99
+"""Runs of a module whose ops have so much of their time lack none."""
 
 _MODULE_NAME = pattern(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
@@ -221,7 +226,7 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
             from tpuprof.parsers.hosts.core_summary import without_lost_time  # noqa: PLC0415 - where runs may lack ops
 
             cores = pool.map(lambda at: without_lost_time(planes[at], cores[at]), range(len(cores)))
-    modules = {name for plane in planes for name in _module_counts(plane)}
+    modules = {name for plane in planes for name in _module_runs(plane)}
     streams: tuple[StreamDevice, ...] = ()
     if not planes:
         from tpuprof.parsers.ops.streams.devices import streams_of  # noqa: PLC0415 - for profiles without TPUs only
@@ -251,17 +256,28 @@ def of_file(summary: Summary, file: HostFile) -> Summary:
 
 
 def _may_lack_ops(plane: Plane, table: OpTable) -> bool:
-    """Whether a module of a core has an op that ran less often than the module, or none: runs may lack their ops."""
-    for name, runs in _module_counts(plane).items():
+    """Whether runs of a module of a core may lack ops: it has none, or some ran less often than it did.
+
+    What runs several times in each, as in a loop, need not have run so often where the runs are not filled.
+    """
+    for name, (runs, run_ps) in _module_runs(plane).items():
         match = _MODULE_NAME.match(name)
-        mine = table.occurrences[table.program_id == int(match[2])] if match else table.occurrences[:0]
-        if mine.min(initial=runs) < runs or not len(mine):
+        mine = np.flatnonzero(table.program_id == int(match[2])) if match else no_ints()
+        occurrences, self_ps = table.occurrences[mine], int(table.self_ps[mine].sum())
+        if not len(mine) or int(occurrences.min()) < runs:
+            return True
+        if self_ps < _FILLED * run_ps and int(occurrences.max()) > runs:
             return True
     return False
 
 
-def _module_counts(plane: Plane) -> Counter[str]:
-    """How often each module ran on a core; `steps.boundaries.runs` would bring in the side of the host."""
-    lines = [line for line in plane.lines if line.name == MODULES_LINE]
-    ids = Counter(number for line in lines for number in line.events(places=False).metadata_id.tolist())
-    return Counter({plane.event_metadata.label(number): count for number, count in ids.items()})
+def _module_runs(plane: Plane) -> dict[str, tuple[int, int]]:
+    """How often each module ran on a core, and how long; `steps.boundaries.runs` brings in the side of the host."""
+    found: dict[str, tuple[int, int]] = {}
+    for line in (line for line in plane.lines if line.name == MODULES_LINE):
+        events = line.events(places=False)
+        for number in sorted(set(events.metadata_id.tolist())):
+            mine, name = events.metadata_id == number, plane.event_metadata.label(number)
+            count, ps = found.get(name, (0, 0))
+            found[name] = count + int(mine.sum()), ps + int(events.duration_ps[mine].sum())
+    return found

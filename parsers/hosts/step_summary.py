@@ -68,7 +68,7 @@ class HostGroup:
         devices: how many devices the largest of their collectives needs; 0 where that is unknown, None where no op or
             barrier joins them to cores of other hosts.
         sends: whether they send to other cores or receive from these, which may run other programs.
-        busy_ps, total_ps: self time of their ops, and their whole time.
+        busy_ps: self time of their ops.
         run_ps, run_count: the median run of the first program, and how many runs there are on all cores.
         steps: the steps that they share; None without any, and for a host's first group, whose steps are the host's.
         generic: what devices of the host's CPU did; None for TPUs, for a host's first group, and where nobody asks.
@@ -79,7 +79,6 @@ class HostGroup:
     devices: int | None
     sends: bool
     busy_ps: int
-    total_ps: int
     run_ps: int
     run_count: int
     steps: AlignedSteps | None
@@ -265,13 +264,13 @@ def host_groups(
     found: Sequence[JoinedCores],
     names: Sequence[str],
     runs: Sequence[ModuleRuns],
-    times_ps: Sequence[tuple[int, int]],
+    busy_ps: Sequence[int],
     steps: Callable[[Sequence[int]], AlignedSteps | None],
 ) -> tuple[HostGroup, ...]:
     """What pages need of a host's groups.
 
     Args:
-        names, runs, times_ps: of all cores: name, runs, self time of its ops and whole time.
+        names, runs, busy_ps: of all cores: name, runs, and self time of its ops.
         steps: gives the steps that some cores share.
     """
     groups = []
@@ -284,8 +283,7 @@ def host_groups(
                 programs[:_MOST_PROGRAMS],
                 group.devices,
                 group.sends,
-                sum(times_ps[core][0] for core in group.cores),
-                sum(max(times_ps[core]) for core in group.cores),
+                sum(busy_ps[core] for core in group.cores),
                 int(median(durations.astype(np.float64))) if len(durations) else 0,
                 len(durations),
                 None if index == 0 else steps(group.cores),
@@ -327,12 +325,12 @@ def groups_on_cpu(
     """What pages need of the groups of the devices of a host's CPU, given what each did."""
     numbers = sorted(number for group in found for number in group.numbers)
     runs = {number: of for group in found for number, of in group.runs.items()}
-    times = {number: of for group in found for number, of in group.times_ps.items()}
+    busy = {number: of for group in found for number, of in group.busy_ps.items()}
     groups = host_groups(
         [group.joined for group in found],
         [core_label(host, number) for number in numbers],
         [runs[number].runs for number in numbers],
-        [times[number] for number in numbers],
+        [busy[number] for number in numbers],
         lambda _: None,
     )
     return (*groups[:1], *(replace(group, generic=of) for group, of in zip(groups[1:], generic[1:], strict=True)))

@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
-from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
+from tpuprof.parsers.hosts.core_summary import CoreSummary, OfCore, has_infeed, summarise_core
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary
 from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
@@ -99,7 +99,7 @@ class HostSummary(FrameworkOpsSummary):
             it has any.
         compilations: programs that the host compiled during the profile.
         core_ops: the largest ops by core.
-        cores: how busy each core was.
+        cores: each of its cores, ``host:2``, and its chip's number, None where the profile does not record it.
         memory: bytes in use in the device memory that was fullest, and its capacity; None where no event records them.
         has_step_numbers: whether annotations of the host number steps.
         launched: how often the host launched a program, counted only where no core ran an op; None without a host.
@@ -127,7 +127,7 @@ class HostSummary(FrameworkOpsSummary):
     barriers: Mapping[str, int]
     compilations: tuple[Compilation, ...]
     core_ops: CoreOpTimes
-    cores: tuple[CoreBusy, ...]
+    cores: Mapping[str, int | None]
     memory: tuple[int, int] | None
     has_step_numbers: bool
     launched: int | None
@@ -241,7 +241,7 @@ def summarise(
 
     tables, processes = [core.table for core in summaries], [plane.profile for plane in cores]
     joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)
-    times = [(int(core.table.self_ps.sum()), core.total_ps) for core in summaries]
+    busy_ps = [int(core.table.self_ps.sum()) for core in summaries]
     steps = steps_of(joined[0].cores) if joined else None
     if steps is None and not note:
         note = NOTHING_SHARED
@@ -255,7 +255,7 @@ def summarise(
         steps=steps,
         step_note=note,
         step_module=found.module,
-        groups=host_groups(joined, names, found.runs, times, steps_of) or groups_on_cpu(host, on_cpu, generics),
+        groups=host_groups(joined, names, found.runs, busy_ps, steps_of) or groups_on_cpu(host, on_cpu, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, found.groups, cores, served, run_ps, shift),
@@ -279,7 +279,7 @@ def summarise(
         launched=None if side.events is None or len(ops.table) else launches(side.events),
         ran_on_cpu=0 if side.events is None or len(ops.table) else launches_on_cpu(side.events),
         core_ops=core_op_times(names, [core.table for core in summaries], ops.table),
-        cores=tuple(map(_core_busy, names, cores, summaries)),
+        cores={name: devices.chip_number(plane) for name, plane in zip(names, cores, strict=True)},
         profile_start_ns=devices.capture_start_ns(trace.plane(devices.ENVIRONMENT_PLANE)),
         profile_duration_ps=None if capture is None else capture.length_ps,
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
@@ -310,11 +310,6 @@ SUMMARY_OF_HOST = Reduction(
     given_by=("collectives", "steps"),
 )
 """What all pages need of a host, but for those that have a reduction of their own."""
-
-
-def _core_busy(name: str, plane: Plane, core: CoreSummary) -> CoreBusy:
-    busy = int(core.table.self_ps.sum())
-    return CoreBusy(name, devices.chip_number(plane), busy, max(core.total_ps, busy))
 
 
 _AROUND = 1.1

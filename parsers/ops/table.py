@@ -42,7 +42,8 @@ class OpTable:
         framework_op: the `tf_op` stat (``jit(f)/…/dot_general:``), empty where missing.
         occurrences: int64[n].
         total_ps, self_ps, minimum_ps: int64[n]; sums over occurrences, and the shortest one.
-        in_steps_ps: int64[n]; self time of the occurrences that start in a step; 0 where nobody asked for steps.
+        in_steps_ps: int64[n]; self time of the occurrences that start in a step whose ops were recorded; 0 where nobody
+            asked for steps.
         normalized_ps: float64[n]; total time at the device's nominal clock: each event's time multiplied by its
             `Time Scale Multiplier`, as far as the profile has multipliers.
         has_time_scale: whether any op event had a multiplier.

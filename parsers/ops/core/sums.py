@@ -37,19 +37,6 @@ class OpSums:
 
 
 @dataclass(frozen=True, slots=True)
-class StepSums(OpSums):
-    """The sums of one core's op events by step too.
-
-    Attributes:
-        cells: sums by step and op.
-        device_times: int64[n], the device's time at each of the times asked for; None where ops have one clock only.
-    """
-
-    cells: StepCells
-    device_times: Int64s | None
-
-
-@dataclass(frozen=True, slots=True)
 class CoreSums(OpSums):
     """The sums of one core's op events by step too, and when the core worked.
 
@@ -138,14 +125,6 @@ def op_sums(plane: Plane, on_chunk: ChunkDone | None = None) -> OpSums:
     none = no_ints()
     sums, totals = in_one_pass(plane, Wanted((none, none), none, False), on_chunk)
     return OpSums(core_ops.op_table(plane, totals), sums.events, sums.span)
-
-
-def step_sums(plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None) -> StepSums:
-    """The same as `core_sums` without when the core worked; arguments as there."""
-    sums, totals = in_one_pass(plane, Wanted(steps, times, False), on_chunk)
-    return StepSums(
-        core_ops.op_table(plane, totals), sums.events, sums.span, _by_row(sums, totals), _device_times(sums)
-    )
 
 
 @dataclass(frozen=True, slots=True)

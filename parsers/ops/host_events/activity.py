@@ -221,7 +221,8 @@ _LEAST_LAUNCHES = 3
 def _spans_steps(host: HostEvents, thread: HostThread, number: int, launched: Int64s, gaps: Intervals) -> bool:
     """Whether the events of an id are annotations of the program that cover whole steps, and all that these launch.
 
-    Where the thread launches nothing, each has to last through several gaps and what runs between them.
+    Where the thread launches nothing, each has to last through several gaps and what runs between them: one long gap is
+    not enough.
     """
     rows = thread.rows_of([number])
     if not _is_annotation(host.name(number)):
@@ -229,7 +230,9 @@ def _spans_steps(host: HostEvents, thread: HostThread, number: int, launched: In
     spans = union(thread.start_ps[rows], thread.end_ps[rows])
     if len(launched) < _LEAST_LAUNCHES:
         whole, covers = gaps[1][-1:] - gaps[0][:1], overlap(gaps[0][:1], gaps[1][-1:], *spans)
-        return len(gaps[0]) >= _LEAST_LAUNCHES * len(rows) and bool((covers >= _SPANS * whole).all())
+        of_each = np.searchsorted(gaps[0], spans[1]) - np.searchsorted(gaps[1], spans[0])
+        last = len(gaps[0]) >= _LEAST_LAUNCHES * len(rows) and bool((of_each >= _LEAST_LAUNCHES).all())
+        return last and bool((covers >= _SPANS * whole).all())
     held = int((np.searchsorted(launched, spans[1]) - np.searchsorted(launched, spans[0])).sum())
     between = int(overlap(launched[:1], launched[-1:], *spans)[0])
     return held >= _SPANS * len(launched) and between >= _SPANS * int(launched[-1] - launched[0])

@@ -16,7 +16,6 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.files.core_names import core_label
-from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
 from tpuprof.parsers.pages.shared.groups import CoreGroup, in_group
@@ -98,12 +97,13 @@ def core_rows(
     cores = [
         _row(
             row,
-            busy,
+            name,
+            chip,
             summary,
-            _times(busy.name, index, summary, steps, number) or _of_others(busy.name, summary, others(index)),
+            _times(name, index, summary, steps, number) or _of_others(name, summary, others(index)),
         )
         for index, (summary, row) in enumerate(zip(summaries, rows, strict=True))
-        for busy in (*summary.cores, *_devices(summary))
+        for name, chip in (*summary.cores.items(), *_devices(summary))
     ]
     if steps is None or len(steps.core_names) < 2:
         return cores
@@ -118,10 +118,10 @@ def own_times(steps: SharedSteps) -> Int64s:
     return own
 
 
-def _devices(summary: HostSummary) -> list[CoreBusy]:
-    """GPUs, or the devices of a CPU."""
+def _devices(summary: HostSummary) -> list[tuple[str, None]]:
+    """GPUs, or the devices of a CPU, which have no chip's number."""
     known = () if summary.generic is None else summary.generic.busy
-    return [CoreBusy(core_label(summary.host, of.number), None, of.busy_ps, of.span_ps) for of in known]
+    return [(core_label(summary.host, of.number), None) for of in known]
 
 
 def _times(
@@ -153,7 +153,7 @@ def _of_others(name: str, summary: HostSummary, steps: SharedSteps | None) -> _T
     return _Times(steps.core_duration_ps[core], steps.parts_ps[core], summary.generic.source)
 
 
-def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | None) -> HostRow:
+def _row(row: HostRow, name: str, chip: int | None, summary: HostSummary, times: _Times | None) -> HostRow:
     """A core's own figures; what compares it with others is None."""
     parts: Floats | None = None if times is None else times.parts_ps.mean(axis=0)
     tells_input = summary.steps.input_source is not None if summary.steps is not None else summary.generic is not None
@@ -167,7 +167,7 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
         slowest_in=None,
         cost_ps=None,
         parts_ps=None if parts is None else tuple(parts.tolist()),
-        idle_percent=idle_percent([of for of in summary.observed if of.name == busy.name]),
+        idle_percent=idle_percent([of for of in summary.observed if of.name == name]),
         input_percent=part_percent(parts, "input") if tells_input else None,
         collective_percent=part_percent(parts, "collective", "wait"),
         wait_percent=None,
@@ -176,10 +176,10 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
         hbm_percent=None,
         profile_duration_ps=None,
         problems=(),
-        core=int(busy.name.rpartition(":")[2]),
-        chip=busy.chip,
+        core=int(name.rpartition(":")[2]),
+        chip=chip,
         noun="core" if summary.core_count else "GPU" if summary.gpu_count else "device",
-        lost_steps=_lost_steps(summary, busy.name),
+        lost_steps=_lost_steps(summary, name),
     )
 
 
@@ -266,7 +266,7 @@ def hosts_of_group(summaries: Sequence[HostSummary], group: CoreGroup) -> list[H
     """The hosts of a group, with its cores, their steps and their chips, as if they had no others."""
     names, hosts = set(group.core_names), list[HostSummary]()
     for host in in_group(summaries, group):
-        cores = tuple(core for core in host.cores if core.name in names)
+        cores = {name: chip for name, chip in host.cores.items() if name in names}
         observed = tuple(of for of in host.observed if of.name in names)
         chips = _chips(host, cores)
         duty = tuple(chip for chip in host.duty if chip.chip in chips)
@@ -274,8 +274,8 @@ def hosts_of_group(summaries: Sequence[HostSummary], group: CoreGroup) -> list[H
     return hosts
 
 
-def _chips(host: HostSummary, cores: Sequence[CoreBusy]) -> set[str]:
+def _chips(host: HostSummary, cores: Mapping[str, int | None]) -> set[str]:
     """The chips of some cores, as the duty cycles of a host name them."""
     named = {chip.chip for chip in host.duty}
-    planes = [(core, f"/device:TPU:{core.name.rpartition(':')[2]}") for core in cores]
-    return {plane if plane in named else f"chip {core.chip}" for core, plane in planes}
+    planes = [(chip, f"/device:TPU:{name.rpartition(':')[2]}") for name, chip in cores.items()]
+    return {plane if plane in named else f"chip {chip}" for chip, plane in planes}

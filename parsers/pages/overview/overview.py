@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
-from tpuprof.parsers.base.intervals import Int64s, median
+from tpuprof.parsers.base.intervals import Int64s, interval_index, median
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN, shortened
 from tpuprof.parsers.files.core_names import core_label, host_of, labels_together
@@ -362,10 +362,12 @@ _ONE = 0.01
 
 def _units(summaries: Sequence[HostSummary], grid: AlignedSteps, serves: bool) -> Mapping[int, Unit]:
     """What reasons are told of where a program serves: requests where they are known, else runs of a program."""
-    begin, end = int(grid.start_ps.min()), int(grid.end_ps.max())
+    order = np.argsort(grid.start_ps)
+    begin, end = grid.start_ps[order], grid.end_ps[order]
+    until = np.minimum(end, np.append(begin[1:], end[-1:]))  # a core may begin a step before another has ended one
 
     def of_step(start_ps: Int64s) -> float:
-        return int(np.count_nonzero((start_ps >= begin) & (start_ps < end))) / len(grid)
+        return int(np.count_nonzero(interval_index(start_ps, begin, until) >= 0)) / len(grid)
 
     requests = sum(of_step(summary.requests.known_ps) for summary in summaries)
     if requests:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tpuprof.parsers.base.errors import Damage
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.words import NO_DEVICE
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.core.sums import ModuleHoles, joined_holes
@@ -102,8 +102,11 @@ def holes_in_words(summaries: Sequence[OpSummary]) -> tuple[str, ...]:
     """A sentence for each module with runs whose ops were not recorded, the one with most such runs first."""
     holes = joined_holes(of for summary in summaries for of in summary.holes)
     ordered = sorted(holes, key=lambda of: -(of.without_ops + of.lacking_some))
-    cores = sum(summary.core_count for summary in summaries if summary.holes)
-    words = [_hole_in_words(of, f" on {cores:,} cores" if cores > 1 else "") for of in ordered[:_MOST_HOLES]]
+    having = [summary for summary in summaries if summary.holes]
+    cores = sum(summary.core_count for summary in having)
+    where = f" on {counted(cores, 'core')}" if cores > 1 or len(having) < len(summaries) else ""
+    where += f" of {examples([summary.host for summary in having])}" if len(having) < len(summaries) else ""
+    words = [_hole_in_words(of, where) for of in ordered[:_MOST_HOLES]]
     more = f"runs of {counted(len(holes) - _MOST_HOLES, 'other module')} lost ops too"
     return (*words, *[more] * (len(holes) > _MOST_HOLES))
 
@@ -111,7 +114,7 @@ def holes_in_words(summaries: Sequence[OpSummary]) -> tuple[str, ...]:
 def _hole_in_words(of: ModuleHoles, where: str) -> str:
     name = printable(of.module.partition("(")[0])
     if of.without_ops == of.runs:
-        return f"no run of {name} has ops ({of.runs:,}{where}): they were not recorded, so its idle time is unknown"
+        return f"no run of {name}{where} has ops ({of.runs:,}): they were not recorded, so its idle time is unknown"
     whole = of.runs - of.without_ops - of.lacking_some
     have = [f"{of.without_ops:,} {'has' if of.without_ops == 1 else 'have'} no ops"] * (of.without_ops > 0)
     have += [f"{of.lacking_some:,} {'lacks' if of.lacking_some == 1 else 'lack'} some"] * (of.lacking_some > 0)

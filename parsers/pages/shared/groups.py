@@ -12,11 +12,11 @@ from dataclasses import replace
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import examples, natural_key
-from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.step_summary import HostGroup
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary
 from tpuprof.parsers.pages.shared.key import PageSession
+from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.model import StepTime
 
 _ROLES: Mapping[str, str] = {
@@ -38,7 +38,7 @@ class CoreGroup:
         core_names: ``host:ordinal`` of each core.
         programs: what they run, most time first; role: what for, as far as the first program's name says it.
         parts: for each host that has some of the cores its place among the summaries, and which of its groups it is.
-        busy_ps, total_ps: self time of their ops, and their whole time.
+        busy_ps: self time of their ops; busy_percent: share of the capture in which they ran ops, None where unknown.
         run_ps, run_count: the median run of the first program on a host, and the runs on all cores.
         step_time: of the steps that its cores share; None where they share none, or nobody asks.
     """
@@ -49,14 +49,15 @@ class CoreGroup:
     role: str | None
     parts: tuple[tuple[int, int], ...]
     busy_ps: int
-    total_ps: int
+    busy_percent: float | None
     run_ps: int
     run_count: int
     step_time: StepTime | None = None
 
     @property
-    def busy_percent(self) -> float | None:
-        return percent_of(self.busy_ps, self.total_ps)
+    def step_ps(self) -> float | None:
+        """The median step; None where its cores share none."""
+        return None if self.step_time is None else self.step_time.median_ps
 
     @property
     def label(self) -> str:
@@ -118,15 +119,17 @@ def _meets(group: HostGroup, needed: Mapping[str, int]) -> object:
 def _made(summaries: Sequence[HostSummary], parts: Sequence[tuple[int, int]]) -> CoreGroup:
     groups = [_part(summaries, part) for part in parts]
     largest = max(groups, key=lambda group: group.busy_ps)
+    names = tuple(name for group in groups for name in group.core_names)
+    idle = idle_percent([of for at, _ in parts for of in summaries[at].observed if of.name in names])
     role = _ROLE.search(_program(largest).lower())
     return CoreGroup(
         number=0,
-        core_names=tuple(name for group in groups for name in group.core_names),
+        core_names=names,
         programs=largest.programs,
         role=None if role is None else role.lastgroup,
         parts=tuple(parts),
         busy_ps=sum(group.busy_ps for group in groups),
-        total_ps=sum(group.total_ps for group in groups),
+        busy_percent=None if idle is None else 100.0 - idle,
         run_ps=largest.run_ps,
         run_count=sum(group.run_count for group in groups),
     )

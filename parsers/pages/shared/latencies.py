@@ -20,6 +20,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_SCOPES, shortened
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
 from tpuprof.parsers.steps.requests.annotated import LEAST_SPANS, AnnotatedSpans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_shares
 from tpuprof.parsers.steps.requests.requests import HostRequests
@@ -335,23 +336,26 @@ def _of_modules(parts: Sequence[HostRequests], rows: tuple[LatencyRow, ...], why
     if not rows:
         keys = ("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second")
         return InferencePage(note=f"There are no sessions: {why_none}.", unknown=dict.fromkeys(keys, why_none))
-    runs = _by_module(parts)[rows[0].name]
+    of_modules = _by_module(parts)
+    often = [row for row in rows if all(len(run) >= MINIMUM_RUNS for run in of_modules[row.name])]
+    shown = (often or rows)[0]
+    runs = of_modules[shown.name]
     duration = np.concatenate([run.duration_ps for run in runs])
     spans = [(run.start_ps, run.start_ps + run.duration_ps) for run in runs]
     launches = _launches(runs)
     unknown = {} if launches else {"launches": NO_LAUNCH}
-    why_parts, note = (NO_HOST_TIME, "", NO_COMMUNICATION), _module_note(rows, runs, len(parts))
+    why_parts, note = (NO_HOST_TIME, "", NO_COMMUNICATION), _module_note(shown, runs, len(parts))
     page = _page(_Sessions(duration, None, duration, None), why_parts, spans, rows, note, unknown, launches)
-    return replace(page, source="module runs", subject=rows[0].name)
+    return replace(page, source="module runs", subject=shown.name)
 
 
-def _module_note(rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], hosts: int) -> str:
+def _module_note(shown: LatencyRow, runs: Sequence[ModuleLatency], hosts: int) -> str:
     """What a session is taken to be, and how sure that is."""
     note = (
         "This profile has no request events, because plain JAX records none: a session is one run of "
-        f"{rows[0].name.partition('(')[0]}, the module with the most time ({100 * rows[0].fraction:.1f}% of the "
-        "modules' time, over all cores), from its start on the first core to its end on the last. This is the time on "
-        "the device, not what a client waited."
+        f"{shown.name.partition('(')[0]}, the module with the most time of those that run often "
+        f"({100 * shown.fraction:.1f}% of the modules' time, over all cores), from its start on the first core to its "
+        "end on the last. This is the time on the device, not what a client waited."
     )
     if any(run.cores > 1 and not run.is_joined for run in runs):
         note += " Its runs on several cores do not run at the same time, so each core's run counts by itself."

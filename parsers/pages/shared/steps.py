@@ -41,12 +41,12 @@ def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
 
     Where cores form several groups, they are those of the largest.
     """
-    main = group_shown(summaries)
+    main, lost = group_shown(summaries), holes_in_words(summaries)
     if main is not None:
-        of_main = common_steps(in_group(summaries, main))
-        return replace(of_main, remarks=(shown_words(main), *of_main.remarks))
+        of_main, of_group = common_steps(in_group(summaries, main)), holes_in_words(in_group(summaries, main))
+        others = [remark for remark in of_main.remarks if remark not in of_group]
+        return replace(of_main, remarks=(shown_words(main), *lost, *others))
     having = [(summary.steps, summary) for summary in summaries if summary.steps is not None]
-    lost = holes_in_words(summaries)
     if not having:
         return CommonSteps(None, _why_none(summaries), lost, None)
     grids = _grids([grid for grid, _ in having])

@@ -38,6 +38,7 @@ from tpuprof.parsers.session.diff.phases import PhaseSide, phases
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_RECORDED
 from tpuprof.parsers.steps.accounts.owners import owner_index
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
 
 METRICS: tuple[tuple[str, str], ...] = (
     ("device_duty_cycle_percent", "device duty cycle"),
@@ -154,7 +155,8 @@ class _Run:
         step_ps = np.array([step.duration_ps for step in page.steps], np.float64)
         files = {file.label: file for file in session.run.hosts}
         modules = _modules_of(summaries)
-        busiest = max(modules, key=lambda name: (modules[name][0], name), default="")
+        often = {name: of for name, of in modules.items() if of[1] >= MINIMUM_RUNS} or modules
+        busiest = max(often, key=lambda name: (often[name][0], name), default="")
         return cls(session, page, ops, summaries, files, step_ps, modules, busiest)
 
     @property

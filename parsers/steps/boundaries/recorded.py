@@ -4,8 +4,9 @@ A compiled program runs the same ops each time. So a run is a hole in the record
 
 - no op starts in it, although its module's other runs have ops; or no run of the module has any, and together they take
   1 % of the time of all runs or more (a small module may have no op at all);
-- it lacks ops that all quiet runs of its module have, those with hardly any time without an op. And it has more time
-  without an op than they have: 1 % of the run or more, and half of what the missing ops take at least.
+- it lacks ops that all quiet runs of its module have, those with hardly any time without an op, or has them less often
+  than any of these. And it has more time without an op than they have: 1 % of the run or more, and half of what the
+  missing ops take at least.
 
 Neither suffices alone: a branch that is not taken, or a loop that ends sooner, runs fewer ops but leaves no silence; a
 stall leaves silence, but no op is missing. Where ops end amid a run, and where only collectives are missing, both hold.
@@ -108,6 +109,7 @@ def recorded_runs(runs: ModuleRuns, run_ps: Int64s, pieces: Pieces, cells: StepC
     run = pieces.run[cells.step]
     inside = run >= 0
     run, row, self_ps = run[inside], cells.row[inside].astype(np.int64), cells.self_ps[inside]
+    count = cells.count[inside].astype(np.int64)
     own = sum_by_key(run, self_ps, len(runs))
     lost, modules = np.zeros(len(runs), np.int64), list[ModuleHoles]()
     is_hole, total = np.zeros(len(runs), np.bool_), int(run_ps.sum())
@@ -125,7 +127,7 @@ def recorded_runs(runs: ModuleRuns, run_ps: Int64s, pieces: Pieces, cells: StepC
             of_module[rows] = True
             chosen = of_module[run]
             quiet = rows[more < LEAST_LOST]
-            missing = _missing_ps(run[chosen], row[chosen], self_ps[chosen], quiet, len(runs))[rows]
+            missing = _missing_ps(run[chosen], row[chosen], self_ps[chosen], count[chosen], quiet, len(runs))[rows]
             lacking &= (missing > 0) & (2 * more * run_ps[rows] >= missing)
         in_hole = empty | lacking
         name = runs.names[int(runs.module[rows[0]])]
@@ -148,21 +150,26 @@ def _alone(runs: ModuleRuns) -> Bools:
     return alone
 
 
-def _missing_ps(run: Int64s, row: Int64s, self_ps: Int64s, quiet: Int64s, runs: int) -> Int64s:
-    """int64[runs]: the least time of the ops that a run lacks of those that all quiet runs have.
+def _missing_ps(run: Int64s, row: Int64s, self_ps: Int64s, count: Int64s, quiet: Int64s, runs: int) -> Int64s:
+    """int64[runs]: the least time of the occurrences of ops that a run lacks of those that all quiet runs have.
 
     Args:
-        run, row, self_ps: int64[n], the ops of one module's runs and their self time; what has one run and row adds up.
+        run, row, self_ps, count: int64[n], the ops of one module's runs, their self time and occurrences; what has one
+            run and row adds up.
     """
     order = np.lexsort((row, run))
-    run, row, self_ps = run[order], row[order], self_ps[order]
+    run, row = run[order], row[order]
     first = np.flatnonzero(opens(run, row))
-    run, row, self_ps = run[first], row[first], np.add.reduceat(self_ps, first)
+    run, row = run[first], row[first]
+    self_ps, count = (np.add.reduceat(of[order], first) for of in (self_ps, count))
     ops, is_quiet = int(row.max()) + 1, np.zeros(runs, np.bool_)
     is_quiet[quiet] = True
     everywhere = np.bincount(row[is_quiet[run]], minlength=ops) == len(quiet)
-    least = np.where(everywhere, min_by_key(row, self_ps, ops), 0)
-    missing: Int64s = int(least.sum()) - sum_by_key(run, least[row], runs)
+    of_quiet = np.flatnonzero(is_quiet[run])
+    least_ps, often = (min_by_key(row[of_quiet], of[of_quiet], ops) for of in (self_ps, count))
+    least_ps = np.where(everywhere, least_ps, 0)
+    there = np.rint(least_ps[row] * np.minimum(count / often[row], 1.0)).astype(np.int64)
+    missing: Int64s = int(least_ps.sum()) - sum_by_key(run, there, runs)
     return missing
 
 

@@ -28,7 +28,7 @@ from tpuprof.parsers.steps.generic.gpu import gpu_summary
 from tpuprof.parsers.steps.generic.host_on_cpu import devices_of
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, NO_RUN, OpEvents, op_events
 from tpuprof.parsers.steps.generic.programs import runs_on
-from tpuprof.parsers.steps.generic.step_events import DeviceBusy, GenericSummary
+from tpuprof.parsers.steps.generic.step_events import GenericSummary
 from tpuprof.parsers.steps.launches import LaunchedRuns, Launches
 
 _CALL = pattern(r"P\w+Function\((?P<name>.*)\)\Z")
@@ -44,7 +44,7 @@ class DeviceGroup:
         cpu: the CPU with what these devices ran.
         threads: numbers of the threads that launch their programs; none where no event says it.
         joined: their places among all devices, and how many devices their collectives need.
-        runs, times_ps: of each: the runs of programs, and how long it ran something, and from the first to the last.
+        runs, busy_ps: of each: the runs of programs, and how long it ran something.
     """
 
     numbers: tuple[int, ...]
@@ -52,7 +52,7 @@ class DeviceGroup:
     threads: frozenset[int]
     joined: JoinedCores
     runs: Mapping[int, LaunchedRuns]
-    times_ps: Mapping[int, tuple[int, int]]
+    busy_ps: Mapping[int, int]
 
 
 def device_groups(host: HostEvents, cpu: StreamDevice, modules: HloModules) -> list[DeviceGroup]:
@@ -73,7 +73,7 @@ def device_groups(host: HostEvents, cpu: StreamDevice, modules: HloModules) -> l
         _group(places, numbers, cpu, ops, modules, frozenset.union(*(threads[at] for at in places)))
         for places in groups
     ]
-    return sorted(made, key=lambda of: (not of.threads & marking, -sum(busy for busy, _ in of.times_ps.values())))
+    return sorted(made, key=lambda of: (not of.threads & marking, -sum(of.busy_ps.values())))
 
 
 def _are_joined(first: Int64s, second: Int64s, launch_first: frozenset[int], launch_second: frozenset[int]) -> bool:
@@ -99,9 +99,9 @@ def _group(
     devices = max((devices_of(modules, cpu.attribution.ops[op]) for op in moving), default=None)
     parts = {number: cpu.only((number,)) for number in own}
     runs = {number: Launches.of(None).of_runs(runs_on(of, modules, op_events(of))) for number, of in parts.items()}
-    busy = {number: DeviceBusy.of(number, *ops.take(ops.device == number).when(COMPUTES, COLLECTIVE)) for number in own}
-    times = {number: (of.busy_ps, of.span_ps) for number, of in busy.items()}
-    return DeviceGroup(own, cpu.only(own), threads, JoinedCores(tuple(places), devices), runs, times)
+    ran = {number: ops.take(ops.device == number).when(COMPUTES, COLLECTIVE) for number in own}
+    busy = {number: int((end - start).sum()) for number, (start, end) in ran.items()}
+    return DeviceGroup(own, cpu.only(own), threads, JoinedCores(tuple(places), devices), runs, busy)
 
 
 def _programs(cpu: StreamDevice, ops: OpEvents, modules: HloModules, device: int) -> set[str]:

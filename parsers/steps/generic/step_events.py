@@ -97,11 +97,6 @@ class DeviceBusy:
         busy = union(start, end)
         return cls(number, int((busy[1] - busy[0]).sum()), Ran.of(busy), lost_ps)
 
-    @property
-    def span_ps(self) -> int:
-        """The time from the first to the last of that; 0 without any."""
-        return 0 if self.ran is None else self.ran.span[1] - self.ran.span[0]
-
 
 @dataclass(frozen=True, slots=True)
 class GenericSummary:

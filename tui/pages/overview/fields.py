@@ -221,7 +221,7 @@ GROUPS: Table[Sequence[CoreGroup]] = object_table(
         attribute("cores", TEXTS, "its cores", name="core_names"),
         attribute("programs", TEXTS, "what they run, most time first"),
         attribute("role", VERBATIM, "trainer, rollout, prefill, decode or evaluation", null=_NO_ROLE),
-        attribute("step_time_ms", TIME_MS, "median step", null=_NO_STEPS, name="step_time.median_ps"),
+        attribute("step_time_ms", TIME_MS, "median step", null=_NO_STEPS, name="step_ps"),
         attribute("run_ms", TIME_MS, "median run of its first program", name="run_ps"),
         attribute("run_count", COUNT, "runs of that program, over its cores"),
         attribute("busy_percent", PERCENT, "time of its cores in which an op ran", null=NO_REASON),

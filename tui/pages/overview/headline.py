@@ -124,27 +124,25 @@ def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
     ]
 
 
-_LEAST_OUTSIDE = 2.0
-"""Percent of the capture before the first op and after the last from which on a line says when ops ran."""
+_LEAST_OUTSIDE = 0.02
+"""Share of the capture before the first op and after the last from which on a line says when ops ran."""
 
 
 def capture_line(page: Overview, pen: Pen) -> list[Line]:
-    """When ops ran in the capture, where the device is idle for much of it before the first op or after the last."""
+    """When ops ran in the capture, where much of it lies before the first op or after the last."""
     environment, metrics = page.environment, page.performance
-    idle, between = metrics.device_idle_percent, metrics.xprof_idle_percent
-    if idle is None or between is None or idle - between < _LEAST_OUTSIDE:
+    begin, end, captured = environment.first_op_ps, environment.last_op_ps, environment.profile_duration_ps
+    idle = metrics.device_idle_percent
+    if idle is None or begin is None or end is None or captured is None or end <= begin:
         return []
+    if captured - (end - begin) < _LEAST_OUTSIDE * captured:
+        return []
+    busy = min(100.0, (100.0 - idle) * captured / (end - begin))
     first, last, whole, silence = (
-        duration(ps, pen.glyphs.is_ascii)
-        for ps in (
-            environment.first_op_ps,
-            environment.last_op_ps,
-            environment.profile_duration_ps,
-            environment.silence_ps,
-        )
+        duration(ps, pen.glyphs.is_ascii) for ps in (begin, end, captured, environment.silence_ps)
     )
     spans: list[Span] = [(" OPS RAN ", "dim"), (f"from {first} to {last}", "text"), (f" of {whole}, ", "dim")]
-    spans += [(percent(100 - between), "text"), (" busy in between, longest silence ", "dim"), (silence, "text")]
+    spans += [(percent(busy), "text"), (" busy in between, longest silence ", "dim"), (silence, "text")]
     return [pen.fit(spans)]
 
 
@@ -263,7 +261,7 @@ def group_lines(page: Overview, pen: Pen, height: int | None) -> list[Line]:
         name = cut(
             pen.text(f"{', '.join(group.programs[:2]) or 'no program'}{role}"), min(_NAME, pen.width // 3), pen.glyphs
         )
-        step = duration(None if group.step_time is None else group.step_time.median_ps, pen.glyphs.is_ascii)
+        step = duration(group.step_ps, pen.glyphs.is_ascii)
         run = duration(group.run_ps or None, pen.glyphs.is_ascii)
         mark = pen.glyphs.mark if group.number == main else " "
         cores = f"{counted(len(group.core_names), 'core')} {examples(group.core_names, 2)}"

@@ -26,7 +26,7 @@ from tpuprof.parsers.pages.findings.idle.meanwhile import (
     working,
 )
 from tpuprof.parsers.pages.findings.when import When, when
-from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS
+from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, owner_index
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
 LEAST_INPUT = 0.05
@@ -259,7 +259,10 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     late = NO_CLAIM if result is None or steps is None else _sent_late(budget, steps)
     others = waits_for_the_last(budget, steps.of(*IDLE_OWNERS)) if steps is not None and for_the_last else NO_CLAIM
     own_ps, claim = claim.worth_ps, joined(claim, late, others)
-    worth = claim.worth_ps
+    worth, between = claim.worth_ps, 0.0
+    if steps is not None and budget.between_ps:  # programs may run there, too
+        idle = [owner_index(owner) for owner in (*IDLE_OWNERS, "compile")]
+        between = min(own_ps, float(steps.account.mean_between_ps[idle].sum()))
     if worth < LEAST_IDLE * budget.whole_ps:
         return NOTHING
     main, programs = main_activity(gaps, everything), ""
@@ -290,7 +293,7 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
             if result is None
             else f"The host launches a step only after {sentence_name(result.name)}, "
             f"{counted(result.occurrences, 'time')}.",
-            f"{time(budget.between_ps)} of that lies between one step and the next." if budget.between_ps else "",
+            f"{time(between)} of that lies between one step and the next." if between >= 1 else "",
             f"{counted(gaps.count, 'long gap')} on the core that is idle most; the longest is {time(longest)}."
             if gaps.count > 0
             else "",
@@ -415,6 +418,6 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
     for activity in [each for each in gaps.activities if each.marks_step][:1]:
         if activity.overlap_ps >= _HARDLY * everything:
             part, name = share(min(1.0, activity.overlap_ps / everything)), sentence_name(activity.name)
-            yield f"For {part} of the idle time, nothing was traced inside {name}, which spans the step."
+            yield f"For {part} of the idle time, nothing was traced inside {name}, which marks the step."
     if gaps.activities and not work:
         yield "The host's threads only wait, so its events do not say why."

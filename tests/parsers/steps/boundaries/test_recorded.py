@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.build import OpSpec, present, summary_of, tpu_plane, trace_of
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.hosts.op_summary import summarise_ops
+from tpuprof.parsers.hosts.op_summary import OpSummary, summarise_ops
 from tpuprof.parsers.ops.core.sums import ModuleHoles
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.model import Overview
@@ -42,6 +42,11 @@ def space_of(dropped: Dropped, runs: int = 8, cores: int = 1, steps: bool = Fals
     return space
 
 
+def ops_of(space: XSpace) -> OpSummary:
+    """What the pages of ops need of a host, read by itself."""
+    return summarise_ops(trace_of(space), HostFile("host0", "", 1, 0.0, False), None, lambda *_: None, 1)
+
+
 def mean_ms(page: Overview, owner: Owner) -> float:
     return next(of.time_ps for of in present(page.account).owners if of.owner == owner) / MS
 
@@ -61,7 +66,7 @@ def test_figures_are_of_whole_runs(steps: bool, cores: int, lost: Sequence[str],
 
     space = space_of(dropped, 8, cores, steps)
     summary = summary_of(space)
-    ops = summarise_ops(trace_of(space), HostFile("host0", "", 1, 0.0, False), None, lambda *_: None, 1)
+    ops = ops_of(space)
     assert (ops.total_ps, ops.span_ps, ops.holes) == (summary.total_ps, summary.span_ps, summary.holes)
     page, by_core = overview([summary]), 1 if cores == 1 or core == 0 else 2
     holes = ModuleHoles("jit_train_step(7)", 8 * cores, emptied * by_core, partly * by_core)
@@ -78,6 +83,20 @@ def test_figures_are_of_whole_runs(steps: bool, cores: int, lost: Sequence[str],
         assert all(owner.owner != "between_ops" or not owner.time_ps for owner in present(page.account).owners)
     else:
         assert page.account is None
+
+
+@given(st.lists(st.integers(0, 6), min_size=4, max_size=8).filter(lambda lost: 0 in lost and any(lost)))
+def test_runs_lack_what_a_loop_runs_less_often(lost: list[int]) -> None:
+    """Ten turns of 4 ms in each run of 40 ms, of which the last ones were not recorded."""
+    space, begins = XSpace(), [(100 + 50 * run) * MS for run in range(len(lost))]
+    turns = [begin + turn * 4 * MS for begin, less in zip(begins, lost, strict=True) for turn in range(10 - less)]
+    runs = [("jit_train_step(7)", begin, begin + 40 * MS) for begin in begins]
+    steps = [(str(run), begin, begin + 50 * MS) for run, begin in enumerate(begins)]
+    tpu_plane(space, 0, [("body.1", "convolution fusion", start, 4 * MS) for start in turns], steps, runs)
+    summary, ops = summary_of(space), ops_of(space)
+    assert summary.holes == ops.holes == (ModuleHoles("jit_train_step(7)", len(lost), 0, sum(map(bool, lost))),)
+    assert (ops.total_ps, ops.span_ps) == (summary.total_ps, summary.span_ps)
+    assert mean_ms(overview([summary]), "host") == 10
 
 
 def test_without_any_op_steps_have_a_duration_and_nothing_is_idle() -> None:

@@ -150,7 +150,7 @@ def test_an_annotation_of_the_step_is_no_cause_but_what_runs_inside_it() -> None
     assert finding.title == "Device idle between its ops"
     assert finding.evidence[-2:] == (
         "Meanwhile main is in read for 25.0% of the idle time (10 times).",
-        "For 60.0% of the idle time, nothing was traced inside train, which spans the step.",
+        "For 60.0% of the idle time, nothing was traced inside train, which marks the step.",
     )
     held = replace(
         nothing, inside=(Activity("main", "PjitFunction(f)", 90 * US, 9), Activity("main", "load", 80 * US, 9))
