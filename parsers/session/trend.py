@@ -26,7 +26,6 @@ from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.overview.model_use.page import MODEL_USE
-from tpuprof.parsers.pages.shared.groups import groups_of_run
 from tpuprof.parsers.pages.shared.kept_by_run import KeptByRun
 from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MeanEstimate, estimate_steady, noise_floor, student
@@ -117,10 +116,7 @@ def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoint
 
 
 def point(session: Session) -> TrendPoint:
-    """The figures of one run; of its largest group of cores, where some do not wait for others, of equals the first."""
-    groups = groups_of_run(session, None)
-    shown = max(groups, key=lambda group: (len(group.core_names), -group.number)) if len(groups) > 1 else None
-    session = session if shown is None else session.of_core(f"group {shown.number}")
+    """The figures of one run."""
     page, ops = session.page(OVERVIEW), session.page(OPS)
     memory = [used for summary in read(session, None).summaries if (used := summary.memory) is not None]
     durations = np.array([step.duration_ps for step in page.steps], np.float64)
@@ -134,7 +130,7 @@ def point(session: Session) -> TrendPoint:
     return TrendPoint(
         hosts=page.hosts,
         program=program.partition("(")[0] if any(ops.table.program_id) else None,
-        group=None if shown is None else shown.number,
+        group=page.group,
         step_ps=None if step is None else step.mean,
         error_ps=None if step is None else step.error,
         freedom=0 if step is None else step.freedom,

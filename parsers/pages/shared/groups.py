@@ -140,9 +140,16 @@ def groups_of_run(session: PageSession, host: str | None) -> tuple[CoreGroup, ..
     return groups_of(session.reduced(SUMMARY_OF_HOST, host).summaries)
 
 
+_NEARLY = 0.9
+"""Noise does not decide which of several engines is shown: with this share of the busiest one's time all are equal."""
+
+
 def largest(groups: Sequence[CoreGroup]) -> CoreGroup:
-    """The group with most cores, of equals a host's first, and the busiest."""
-    return max(groups, key=lambda group: (len(group.core_names), any(not of for _, of in group.parts), group.busy_ps))
+    """The group with most cores, of equals a host's first, and the first that is nearly as busy as any of these."""
+    most = max((len(group.core_names), any(not of for _, of in group.parts)) for group in groups)
+    equal = [group for group in groups if (len(group.core_names), any(not of for _, of in group.parts)) == most]
+    busiest = max(group.busy_ps for group in equal)
+    return next(group for group in equal if group.busy_ps >= _NEARLY * busiest)
 
 
 def group_shown(summaries: Sequence[HostSummary]) -> CoreGroup | None:

@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, change
 from tpuprof.parsers.session.diff.regression import regression
-from tpuprof.parsers.session.trend import point
+from tpuprof.parsers.session.trend import judged, point
 
 CHANGE = st.builds(change, *[st.integers(0, 7).map(float)] * 3)
 SAME = cache(lambda folder: diff_of(folder, BASE, BASE))
@@ -79,7 +79,7 @@ def engines(periods: Sequence[int]) -> XSpace:
 def test_each_engine_is_compared_with_itself(
     tmp_path_factory: pytest.TempPathFactory, periods: list[int], changed: int, factor: float
 ) -> None:
-    """Whichever is the busiest before and after; the trend stays with the first."""
+    """Whichever is the busiest before and after; the trend compares no two groups."""
     after = [round(of * factor) if core == changed else of for core, of in enumerate(periods)]
     folder = tmp_path_factory.mktemp("engines")
     sides = [session_at(write_run(folder / name, h=engines(of))) for name, of in (("a", periods), ("b", after))]
@@ -89,4 +89,8 @@ def test_each_engine_is_compared_with_itself(
     assert [op.time.before for op in diff.ops] == [pytest.approx(periods[shown] * MS / 2)]
     assert f"compared is group {shown + 1} " in diff.warnings[0] and diff.warnings[0].count("the same") == 3
     assert regression(diff, 0.05).outcome == ("slower" if factor > 1 else "passed")
-    assert [present(point(of).step_ps) for of in sides] == [periods[0] * MS, after[0] * MS]
+    points = [point(of) for of in sides]
+    assert [present(of.step_ps) for of in points] == [
+        each[present(of.group) - 1] * MS for each, of in zip((periods, after), points, strict=True)
+    ]
+    assert [of.verdict for of in judged(points)][1] == "other program" or points[0].group == points[1].group
