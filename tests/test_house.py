@@ -51,7 +51,7 @@ FOR_FEW = {
             "tpuprof.parsers.ops.streams",
             "tpuprof.parsers.ops.host_events.events",
             "tpuprof.parsers.formats.hlo.programs",
-            "tpuprof.parsers.hosts.core_summary",
+            "tpuprof.parsers.steps.times",
         ),
     ),
     "parsers/hosts/step_summary.py": ("tpuprof.parsers.ops.streams",),

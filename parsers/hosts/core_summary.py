@@ -12,19 +12,18 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
+from tpuprof.parsers.hosts.op_summary import CoreTotals, recorded_time, whole_time
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
-from tpuprof.parsers.ops.core.ops import MODULES_LINE
-from tpuprof.parsers.ops.core.sums import CoreSums, OpSums, core_sums
+from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.ops.core.traced import OpRoles
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
-from tpuprof.parsers.steps.boundaries.markers import CoreSteps, ends_of
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Ran
-from tpuprof.parsers.steps.boundaries.recorded import Pieces, Recorded, recorded_runs
-from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, module_runs
+from tpuprof.parsers.steps.boundaries.recorded import Pieces, recorded_runs
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
 
 MUCH_IDLE = 0.02
@@ -148,29 +147,6 @@ def summarise_core(
             sums = sums.without_intervals()  # as large as what is made of the traced events now
         more.take(plane, steps, sums)
     return made
-
-
-def recorded_time(plane: Plane, sums: OpSums, recorded: Recorded) -> int:
-    """The part of a core's whole time that stands for runs of programs whose ops were recorded.
-
-    That is their share of the time of all runs. So idle time takes the same share of it as of the whole time, in which
-    the other runs are busy. It is the whole time where no run lost ops, and where it is unknown how busy the core was
-    beside the ops that it has.
-    """
-    lost_ps, self_ps = int(recorded.lost_ps.sum()), int(sums.table.self_ps.sum())
-    if not lost_ps or (self_ps and not recorded.is_known):
-        return whole_time(plane, sums)
-    return whole_time(plane, sums, MODULES_LINE) * self_ps // (self_ps + lost_ps)
-
-
-def without_lost_time(plane: Plane, core: CoreTotals) -> CoreTotals:
-    """The totals of a core, with its whole time as in `recorded_time`."""
-    runs, steps = module_runs(plane), ends_of(no_ints())
-    pieces = Pieces.of(steps, runs)
-    sums = core_sums(plane, pieces.spans, pieces.times)
-    run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
-    recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
-    return replace(core, total_ps=recorded_time(plane, sums, recorded), modules=recorded.modules)
 
 
 def _long_gaps(busy: Intervals | None, behind: Intervals, steps: CoreSteps) -> Intervals:

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.ops.streams.devices import StreamDevice
     from tpuprof.parsers.ops.streams.kernels import Kernel
+    from tpuprof.parsers.steps.boundaries.recorded import Recorded
 
-_FILLED = 0.99
-"""Runs of a module whose ops have so much of their time lack none."""
+_FILLED = 0.99  # runs of a module whose ops have so much of their time lack none
 
 _MODULE_NAME = pattern(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
@@ -58,7 +58,7 @@ class OpSummary:
         op_events: number of op events over these.
         self_ps: self time of all ops.
         total_ps: the cores' whole time, idle time included. Where runs of programs lost their ops, the part of it that
-            stands for the others (`core_summary.recorded_time`).
+            stands for the others (`recorded_time`).
         span_ps: the cores' whole time, whatever was recorded: XProf's.
         holes: modules with runs that lost their ops, over all cores.
         kernels: of GPUs, most time first.
@@ -99,7 +99,7 @@ class CoreTotals:
     Attributes:
         table: time by op; op_events: the number of op events.
         span_ps: the time from the first to the last op or step, by the device's clock; 0 without any op or step.
-        total_ps: the same, but for runs whose ops were not recorded (`core_summary.recorded_time`).
+        total_ps: the same, but for runs whose ops were not recorded (`recorded_time`).
         modules: how many runs each module has, and how many of them lost ops; empty where no core has such runs.
     """
 
@@ -186,15 +186,24 @@ def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int
 
 
 def whole_time(plane: Plane, sums: OpSums, *more: str) -> int:
-    """The time from the first to the last op or step of a core, by the device's clock; 0 without any.
-
-    Args:
-        more: names of other lines whose events count as well.
-    """
+    """The time from the first to the last op or step of a core, or event of more lines, by the device's clock; or 0."""
     ops = [] if sums.span is None else [as_interval(sums.span)]
     spans = [span for name in (STEPS_LINE, *more) for span in line_spans(plane, name, device=True)]
     first, last = time_span([*ops, *spans])
     return last - first
+
+
+def recorded_time(plane: Plane, sums: OpSums, recorded: Recorded) -> int:
+    """The part of a core's whole time that stands for runs of programs whose ops were recorded.
+
+    That is their share of the time of all runs. So idle time takes the same share of it as of the whole time, in which
+    the other runs are busy. It is the whole time where no run lost ops, and where it is unknown how busy the core was
+    beside the ops that it has.
+    """
+    lost_ps, self_ps = int(recorded.lost_ps.sum()), int(sums.table.self_ps.sum())
+    if not lost_ps or (self_ps and not recorded.is_known):
+        return whole_time(plane, sums)
+    return whole_time(plane, sums, MODULES_LINE) * self_ps // (self_ps + lost_ps)
 
 
 def needed_bytes(trace: Trace) -> int:
@@ -223,9 +232,11 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
     with ThreadPool(threads) as pool:
         cores = pool.map(totals, planes)
         if any(_may_lack_ops(plane, core.table) for plane, core in zip(planes, cores, strict=True)):
-            from tpuprof.parsers.hosts.core_summary import without_lost_time  # noqa: PLC0415 - where runs may lack ops
+            from tpuprof.parsers.steps.times import recorded_on  # noqa: PLC0415 - where runs may lack ops
 
-            cores = pool.map(lambda at: without_lost_time(planes[at], cores[at]), range(len(cores)))
+            for at, (sums, recorded) in enumerate(pool.map(recorded_on, planes)):
+                total_ps = recorded_time(planes[at], sums, recorded)
+                cores[at] = replace(cores[at], total_ps=total_ps, modules=recorded.modules)
     modules = {name for plane in planes for name in _module_runs(plane)}
     streams: tuple[StreamDevice, ...] = ()
     if not planes:

@@ -12,19 +12,32 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, interval_index, numbered
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Floats,
+    Int64s,
+    Intervals,
+    covered,
+    distinct,
+    interval_index,
+    no_ints,
+    numbered,
+)
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import cell_sums, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import StepCells
-from tpuprof.parsers.ops.core.sums import CoreSums
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.core import core_account
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Modules, op_owners
-from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps, ends_of
+from tpuprof.parsers.steps.boundaries.recorded import Pieces, Recorded, recorded_runs
+from tpuprof.parsers.steps.boundaries.runs import module_runs
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
 PART_COUNT = 7
@@ -204,6 +217,15 @@ def device_durations(start_ps: Int64s, end_ps: Int64s, times: Int64s, device_tim
     duration = device_times[np.searchsorted(times, end_ps)] - device_times[np.searchsorted(times, start_ps)]
     out: Int64s = np.where(duration > 0, duration, own)
     return out
+
+
+def recorded_on(plane: Plane) -> tuple[CoreSums, Recorded]:
+    """The ops of a core, and what of its runs was recorded; nothing is asked of steps."""
+    runs, steps = module_runs(plane), ends_of(no_ints())
+    pieces = Pieces.of(steps, runs)
+    sums = core_sums(plane, pieces.spans, pieces.times)
+    run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
+    return sums, recorded_runs(runs, run_ps, pieces, sums.cells, steps)
 
 
 def on_device_clock(steps: CoreSteps, times: Int64s, device_times: Int64s | None) -> CoreSteps:

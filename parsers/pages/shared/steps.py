@@ -44,8 +44,9 @@ def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
     main, lost = group_shown(summaries), holes_in_words(summaries)
     if main is not None:
         of_main, of_group = common_steps(in_group(summaries, main)), holes_in_words(in_group(summaries, main))
-        others = [remark for remark in of_main.remarks if remark not in of_group]
-        return replace(of_main, remarks=(shown_words(main), *lost, *others))
+        return replace(
+            of_main, remarks=(shown_words(main), *lost, *(of for of in of_main.remarks if of not in of_group))
+        )
     having = [(summary.steps, summary) for summary in summaries if summary.steps is not None]
     if not having:
         return CommonSteps(None, _why_none(summaries), lost, None)

@@ -133,9 +133,9 @@ def capture_line(page: Overview, pen: Pen) -> list[Line]:
     environment, metrics = page.environment, page.performance
     begin, end, captured = environment.first_op_ps, environment.last_op_ps, environment.profile_duration_ps
     idle = metrics.device_idle_percent
-    if idle is None or begin is None or end is None or captured is None or end <= begin:
+    if idle is None or begin is None or end is None or captured is None:
         return []
-    if captured - (end - begin) < _LEAST_OUTSIDE * captured:
+    if end <= begin or captured - (end - begin) < _LEAST_OUTSIDE * captured:
         return []
     busy = min(100.0, (100.0 - idle) * captured / (end - begin))
     first, last, whole, silence = (

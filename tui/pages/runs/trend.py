@@ -270,11 +270,8 @@ def _warnings(page: Trend) -> tuple[str, ...]:
     problems = tuple(f"{row.run.name}: {row.problem}" for row in page.runs if row.point is None)
     split = [row.run.name for row in page.runs if len({file.path.rpartition("/")[0] for file in row.run.hosts}) > 1]
     groups = dict.fromkeys(row.point.group for row in page.runs if row.point is not None and row.point.group)
-    return (
-        *problems,
-        *(f"{name} is one capture in several folders: it is one run here" for name in split),
-        *(f"cores form groups that do not wait for each other: figures are of group {number}" for number in groups),
-    )
+    apart = [f"cores form groups that do not wait for each other: figures are of group {of}" for of in groups]
+    return (*problems, *(f"{name} is one capture in several folders: it is one run here" for name in split), *apart)
 
 
 def declare(page: Trend, request: ReportRequest) -> Declared:

@@ -38,8 +38,7 @@ def sides_of_groups(sides: Sides, host: str | None) -> list[GroupSides]:
         pairs = zip(sides[side], groups[side], strict=True)
         return [session.of_core(f"group {of[key].number}", host) for session, of in pairs]
 
-    first = every[0].items()
-    return [GroupSides(group.label, group.number, (alone(key, 0), alone(key, 1))) for key, group in first]
+    return [GroupSides(of.label, of.number, (alone(key, 0), alone(key, 1))) for key, of in every[0].items()]
 
 
 def _numbered(groups: Sequence[CoreGroup]) -> dict[tuple[str, int], CoreGroup]:
@@ -54,9 +53,8 @@ def _numbered(groups: Sequence[CoreGroup]) -> dict[tuple[str, int], CoreGroup]:
 
 def most_changed(compared: Sequence[Diff], of: Sequence[GroupSides]) -> tuple[int, Diff]:
     """Which comparison to show: of the group whose steps got slower most, else changed most. It names the others."""
-    order = sorted(range(len(of)), key=lambda at: _slower(compared[at]), reverse=True)
-    shown = order[0]
-    others = ", ".join(f"group {of[at].number} {_words(compared[at])}" for at in order[1:])
+    shown, *rest = sorted(range(len(of)), key=lambda at: _slower(compared[at]), reverse=True)
+    others = ", ".join(f"group {of[at].number} {_words(compared[at])}" for at in rest)
     words = (
         f"the cores form {counted(len(of), 'group')} that do not wait for each other: compared is {of[shown].label}, "
         f"which changed most; {others}; --group NUMBER compares another"
