@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 NOTHING_SHARED = "the cores share no step"
+NO_RUNS = "no Steps line and no XLA Modules in this profile"
 
 _MOST_PROGRAMS = 4
 
@@ -71,6 +72,7 @@ class HostGroup:
         busy_ps: self time of their ops.
         run_ps, run_count: the median run of the first program, and how many runs there are on all cores.
         steps: the steps that they share; None without any, and for a host's first group, whose steps are the host's.
+        step_note: how these were inferred, or why there are none; of the first group it is the host's.
         generic: what devices of the host's CPU did; None for TPUs, for a host's first group, and where nobody asks.
     """
 
@@ -82,6 +84,7 @@ class HostGroup:
     run_ps: int
     run_count: int
     steps: AlignedSteps | None
+    step_note: str = ""
     generic: GenericSummary | None = None
 
 
@@ -144,91 +147,121 @@ def streams_and_host(trace: Trace, on_chunk: ChunkDone | None) -> tuple[Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSteps:
-    """The steps of a host's cores, each core's own.
+class StepOrigin:
+    """Where the steps of some cores come from.
 
     Attributes:
-        launched: each core's runs of modules, and what launched them.
-        groups: the events that belong together, where markers of steps or requests need it.
-        of_cores: each core's steps.
-        source: where they come from; note: what to say about them; module: the one whose periods they are.
-        unasked: when a program that serves waits for requests, which is in no step; none for others.
+        note: what to say about it; of cores without steps, why they have none.
     """
 
-    launched: Sequence[LaunchedRuns]
-    groups: EventGroups | None
-    of_cores: Sequence[CoreSteps]
     source: StepSource
-    note: str
-    module: str | None
-    unasked: Intervals
-
-    @property
-    def runs(self) -> list[ModuleRuns]:
-        return [core.runs for core in self.launched]
+    note: str = ""
 
     @property
     def is_numbered(self) -> bool:
         return self.source in ("steps", "annotations")
 
 
+@dataclass(frozen=True, slots=True)
+class FoundSteps:
+    """The steps of a host's cores. Each sequence has an item a core.
+
+    Attributes:
+        launched: its runs of modules, and what launched them.
+        groups: the events that belong together, where markers of steps or requests need it.
+        of_cores: its steps; origins: where they come from.
+        unasked: when its program, which serves, waits for requests: that is in no step. None for other programs.
+    """
+
+    launched: Sequence[LaunchedRuns]
+    groups: EventGroups | None
+    of_cores: Sequence[CoreSteps]
+    origins: Sequence[StepOrigin]
+    unasked: Sequence[Intervals]
+
+    @property
+    def runs(self) -> list[ModuleRuns]:
+        return [core.runs for core in self.launched]
+
+
 def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> FoundSteps:
-    """Finds the steps of a host's cores."""
+    """Finds the steps of a host's cores, apart for cores that run no program of each other."""
     of_host = Launches.of(host)
     launched = [of_host.of_runs(module_runs(plane)) for plane in cores]
     groups = _groups(trace, cores, host)
-    of_cores, source, note, module = _steps_of_cores(cores, launched, groups, host)
-    unasked = (no_ints(), no_ints())
-    if source == "modules":
-        lead = clock_lead(launched)
-        unasked = waits_for_requests(host, [core.runs for core in launched], 0 if lead is None else lead.shift_ps)
-        of_cores = [steps.without(unasked) for steps in of_cores]
-    note += waits_in_words(unasked, [core.runs for core in launched])
-    return FoundSteps(launched, groups, of_cores, source, note, module, unasked)
+    marking, launching = _host_steps(cores, groups), _host_steps(cores, groups, marked=False)
+    lead = clock_lead(launched)
+    shift_ps = 0 if lead is None else lead.shift_ps
+    found: dict[int, tuple[CoreSteps, StepOrigin, Intervals]] = {}
+    for part in by_program([core.runs for core in launched]):
+        marked = [markers.marked_steps(cores[core], marking[core]) for core in part]
+        is_numbered = any((of := marking[core]) is not None and of.step_numbers for core in part)
+        here = [launched[core] for core in part]
+        numbered = [] if any(map(len, marked)) else _numbered_steps([launching[core] for core in part], here, host)
+        runs = [core.runs for core in here]
+        steps, origin = _steps_of_part(marked, is_numbered, numbered, runs, has_requests(host))
+        unasked = (no_ints(), no_ints())
+        if origin.source == "modules":
+            unasked = waits_for_requests(host, runs, shift_ps)
+            steps = [of.without(unasked) for of in steps]
+            origin = replace(origin, note=origin.note + waits_in_words(unasked, runs) + _share_in_words(runs))
+        found |= {core: (of, origin, unasked) for core, of in zip(part, steps, strict=True)}
+    each = [found[core] for core in range(len(cores))]
+    return FoundSteps(launched, groups, [of[0] for of in each], [of[1] for of in each], [of[2] for of in each])
 
 
-def _steps_of_cores(
-    cores: Sequence[Plane], launched: Sequence[LaunchedRuns], groups: EventGroups | None, host: HostEvents | None
-) -> tuple[list[CoreSteps], StepSource, str, str | None]:
-    """Each core's steps, where they come from, what to say about them, and the module whose periods they are."""
-    host_steps = _host_steps(cores, groups)
-    marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
-    runs, why = [core.runs for core in launched], "no Steps line"
+def _steps_of_part(
+    marked: list[CoreSteps],
+    is_numbered: bool,
+    numbered: list[CoreSteps],
+    runs: Sequence[ModuleRuns],
+    serves_requests: bool,
+) -> tuple[list[CoreSteps], StepOrigin]:
+    """The steps of each of some cores that share programs, and where they come from.
+
+    Args:
+        marked: the steps of their markers; is_numbered: whether the program numbers these.
+        numbered: the steps that annotations of the host number, where no core has markers.
+    """
+    why = "no Steps line"
     if any(map(len, marked)):
-        is_numbered = any(of is not None and of.step_numbers for of in host_steps)
         if is_numbered or not any(map(marks_each_run, marked, runs)):
-            return marked, "steps", "", None
+            return marked, StepOrigin("steps")
         why = "the Steps line marks each run of a program"
-    else:
-        numbered = _numbered_steps(cores, launched, groups, host)
-        if min(map(len, numbered), default=0) >= MINIMUM_RUNS - 1:
-            note = f"{why}: a step is taken as the time from the end of the last run that one step of the host "
-            return numbered, "annotations", note + "(step_num) launched to the end of the next one's", None
-    parts = by_program(runs)
-    cycle = None if has_requests(host) or len(parts) > 1 else step_cycle(runs)
+    elif min(map(len, numbered), default=0) >= MINIMUM_RUNS - 1:
+        note = f"{why}: a step is taken as the time from the end of the last run that one step of the host "
+        return numbered, StepOrigin("annotations", note + "(step_num) launched to the end of the next one's")
+    cycle = None if serves_requests else step_cycle(runs)
     if cycle is not None:
         note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
-        return [cycle.steps(core) for core in runs], "cycle", note, None
+        return [cycle.steps(core) for core in runs], StepOrigin("cycle", note)
     if any(map(len, marked)):
-        return marked, "steps", "", None
-    found = {core: busiest_module([runs[each] for each in part]) for part in parts for core in part}
-    busiest = found[max(parts, key=len)[0]] if parts else None
+        return marked, StepOrigin("steps")
+    busiest = busiest_module(runs)
     if busiest is None:
         if not any(map(len, runs)):
-            return marked, "modules", "no Steps line and no XLA Modules in this profile", None
-        return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core", None
+            return marked, StepOrigin("modules", NO_RUNS)
+        return marked, StepOrigin("modules", "no Steps line, and no HLO module ran at least 3 times on every core")
     note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
-    of_cores = [markers.inferred_steps(core, found[at] or busiest) for at, core in enumerate(runs)]
-    return of_cores, "modules", note, busiest
+    return [markers.inferred_steps(core, busiest) for core in runs], StepOrigin("modules", note)
+
+
+def _share_in_words(runs: Sequence[ModuleRuns]) -> str:
+    """What part of the modules' time the one behind inferred steps takes, as the end of a note; empty without one."""
+    busiest, whole = busiest_module(runs), sum(int(core.module_ps.sum()) for core in runs)
+    if busiest is None or not whole:
+        return ""
+    of_it = sum(int(core.module_ps[core.names.index(busiest)]) for core in runs if busiest in core.names)
+    name, share = busiest.partition("(")[0], of_it / whole
+    return f"; {name} takes {100 * share:.1f}% of the modules' time on these cores"
 
 
 def _numbered_steps(
-    cores: Sequence[Plane], launched: Sequence[LaunchedRuns], groups: EventGroups | None, host: HostEvents | None
+    linked: Sequence[LaunchingSteps | None], launched: Sequence[LaunchedRuns], host: HostEvents | None
 ) -> list[CoreSteps]:
     """The steps that annotations of the host number: by what they lead to, else by when they launched it."""
     if host is None or not has_step_numbers(host):
         return []
-    linked = _host_steps(cores, groups, marked=False)
     if not all(of is not None and (of.group >= 0).any() for of in linked):
         linked = [annotated_steps(host, core) for core in launched]
     return [markers.numbered_steps(core.runs, of) for core, of in zip(launched, linked, strict=True) if of is not None]
@@ -265,13 +298,13 @@ def host_groups(
     names: Sequence[str],
     runs: Sequence[ModuleRuns],
     busy_ps: Sequence[int],
-    steps: Callable[[Sequence[int]], AlignedSteps | None],
+    steps: Callable[[Sequence[int]], tuple[AlignedSteps | None, str]],
 ) -> tuple[HostGroup, ...]:
     """What pages need of a host's groups.
 
     Args:
         names, runs, busy_ps: of all cores: name, runs, and self time of its ops.
-        steps: gives the steps that some cores share.
+        steps: gives the steps that some cores share, and the note on them.
     """
     groups = []
     for index, group in enumerate(found):
@@ -286,7 +319,7 @@ def host_groups(
                 sum(busy_ps[core] for core in group.cores),
                 int(median(durations.astype(np.float64))) if len(durations) else 0,
                 len(durations),
-                None if index == 0 else steps(group.cores),
+                *((None, "") if index == 0 else steps(group.cores)),
             )
         )
     return tuple(groups)
@@ -331,7 +364,7 @@ def groups_on_cpu(
         [core_label(host, number) for number in numbers],
         [runs[number].runs for number in numbers],
         [busy[number] for number in numbers],
-        lambda _: None,
+        lambda _: (None, ""),
     )
     return (*groups[:1], *(replace(group, generic=of) for group, of in zip(groups[1:], generic[1:], strict=True)))
 

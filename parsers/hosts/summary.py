@@ -22,6 +22,7 @@ from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, Frame
 from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.hosts.step_summary import (
+    NO_RUNS,
     NOTHING_SHARED,
     HostGroup,
     HostSide,
@@ -85,7 +86,6 @@ class HostSummary(FrameworkOpsSummary):
         steps: the steps that the host's cores share, and what these do in them; None where there are none. Where cores
             form several groups, these are the steps of the first.
         step_note: how the steps were inferred, or why there are none.
-        step_module: the module whose periods the steps are, None where they are other ones.
         groups: the cores that depend on each other, the largest group first.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
@@ -115,7 +115,6 @@ class HostSummary(FrameworkOpsSummary):
     duty: tuple[ChipDuty, ...]
     steps: AlignedSteps | None
     step_note: str
-    step_module: str | None
     groups: tuple[HostGroup, ...]
     input_rows: InputRows
     requests: HostRequests
@@ -192,7 +191,7 @@ def summarise(
     cores = devices.tensor_cores(trace)
     streams, side = streams_and_host(trace, on_chunk)
     found = find_steps(trace, cores, side.events)
-    launched, runs, step_lists, note = found.launched, found.runs, found.of_cores, found.note
+    launched, runs, step_lists = found.launched, found.runs, found.of_cores
     if more is not None:
         more.begin(step_lists)
     lead = clock_lead(launched)
@@ -202,7 +201,6 @@ def summarise(
         input=waits if _is_fed_by_host(waits, step_lists) else (no_ints(), no_ints()),
         compiling=_shifted(compiling(side.events), -shift),
         reading=_shifted(reading(side.events), -shift),
-        unasked=found.unasked,
     )
     at_barriers = [barriers(plane) for plane in cores]
     infos = [devices.device_info(plane) for plane in cores]
@@ -215,7 +213,8 @@ def summarise(
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
-        of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
+        of_all = replace(causes, unasked=found.unasked[index])
+        of_core = causes_of_core(of_all, launched[index], at_barriers[index], shift, others)
         made = summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more)
         if more is not None:
             trim()  # of what more was made of, else the next core's comes on top
@@ -234,17 +233,18 @@ def summarise(
     is_of_cores = capture is not None and _is_of_cores(capture, summaries)
     observed = () if capture is None else tuple(_observed(names, summaries, generic, host, capture, is_of_cores))
 
-    def steps_of(chosen: Sequence[int]) -> AlignedSteps | None:
+    def steps_of(chosen: Sequence[int]) -> tuple[AlignedSteps | None, str]:
+        origin = found.origins[chosen[0]]
         of_cores = [names[core] for core in chosen], [summaries[core] for core in chosen]
-        grid = _grid(trace, *of_cores, found.source, input_source)
-        return None if grid is None else replace(grid, is_numbered=found.is_numbered)
+        grid = _grid(trace, *of_cores, origin.source, input_source)
+        if grid is None:
+            return None, origin.note or NOTHING_SHARED
+        return replace(grid, is_numbered=origin.is_numbered), origin.note
 
     tables, processes = [core.table for core in summaries], [plane.profile for plane in cores]
     joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)
     busy_ps = [int(core.table.self_ps.sum()) for core in summaries]
-    steps = steps_of(joined[0].cores) if joined else None
-    if steps is None and not note:
-        note = NOTHING_SHARED
+    steps, note = steps_of(joined[0].cores) if joined else (None, NO_RUNS)
     served = launched or [of for group in on_cpu for of in group.runs.values()]
     run_ps = [core.run_ps for core in summaries] or None
     host_stats = _plane_stats(trace, HOST_PLANE)
@@ -254,7 +254,6 @@ def summarise(
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
-        step_module=found.module,
         groups=host_groups(joined, names, found.runs, busy_ps, steps_of) or groups_on_cpu(host, on_cpu, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,

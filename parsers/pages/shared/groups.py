@@ -174,7 +174,8 @@ def in_group(summaries: Sequence[HostSummary], group: CoreGroup) -> list[HostSum
 
 def _of_group(summary: HostSummary, of: int) -> HostSummary:
     group = summary.groups[of]
-    alone = replace(summary, steps=group.steps if of else summary.steps, groups=(group,))
+    steps, note = (group.steps, group.step_note) if of else (summary.steps, summary.step_note)
+    alone = replace(summary, steps=steps, step_note=note, groups=(group,))
     generic = group.generic if of else summary.generic
     if generic is None:
         return alone

@@ -16,7 +16,6 @@ from tpuprof.parsers.pages.shared.common import holes_in_words
 from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown, groups_of, in_group, shown_words
 from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts
 from tpuprof.parsers.steps.model import StepSource, StepTime
-from tpuprof.parsers.steps.requests.module_latency import module_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
     if not having:
         return CommonSteps(None, _why_none(summaries), lost, None)
     grids = _grids([grid for grid, _ in having])
-    note = "" if grids[0].source == "steps" else _how_inferred(having[0][1], summaries)
+    note = "" if grids[0].source == "steps" else having[0][1].step_note
     joined = join_hosts(grids)
     if not len(joined):
         remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
@@ -86,15 +85,6 @@ def _grids(grids: Sequence[AlignedSteps]) -> list[AlignedSteps]:
 
 def _why_none(summaries: Sequence[HostSummary]) -> str:
     return next((summary.step_note for summary in summaries if summary.step_note), "no step")
-
-
-def _how_inferred(first: HostSummary, summaries: Sequence[HostSummary]) -> str:
-    """How the first host's steps were inferred, and what share of the modules' time the one behind them takes."""
-    share = module_shares(module for of in summaries for module in of.requests.modules).get(first.step_module or "")
-    if first.step_module is None or share is None:
-        return first.step_note
-    name = first.step_module.partition("(")[0]
-    return f"{first.step_note}; {name} takes {100 * share:.1f}% of the modules' time, over all cores"
 
 
 def _remarks(grid: AlignedSteps) -> tuple[str, ...]:

@@ -112,11 +112,25 @@ STEP, EVAL, GRAPHS = (
 def test_programs_that_take_turns_are_one_step(programs: list[tuple[str, int]], words: str | None, step: int) -> None:
     trace = cores_that_run(programs)
     found = find_steps(trace, trace.planes, None)
-    assert found.source == ("modules" if words is None else "cycle")
-    assert words is None or found.note.endswith(f"the cycle of programs {words}")
+    assert found.origins[0].source == ("modules" if words is None else "cycle")
+    assert words is None or found.origins[0].note.endswith(f"the cycle of programs {words}")
     for core in found.of_cores:
         assert np.median(core.duration_ps) == step
         assert (core.start_ps[1:] == core.end_ps[:-1]).all()
+
+
+def test_a_program_that_marks_steps_leaves_others_beside_it_theirs() -> None:
+    space = XSpace()
+    marks = [(str(step), 100 * step, 100 * step + 90) for step in range(4)]
+    tpu_plane(space, 0, [], marks, [("jit_train(1)", start, end) for _, start, end in marks])
+    tpu_plane(space, 1, [], (), [("jit_decode(2)", 30 * run, 30 * run + 9) for run in range(12)])
+    tpu_plane(
+        space, 2, [], (), [(("jit_act(3)", "jit_update(4)")[run % 2], 20 * run, 20 * run + 9) for run in range(16)]
+    )
+    trace = trace_of(space)
+    found = find_steps(trace, trace.planes, None)
+    assert [origin.source for origin in found.origins] == ["steps", "modules", "cycle"]
+    assert [np.median(steps.duration_ps) for steps in found.of_cores] == [90, 30, 40]
 
 
 def test_a_core_without_the_cycle_has_no_steps_of_it() -> None:
