@@ -10,6 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.budget import Budget, Detector
 from tpuprof.parsers.pages.findings.capture import MEMORY_FULL, NO_DEVICE, memory_nearly_full, no_device_events
 from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
+from tpuprof.parsers.pages.findings.cores.between_steps import between_steps
 from tpuprof.parsers.pages.findings.cores.collectives import (
     across_slices,
     exposed_collectives,
@@ -66,6 +67,7 @@ DETECTORS: tuple[Detector, ...] = (
     across_slices,
     exposed_collectives,
     idle_gaps,
+    between_steps,
     debug_prints,
     host_offload,
     copy_waits,

@@ -92,7 +92,7 @@ def _runs(plane: PlaneWriter, scene: Scene, played: Played, host: int, core: int
     at = host * scene.cores + core
     shift = -scene.chips.ahead_ps - host * HOSTS_APART_PS
     if scene.marks:
-        _steps(plane, played, at, shift)
+        _steps(plane, played, at, shift, scene.marks_first)
     _modules(plane, played, host, core, at, shift)
     return at, shift
 
@@ -134,12 +134,12 @@ def _op_ids(plane: PlaneWriter, program: Program, scopes: bool) -> list[int]:
     return ids
 
 
-def _steps(plane: PlaneWriter, played: Played, at: int, shift: int) -> None:
+def _steps(plane: PlaneWriter, played: Played, at: int, shift: int, is_first: bool) -> None:
     line = plane.line("Steps", 1)
     last = {launch.step: launch.run_id for launch in played.launches}
-    is_plain = len(last) == len(played.launches)
+    is_plain = is_first or len(last) == len(played.launches)
     for step, (begin, end) in enumerate(zip(played.step_begins[:, at], played.step_ends[:, at], strict=True)):
-        launches = [launch for launch in played.launches if launch.step == step]
+        launches = [launch for launch in played.launches if launch.step == step][: 1 if is_first else None]
         for launch in launches:  # a marker for each module, as the runtime leaves them
             first = int(begin) if launch is launches[0] else int(launch.begin[at])
             final = int(end) if launch.run_id == last[step] else int(launch.end[at])

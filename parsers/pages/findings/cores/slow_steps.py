@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, median, medians
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, median, medians
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import multiple, sentence_name, shortened, time
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, detects
@@ -14,6 +14,7 @@ from tpuprof.parsers.pages.findings.claims import Claim
 from tpuprof.parsers.pages.findings.finding import STEPS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, WAITS, Owner
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.times import SLOW_FACTOR, SlowOp
 
 FEW = 0.2
@@ -147,16 +148,22 @@ def _module(budget: Budget, slow: Bools, more_ps: float) -> str:
     if budget.steps is None:
         return ""
     grid, most, found = budget.steps.grid, _MOSTLY * more_ps, ""
-    begin = grid.core_start_ps[grid.hosts == grid.hosts[0]].min(axis=0)
-    order = np.argsort(begin, kind="stable")
     for name, (start, duration) in budget.evidence.runs.items():
-        at = np.searchsorted(begin[order], start, side="right") - 1
-        inside = (at >= 0) & (start < (begin + grid.longest_ps)[order][at])
-        by_step = np.bincount(order[at[inside]], np.maximum(duration[inside], 0), minlength=len(grid))
+        step, inside = steps_at(grid, start)
+        by_step = np.bincount(step[inside], np.maximum(duration[inside], 0), minlength=len(grid))
         others = float(by_step[~slow].mean()) if not slow.all() else 0.0
         if others <= _HARDLY * float(by_step[slow].mean()) and float(by_step[slow].mean()) >= most:
             found, most = name.partition("(")[0], float(by_step[slow].mean())
     return found
+
+
+def steps_at(grid: AlignedSteps, times_ps: Int64s) -> tuple[Int64s, Bools]:
+    """The step of the first host that begins last before each time, -1 without any, and whether it lasts till then."""
+    begin = grid.core_start_ps[grid.hosts == grid.hosts[0]].min(axis=0)
+    order = np.argsort(begin, kind="stable")
+    at = np.searchsorted(begin[order], times_ps, side="right") - 1
+    step = np.where(at >= 0, order[at], -1)
+    return step, (at >= 0) & (times_ps < (begin + grid.longest_ps)[step])
 
 
 def _excess(steps: Steps, usual: float) -> Floats:

@@ -28,6 +28,7 @@ FOUND_IN = {
     "across_slices": "dcn-in-each-layer-2-slices-v5p",
     "exposed_collectives": "tensor-job-products-wait-for-whole-activations",
     "idle_gaps": "ring-host-reads-each-loss",
+    "between_steps": "rhythm-evaluates-after-every-4th-step",
     "debug_prints": "quantization-ranges-printed",
     "host_offload": "callback-in-each-step-unmarked-v4",
     "copy_waits": "quantization-scales-fetched-late",

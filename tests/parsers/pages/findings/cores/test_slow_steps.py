@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
+from tests.support.build import OpSpec, present, summary_of, tpu_plane
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.findings.finding import JumpTarget
+from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.times import SlowOp
 
 
@@ -121,3 +124,22 @@ def test_steps_that_are_idle_do_not_make_the_usual_step_longer() -> None:
     finding = the("slow-step", evidence(steps))
     assert finding.worth_ps == pytest.approx(15 * US)
     assert "the median of the steps that no other finding counts as longer 100 µs" in finding.evidence[0]
+
+
+@pytest.mark.parametrize("module", ["jit_eval_step(9)", ""])
+def test_what_runs_between_steps_is_a_reason_with_its_rhythm(module: str) -> None:
+    space, ops, steps, modules, at = XSpace(), list[OpSpec](), list[tuple[str, int, int]](), [], 0
+    for step in range(12):
+        steps.append((str(step), at, at + 100 * US))
+        modules.append(("jit_train_step(7)", at, at + 100 * US))
+        ops.append(("fusion.1", "loop fusion", at, 100 * US))
+        at += 100 * US
+        if step % 3 == 2:
+            modules += [(module, at, at + 60 * US)] if module else []
+            ops.append(("fusion.9", "loop fusion", at, 60 * US))
+            at += 60 * US
+    tpu_plane(space, 0, ops, steps, modules)
+    finding = present(next((of for of in overview([summary_of(space)]).findings if of.kind == "between-steps"), None))
+    assert finding.title == f"{'jit_eval_step' if module else 'What is of no step'} runs after every 3rd step"
+    assert finding.worth_ps == pytest.approx(3 * 60 * US / 11)
+    assert ("jit_eval_step runs 3 times between steps, for 60.0 µs each." in finding.evidence) == bool(module)
