@@ -29,10 +29,16 @@ from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 LEAST_LOST = 0.01
 """A run, or a step, lost ops where these took at least this share of its time."""
 
+_LONGEST_RUN = 1.25
+"""A run that takes longer than this multiple of a step is of several."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """A core's time, cut where its steps and its runs of modules begin and end.
+
+    Markers of steps and events of runs need not agree to the nanosecond, and their clocks may drift apart. A run that
+    begins a little before the marker of its step is of that step as a whole.
 
     Attributes:
         times: int64[n + 1], the borders on the trace's clock.
@@ -47,7 +53,8 @@ class Pieces:
     def of(cls, steps: CoreSteps, runs: ModuleRuns) -> Pieces:
         times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
         step, run = (interval_index(times[:-1], of.start_ps, of.end_ps) for of in (steps, runs))
-        return cls(times, step, run)
+        own = np.append(_steps_of_runs(steps, runs), -1)[run]
+        return cls(times, np.where(own >= 0, own, step), run)
 
     @property
     def spans(self) -> Intervals:
@@ -139,6 +146,16 @@ def recorded_runs(runs: ModuleRuns, run_ps: Int64s, pieces: Pieces, cells: StepC
             is_hole[rows] = in_hole
     is_known = not is_hole.any() or bool(run_ps[is_hole].sum() < (1 - LEAST_LOST) * total)
     return Recorded(lost, tuple(modules), _lost_steps(lost / np.maximum(run_ps, 1), pieces, steps), is_known)
+
+
+def _steps_of_runs(steps: CoreSteps, runs: ModuleRuns) -> Int64s:
+    """int64[runs]: the step that a run is of, which has most of it; -1 where none has, and for runs of many steps."""
+    if not len(steps):
+        return np.full(len(runs), -1, np.int64)
+    step = interval_index((runs.start_ps + runs.end_ps) // 2, steps.start_ps, steps.end_ps)
+    inside = np.minimum(runs.end_ps, steps.end_ps[step]) - np.maximum(runs.start_ps, steps.start_ps[step])
+    length, of_step = runs.end_ps - runs.start_ps, (steps.end_ps - steps.start_ps)[step]
+    return np.where((step >= 0) & (2 * inside > length) & (length <= _LONGEST_RUN * of_step), step, -1)
 
 
 def _alone(runs: ModuleRuns) -> Bools:

@@ -57,8 +57,9 @@ class Scene:
 
     Attributes:
         work: the programs; turns: which of them step after step, repeated; hosts, cores: of each host.
-        marks: whether cores have a Steps line; marks_first: whether its steps end with their first program; hlo: whether the modules are in the profile; scopes: whether ops have
-            framework names and source lines; python: whether the host's Python calls were traced.
+        marks: whether cores have a Steps line; marks_first: whether its steps end with their first program.
+        hlo: whether the modules are in the profile; scopes: whether ops have framework names and source lines; python:
+            whether the host's Python calls were traced.
         traced: what the profile holds: ``all``; ``host``, no device planes; else the devices ran nothing at all, and
             this is what the host did meanwhile.
     """

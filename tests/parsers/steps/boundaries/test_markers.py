@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, present, tpu_plane, trace_of
+from tests.support.build import PlaneBuilder, StatInput, present, summary_of, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.shared.steps import common_steps
+from tpuprof.parsers.steps.accounts.owners import owner_index
 from tpuprof.parsers.steps.boundaries.markers import LaunchingSteps, marked_steps
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, busiest_module, module_runs
 
@@ -151,3 +152,17 @@ def test_the_busiest_module_ran_often_enough_on_every_core() -> None:
     assert busiest_module([runs(*often), runs()]) == "step"  # a core without any module is not used
     assert busiest_module([runs(), runs()]) is None
     assert busiest_module([]) is None
+
+
+@given(offset=st.integers(-20_000, 20_000), gap=st.sampled_from([0, 2, 5]), drift=st.integers(-100, 100))
+def test_a_run_is_of_the_step_that_has_most_of_it(offset: int, gap: int, drift: int) -> None:
+    space, runs = XSpace(), [(50_000 * run, 50_000 * run + 45_000) for run in range(8)]
+    ops = [("fusion.1", "loop fusion", start, 45_000) for start, _ in runs]
+    steps = [
+        (str(number), start + offset + drift * number, start + offset + drift * number + 50_000 - 1_000 * gap)
+        for number, (start, _) in enumerate(runs)
+    ]
+    tpu_plane(space, 0, ops, steps, [("jit_step(7)", *run) for run in runs])
+    grid = present(summary_of(space).steps)
+    idle = grid.duration_ps - grid.owner_ps[:, :, [owner_index("loss"), owner_index("ideal")]].sum(axis=2)
+    assert np.allclose(idle, grid.duration_ps - 45_000, atol=1_000 + 8 * abs(drift))
