@@ -57,7 +57,7 @@ class TrendPoint:
     Attributes:
         hosts: that could be read.
         program: name of the module with most op time, without its id; None where no op names one.
-        group: the number of the group of cores whose steps these are; None where all cores are one group.
+        group: the number of the group of cores that all figures are of; None where all cores are one group.
         step_ps, error_ps, freedom: the mean of the steps that are not odd by chance (`estimate_steady`), its standard
             error, and the degrees of freedom of that; None, None and 0 where unknown.
         step_count: how many steps there are; mean_step_ps: the mean of all of them.
@@ -116,7 +116,9 @@ def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoint
 
 
 def point(session: Session) -> TrendPoint:
-    """The figures of one run."""
+    """The figures of one run; where its cores form several groups, all are of the one whose steps are shown."""
+    group = session.page(OVERVIEW).group
+    session = session if group is None else session.of_core(f"group {group}")
     page, ops = session.page(OVERVIEW), session.page(OPS)
     memory = [used for summary in read(session, None).summaries if (used := summary.memory) is not None]
     durations = np.array([step.duration_ps for step in page.steps], np.float64)
@@ -130,7 +132,7 @@ def point(session: Session) -> TrendPoint:
     return TrendPoint(
         hosts=page.hosts,
         program=program.partition("(")[0] if any(ops.table.program_id) else None,
-        group=page.group,
+        group=group,
         step_ps=None if step is None else step.mean,
         error_ps=None if step is None else step.error,
         freedom=0 if step is None else step.freedom,

@@ -158,13 +158,13 @@ def group_shown(summaries: Sequence[HostSummary]) -> CoreGroup | None:
     return largest(groups) if len(groups) > 1 else None
 
 
-_APART = "the cores form groups that do not wait for each other"
-COMPARED_INSIDE = f"{_APART}: hosts, cores and steps are compared inside each; --group NUMBER shows one alone"
+APART = "the cores form groups that do not wait for each other"
+COMPARED_INSIDE = f"{APART}: hosts, cores and steps are compared inside each; --group NUMBER shows one alone"
 
 
 def shown_words(group: CoreGroup) -> str:
     """A sentence on whose steps are shown."""
-    return f"{_APART}: steps, reasons and the verdict are those of {group.label}; --group NUMBER shows another"
+    return f"{APART}: steps, reasons and the verdict are those of {group.label}; --group NUMBER shows another"
 
 
 def in_group(summaries: Sequence[HostSummary], group: CoreGroup) -> list[HostSummary]:

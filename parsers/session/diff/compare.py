@@ -61,7 +61,7 @@ def compare(before: Session, after: Session, host: str | None = None) -> Diff:
 
 
 def compare_launches(
-    sides: tuple[Sequence[Session], Sequence[Session]], host: str | None = None, detect: float = launches.DETECT
+    sides: core_groups.Sides, host: str | None = None, detect: float = launches.DETECT, group: int | None = None
 ) -> tuple[Diff, tuple[Session, Session]]:
     """Compares one run, or several launches, with others; each launch is one observation where a side has several.
 
@@ -71,23 +71,29 @@ def compare_launches(
         sides: sessions of A and B; it uses again what they have decoded.
         host: compares one host of each run; None compares all.
         detect: the size of a change that is to be found, as a fraction of the time before.
+        group: the number, in the first run, of the only group of cores to compare; None compares all.
 
     Returns:
         The comparison, and the sessions that stand for both sides: of single runs, or of the median launches.
 
     Raises:
-        ProfileError: a run cannot be read (exit code 4), or has no such host (3): of several, all of a side.
+        ProfileError: a run cannot be read (exit code 4), or has no such host or group (3): of several, all of a side.
         Cancelled: the `is_cancelled` of a session said so.
     """
     for one, other in product(*sides):
         refuse_one_capture(one.run, other.run)
     notes: list[str] = []
     read = [_readable(side, host, notes) for side in sides]
-    if of_groups := core_groups.sides_of_groups((read[0], read[1]), host):
-        found = [compare_launches(of.sides, host, detect) for of in of_groups]
-        shown, diff = core_groups.most_changed([of for of, _ in found], of_groups)
-        return replace(diff, warnings=(*notes, *diff.warnings)), found[shown][1]
-    runs = _of_one_step([[_Run.of(session, host) for session in side] for side in read])
+    beside = core_groups.groups_beside((read[0], read[1]), host, group)
+    found = [_compared(row.sides, host, detect) for row in beside.rows]
+    shown, words = core_groups.most_changed([diff for diff, _ in found], beside)
+    diff, middle = found[shown]
+    return replace(diff, warnings=(*notes, *words, *diff.warnings)), middle
+
+
+def _compared(sides: core_groups.Sides, host: str | None, detect: float) -> tuple[Diff, tuple[Session, Session]]:
+    """Compares runs of which all cores depend on each other; see `compare_launches`."""
+    runs = _of_one_step([[_Run.of(session, host) for session in side] for side in sides])
     basis = _basis([*runs[0], *runs[1]])
     bounds: Sequence[Sequence[Bounds | None]] = [[None] * len(side) for side in runs]
     if basis == "step":
@@ -95,8 +101,9 @@ def compare_launches(
     before, after = (_Side.of(side, basis, of) for side, of in zip(runs, bounds, strict=True))
     diff = _diff((before, after), basis, host, detect)
     if diff.launches is not None:
-        notes += [diff.launches.order] * bool(diff.launches.order) + [launches.OF_MEDIAN]
-    return replace(diff, warnings=(*notes, *diff.warnings)), (before.run.session, after.run.session)
+        notes = [diff.launches.order] * bool(diff.launches.order) + [launches.OF_MEDIAN]
+        diff = replace(diff, warnings=(*notes, *diff.warnings))
+    return diff, (before.run.session, after.run.session)
 
 
 def _readable(side: Sequence[Session], host: str | None, notes: list[str]) -> list[Session]:

@@ -10,6 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.pages.shared.groups import APART
 from tpuprof.parsers.pages.shared.split_runs import whole_captures
 from tpuprof.parsers.session.diff.regression import Regression
 from tpuprof.parsers.session.trend import Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
@@ -270,7 +271,7 @@ def _warnings(page: Trend) -> tuple[str, ...]:
     problems = tuple(f"{row.run.name}: {row.problem}" for row in page.runs if row.point is None)
     split = [row.run.name for row in page.runs if len({file.path.rpartition("/")[0] for file in row.run.hosts}) > 1]
     groups = dict.fromkeys(row.point.group for row in page.runs if row.point is not None and row.point.group)
-    apart = [f"cores form groups that do not wait for each other: figures are of group {of}" for of in groups]
+    apart = [f"{APART}: figures are of group {of}" for of in groups]
     return (*problems, *(f"{name} is one capture in several folders: it is one run here" for name in split), *apart)
 
 

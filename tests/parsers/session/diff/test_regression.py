@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parsers.session.diff.build import MS, diff_of
+from tests.parsers.session.diff.build import MS, check_identity, diff_of
 from tests.parsers.session.diff.test_compare import BASE, JITTER
 from tests.support.build import present, session_at, tpu_plane, write_run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.compare import compare, compare_launches
 from tpuprof.parsers.session.diff.model import Change, change
 from tpuprof.parsers.session.diff.regression import regression
 from tpuprof.parsers.session.trend import judged, point
@@ -62,10 +62,10 @@ def test_what_cannot_be_told(tmp_path: Path) -> None:
     assert len(JITTER) == 10
 
 
-def engines(periods: Sequence[int]) -> XSpace:
+def engines(periods: Mapping[int, int]) -> XSpace:
     """Cores that decode without a collective, each in its own period, and are busy for half of it."""
     space = XSpace()
-    for core, period in enumerate(periods):
+    for core, period in periods.items():
         runs = [
             (f"jit_decode({core + 7})", begin, begin + period * MS // 2)
             for begin in range(0, 12 * period * MS, period * MS)
@@ -74,23 +74,42 @@ def engines(periods: Sequence[int]) -> XSpace:
     return space
 
 
-@settings(max_examples=6)
-@given(st.permutations([40, 53, 67, 80]), st.integers(0, 3), st.sampled_from([1.0, 1.5, 0.6]))
+CORES = st.sets(st.integers(0, 3), min_size=1).map(sorted)
+
+
+@settings(max_examples=12)
+@given(st.permutations([40, 53, 67, 80]), CORES, CORES, st.integers(0, 3), st.sampled_from([1.0, 1.5, 0.6]))
 def test_each_engine_is_compared_with_itself(
-    tmp_path_factory: pytest.TempPathFactory, periods: list[int], changed: int, factor: float
+    tmp_path_factory: pytest.TempPathFactory,
+    periods: list[int],
+    cores: list[int],
+    others: list[int],
+    changed: int,
+    factor: float,
 ) -> None:
-    """Whichever is the busiest before and after; the trend compares no two groups."""
+    """Whichever is the busiest, and whichever each run has; all figures are of one, and the trend compares no two."""
     after = [round(of * factor) if core == changed else of for core, of in enumerate(periods)]
     folder = tmp_path_factory.mktemp("engines")
-    sides = [session_at(write_run(folder / name, h=engines(of))) for name, of in (("a", periods), ("b", after))]
+    runs = {core: periods[core] for core in cores}, {core: after[core] for core in others}
+    sides = [session_at(write_run(folder / name, h=engines(of))) for name, of in zip("ab", runs, strict=True)]
     diff = compare(sides[0], sides[1])
-    steps, shown = present(diff.steps), changed if factor != 1.0 else 0
-    assert (steps.typical.before, steps.typical.after) == (periods[shown] * MS, after[shown] * MS)
-    assert [op.time.before for op in diff.ops] == [pytest.approx(periods[shown] * MS / 2)]
-    assert f"compared is group {shown + 1} " in diff.warnings[0] and diff.warnings[0].count("the same") == 3
-    assert regression(diff, 0.05).outcome == ("slower" if factor > 1 else "passed")
+    check_identity(diff)
     points = [point(of) for of in sides]
-    assert [present(of.step_ps) for of in points] == [
-        each[present(of.group) - 1] * MS for each, of in zip((periods, after), points, strict=True)
-    ]
-    assert [of.verdict for of in judged(points)][1] == "other program" or points[0].group == points[1].group
+    for of, run in zip(points, runs, strict=True):
+        assert of.step_ps == MS * [*run.values()][(of.group or 1) - 1]
+        assert of.idle_percent == pytest.approx(50, abs=3)
+    if points[0].group != points[1].group:
+        assert judged(points)[1].verdict == "other program"
+    both = [core for core in cores if core in others]
+    if not both:
+        return
+    shown = changed if changed in both else both[0]
+    typical = present(diff.steps).typical
+    assert (typical.before, typical.after) == (periods[shown] * MS, after[shown] * MS)
+    assert regression(diff, 0.05).outcome == ("slower" if typical.delta and factor > 1 else "passed")
+    if len(cores) > 1 or len(others) > 1:
+        assert f"compared is group {cores.index(shown) + 1} " in diff.warnings[0]
+        assert diff.warnings[0].count("the same") == len(both) - 1
+    last = both[-1]
+    asked = compare_launches(([sides[0]], [sides[1]]), group=cores.index(last) + 1)[0]
+    assert present(asked.steps).typical.after == after[last] * MS

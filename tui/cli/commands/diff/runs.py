@@ -16,6 +16,7 @@ from tpuprof.parsers.base.errors import (
     ProfileError,
 )
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.logdir import Logdir, Run, names_several, open_logdir
 from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture, whole_captures
 from tpuprof.parsers.session.diff.beside.launches import DETECT
@@ -127,23 +128,23 @@ def _launches(path: str, logdir: Logdir, name: str | None) -> list[Run]:
 
 def _compared(args: argparse.Namespace, config: Config) -> Diff:
     detect = next((size for size in (args.detect, args.fail_on_regression) if size), DETECT)
-    return over_both(args, config, lambda sides: compare_launches(sides, args.host, detect)[0])
+    return over_both(args, config, lambda diff, _: diff, detect)
 
 
 def over_both(
-    args: argparse.Namespace, config: Config, work: Callable[[tuple[list[Session], list[Session]]], Made]
+    args: argparse.Namespace,
+    config: Config,
+    work: Callable[[Diff, tuple[Session, Session]], Made],
+    detect: float = DETECT,
 ) -> Made:
-    """What is made of the sessions of both sides; raises as `run_diff`."""
+    """What is made of the comparison, and of the sessions that stand for both sides; raises as `run_diff`."""
     before, after = _runs(args)
-    if args.core is not None:
+    group = group_named(args.core or "")
+    if args.core is not None and group is None:
         before, after = ([narrowed(run, args.core, args.host) for run in side] for side in (before, after))
     with decoding_shown() as on_progress:
-        return work(
-            (
-                [session_of(run, args, config, on_progress) for run in before],
-                [session_of(run, args, config, on_progress) for run in after],
-            )
-        )
+        one, other = ([session_of(run, args, config, on_progress) for run in side] for side in (before, after))
+        return work(*compare_launches((one, other), args.host, detect, group))
 
 
 # --- writing

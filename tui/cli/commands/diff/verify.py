@@ -6,7 +6,7 @@ import argparse
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE
 from tpuprof.parsers.pages.overview.model import OVERVIEW
-from tpuprof.parsers.session.diff.compare import compare_launches
+from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.promises import Verified, verify
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
@@ -28,8 +28,7 @@ def run_verify(args: argparse.Namespace) -> int:
     """
     check_keys(args.keys, args.format)
 
-    def verified(sides: tuple[list[Session], list[Session]]) -> Verified:
-        diff, middle = compare_launches(sides, args.host)
+    def verified(diff: Diff, middle: tuple[Session, Session]) -> Verified:
         before, after = (session.page(OVERVIEW, args.host) for session in middle)
         return verify(diff, before, after, args.claim)
 
