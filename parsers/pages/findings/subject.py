@@ -7,6 +7,7 @@ the places of ops in words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -114,9 +115,9 @@ def subject_of(ops: SubjectOps, cells: Floats | None, core_names: Sequence[str],
             None where it claims none.
         core_names: of the cores; grid: their steps. Empty and None without steps.
     """
-    listed, figures = _ops(ops), _figures_of_ops(ops)
+    of_ops = Subject(ops=_ops(ops), op_count=len(ops.rows), figures=_figures_of_ops(ops))
     if cells is None or grid is None or cells.shape != (len(core_names), len(grid)):
-        return Subject(ops=listed, op_count=len(ops.rows), figures=figures)
+        return of_ops
     by_core, by_step = cells.mean(axis=1), cells.mean(axis=0)
     cores = _parts(zip(core_names, by_core.tolist(), strict=True)) if _differ(by_core) else ()
     by_host: dict[str, list[float]] = {}
@@ -124,16 +125,15 @@ def subject_of(ops: SubjectOps, cells: Floats | None, core_names: Sequence[str],
         by_host.setdefault(host_of(name), []).append(time)
     hosts = _parts((host, sum(times) / len(times)) for host, times in by_host.items())
     worst = int(by_step.argmax()) if _differ(by_step) else None
-    return Subject(
-        ops=listed,
-        op_count=len(ops.rows),
+    return replace(
+        of_ops,
         hosts=hosts[:MOST_LISTED],
         host_count=len(hosts),
         cores=cores[:MOST_LISTED],
         core_count=len(cores),
         step=None if worst is None else grid.names[worst],
         interval_ps=None if worst is None else (int(grid.start_ps[worst]), int(grid.end_ps[worst])),
-        figures=(*figures, *_figures_of_steps(by_core, by_step)),
+        figures=(*of_ops.figures, *_figures_of_steps(by_core, by_step)),
     )
 
 

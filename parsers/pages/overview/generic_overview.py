@@ -150,6 +150,7 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
             first_op_ps=ran.first_op_ps,
             last_op_ps=ran.last_op_ps,
             silence_ps=ran.silence_ps,
+            busy_between_percent=ran.busy_between_percent,
             damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
         ),
         performance=_performance(summaries, generic, table, steps, unknown, why_no_steps, most),

@@ -50,7 +50,7 @@ class Environment:
         profile_start_ns: when the first host's profiler began, in nanoseconds since 1970; `None` where none says so.
         first_op_ps, last_op_ps: when the first op of all cores or GPUs starts and the last one ends, counted from where
             the capture of their host began; `None` where none ran.
-        silence_ps: the longest time of the capture in which one of those that ran something ran nothing.
+        silence_ps, busy_between_percent: see `parsers.steps.boundaries.observed.WhenRan`.
         damage: what is wrong with the file of each host of which a part could not be read.
     """
 
@@ -65,6 +65,7 @@ class Environment:
     first_op_ps: int | None = None
     last_op_ps: int | None = None
     silence_ps: int | None = None
+    busy_between_percent: float | None = None
     damage: tuple[Damage, ...] = ()
 
 

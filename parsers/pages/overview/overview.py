@@ -251,6 +251,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
         first_op_ps=ran.first_op_ps,
         last_op_ps=ran.last_op_ps,
         silence_ps=ran.silence_ps,
+        busy_between_percent=ran.busy_between_percent,
         damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
     )
 

@@ -97,6 +97,7 @@ def when_ran(summaries: Sequence[HostSummary], unknown: dict[str, str]) -> WhenR
         ("first_op_ms", found.first_op_ps),
         ("last_op_ms", found.last_op_ps),
         ("longest_silence_ms", found.silence_ps),
+        ("busy_between_percent", found.busy_between_percent),
     ):
         if value is None:
             unknown[f"environment.{key}"] = NO_OP_RAN if found.first_op_ps is None else NOT_RECORDED

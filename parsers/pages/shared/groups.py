@@ -70,20 +70,12 @@ def groups_of(summaries: Sequence[HostSummary]) -> tuple[CoreGroup, ...]:
     """The groups of the cores of some hosts."""
     if all(summary.thread_count and len(summary.groups) <= 1 for summary in summaries):
         return ()  # programs on CPUs that are one group each are compared as hosts
-    parts = [(at, of) for at, summary in enumerate(summaries) for of in range(len(summary.groups))]
-    joined: list[list[tuple[int, int]]] = []
     together: dict[object, list[tuple[int, int]]] = {}
     needed = _needed(summaries)
-    for part in parts:
-        group = _part(summaries, part)
-        key = _meets(group, needed)
-        if key is None:
-            joined.append([part])
-        elif key in together:
-            together[key].append(part)
-        else:
-            joined.append(together.setdefault(key, [part]))
-    made = [_made(summaries, part) for part in joined]
+    for part in [(at, of) for at, summary in enumerate(summaries) for of in range(len(summary.groups))]:
+        key = _meets(_part(summaries, part), needed)
+        together.setdefault(part if key is None else key, []).append(part)
+    made = [_made(summaries, parts) for parts in together.values()]
     made.sort(key=lambda group: (group.parts[0][0], natural_key(group.core_names[0])))
     return tuple(replace(group, number=number) for number, group in enumerate(made, 1))
 
@@ -146,8 +138,8 @@ _NEARLY = 0.9
 
 def largest(groups: Sequence[CoreGroup]) -> CoreGroup:
     """The group with most cores, of equals a host's first, and the first that is nearly as busy as any of these."""
-    most = max((len(group.core_names), any(not of for _, of in group.parts)) for group in groups)
-    equal = [group for group in groups if (len(group.core_names), any(not of for _, of in group.parts)) == most]
+    sizes = [(len(group.core_names), any(not of for _, of in group.parts)) for group in groups]
+    equal = [group for group, size in zip(groups, sizes, strict=True) if size == max(sizes)]
     busiest = max(group.busy_ps for group in equal)
     return next(group for group in equal if group.busy_ps >= _NEARLY * busiest)
 

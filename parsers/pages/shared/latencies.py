@@ -20,7 +20,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_SCOPES, shortened
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
+from tpuprof.parsers.steps.boundaries.runs import busiest_often
 from tpuprof.parsers.steps.requests.annotated import LEAST_SPANS, AnnotatedSpans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_shares
 from tpuprof.parsers.steps.requests.requests import HostRequests
@@ -337,8 +337,9 @@ def _of_modules(parts: Sequence[HostRequests], rows: tuple[LatencyRow, ...], why
         keys = ("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second")
         return InferencePage(note=f"There are no sessions: {why_none}.", unknown=dict.fromkeys(keys, why_none))
     of_modules = _by_module(parts)
-    often = [row for row in rows if all(len(run) >= MINIMUM_RUNS for run in of_modules[row.name])]
-    shown = (often or rows)[0]
+    counts = {name: [*map(len, runs)] for name, runs in of_modules.items()}
+    often = busiest_often({row.name: row.fraction for row in rows}, counts)
+    shown = next((row for row in rows if row.name == often), rows[0])
     runs = of_modules[shown.name]
     duration = np.concatenate([run.duration_ps for run in runs])
     spans = [(run.start_ps, run.start_ps + run.duration_ps) for run in runs]

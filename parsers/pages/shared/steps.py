@@ -48,9 +48,10 @@ def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
         )
     having = [(summary.steps, summary) for summary in summaries if summary.steps is not None]
     if not having:
-        return CommonSteps(None, _why_none(summaries), lost, None)
-    grids = _grids([grid for grid, _ in having])
-    note = "" if grids[0].source == "steps" else having[0][1].step_note
+        return CommonSteps(None, next((of.step_note for of in summaries if of.step_note), "no step"), lost, None)
+    is_marked = any(grid.source == "steps" for grid, _ in having)
+    grids = [grid for grid, _ in having if (grid.source == "steps") == is_marked]  # marked ones where there are any
+    note = "" if is_marked else having[0][1].step_note
     joined = join_hosts(grids)
     if not len(joined):
         remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
@@ -75,16 +76,6 @@ def _time_of(summaries: Sequence[HostSummary]) -> StepTime | None:
         return step_time(np.array([step.duration_ps for step in generic.steps], np.float64), generic.source)
     grid = common_steps(summaries).spans
     return None if grid is None or not len(grid) else step_time(grid.longest_ps.astype(np.float64), grid.source)
-
-
-def _grids(grids: Sequence[AlignedSteps]) -> list[AlignedSteps]:
-    """Those that count: marked steps where there are any."""
-    is_marked = any(grid.source == "steps" for grid in grids)
-    return [grid for grid in grids if (grid.source == "steps") == is_marked]
-
-
-def _why_none(summaries: Sequence[HostSummary]) -> str:
-    return next((summary.step_note for summary in summaries if summary.step_note), "no step")
 
 
 def _remarks(grid: AlignedSteps) -> tuple[str, ...]:

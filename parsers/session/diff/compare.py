@@ -38,7 +38,7 @@ from tpuprof.parsers.session.diff.phases import PhaseSide, phases
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_RECORDED
 from tpuprof.parsers.steps.accounts.owners import owner_index
-from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
+from tpuprof.parsers.steps.boundaries.runs import busiest_often
 
 METRICS: tuple[tuple[str, str], ...] = (
     ("device_duty_cycle_percent", "device duty cycle"),
@@ -84,9 +84,9 @@ def compare_launches(
         refuse_one_capture(one.run, other.run)
     notes: list[str] = []
     read = [_readable(side, host, notes) for side in sides]
-    beside = core_groups.groups_beside((read[0], read[1]), host, group)
-    found = [_compared(row.sides, host, detect) for row in beside.rows]
-    shown, words = core_groups.most_changed([diff for diff, _ in found], beside)
+    of_groups, alone = core_groups.sides_of_groups((read[0], read[1]), host, group)
+    found = [_compared(of.sides, host, detect) for of in of_groups]
+    shown, words = core_groups.most_changed([diff for diff, _ in found], of_groups, alone)
     diff, middle = found[shown]
     return replace(diff, warnings=(*notes, *words, *diff.warnings)), middle
 
@@ -134,14 +134,15 @@ class _Run:
     summaries: tuple[StepsSummary, ...]
     files: dict[str, HostFile]
     step_ps: Floats
-    modules: dict[str, tuple[int, int]]
+    module_ps: dict[str, float]
+    module_runs: dict[str, list[int]]
     busiest: str
     no_steps: str = ""
 
     @property
     def runs(self) -> int:
         """How often the busiest module ran."""
-        return self.modules.get(self.busiest, (0, 0))[1]
+        return max(1, *self.module_runs[self.busiest]) if self.busiest else 0
 
     @property
     def infers_steps(self) -> bool:
@@ -161,10 +162,9 @@ class _Run:
         page, ops = session.page(OVERVIEW, host), session.page(OPS, host)
         step_ps = np.array([step.duration_ps for step in page.steps], np.float64)
         files = {file.label: file for file in session.run.hosts}
-        modules = _modules_of(summaries)
-        often = {name: of for name, of in modules.items() if of[1] >= MINIMUM_RUNS} or modules
-        busiest = max(often, key=lambda name: (often[name][0], name), default="")
-        return cls(session, page, ops, summaries, files, step_ps, modules, busiest)
+        times, counts = _modules_of(summaries)
+        busiest = busiest_often(times, counts) or max(times, key=lambda name: (times[name], name), default="")
+        return cls(session, page, ops, summaries, files, step_ps, times, counts, busiest)
 
     @property
     def has_ops_by_step(self) -> bool:
@@ -178,17 +178,17 @@ class _Run:
         return self.no_steps or self.page.unknown.get("performance.step_time_ms", "the profile has no steps")
 
 
-def _modules_of(summaries: Sequence[HostSummary]) -> dict[str, tuple[int, int]]:
-    """The time of each module over all hosts, and how often it ran."""
-    times: dict[str, int] = {}
+def _modules_of(summaries: Sequence[HostSummary]) -> tuple[dict[str, float], dict[str, list[int]]]:
+    """The time of each module over all hosts and cores, and how often it ran on each host."""
+    times: dict[str, float] = {}
     counts: dict[str, list[int]] = {}
     for summary in summaries:
         for module in summary.requests.modules:
             name = module_name(module.name)
-            times[name] = times.get(name, 0) + int(module.duration_ps.sum())
+            times[name] = times.get(name, 0.0) + module.core_ps
             runs = len(module) if module.is_joined else round(len(module) / max(1, module.cores))
             counts.setdefault(name, []).append(runs)
-    return {name: (time, max(1, *counts[name])) for name, time in times.items()}
+    return times, counts
 
 
 def _of_one_step(sides: Sequence[Sequence[_Run]]) -> list[list[_Run]]:
@@ -198,10 +198,10 @@ def _of_one_step(sides: Sequence[Sequence[_Run]]) -> list[list[_Run]]:
     all.
     """
     runs = [run for side in sides for run in side]
-    common = set.intersection(*(set(run.modules) for run in runs))
+    common = set.intersection(*(set(run.module_ps) for run in runs))
     if not all(run.infers_steps for run in runs) or len({run.busiest for run in runs}) == 1 or not common:
         return [list(side) for side in sides]
-    unit = max(common, key=lambda name: (sum(run.modules[name][0] for run in runs), name))
+    unit = max(common, key=lambda name: (sum(run.module_ps[name] for run in runs), name))
 
     def without_steps(run: _Run) -> _Run:
         return replace(run, step_ps=np.zeros(0), busiest=unit, no_steps=f"a step is a period of {run.busiest}")
@@ -252,6 +252,10 @@ class _Side:
         return self.runs[self.middle]
 
     @property
+    def pooled(self) -> BatchedTimes:
+        return launches.pooled(self.own, [run.ops.table for run in self.runs], self.middle)
+
+    @property
     def steps(self) -> list[Floats]:
         return [run.step_ps for run in self.runs]
 
@@ -259,10 +263,6 @@ class _Side:
     def typical(self) -> list[Floats]:
         """The times of the typical steps of each run."""
         return [of[within(of, each or noise.EVERY_STEP)] for of, each in zip(self.steps, self.bounds, strict=True)]
-
-
-def _pooled(side: _Side) -> BatchedTimes:
-    return launches.pooled(side.own, [run.ops.table for run in side.runs], side.middle)
 
 
 def _launch(run: _Run, bounds: Bounds | None, own: BatchedTimes) -> model.Launch:
@@ -279,7 +279,7 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
     runs = [side.run for side in sides]
     has_launches = any(len(side.runs) > 1 for side in sides)
     own = [side.own[side.middle] for side in sides]
-    before, after = map(_pooled, sides) if has_launches else own
+    before, after = [side.pooled for side in sides] if has_launches else own
     steps = _steps(sides, has_launches) if basis == "step" else None
     if steps is None:
         unknown["steps"] = _of_both([next(filter(None, (run.why_no_steps for run in side.runs)), "") for side in sides])

@@ -120,21 +120,25 @@ class WhenRan:
     Attributes:
         first_op_ps, last_op_ps: the first start and the last end; None where none ran.
         silence_ps: the longest time of the capture in which one that ran something ran nothing; None where unknown.
+        busy_between_percent: how much of the time from the first start to the last end, as far as their hosts were
+            profiled, those that ran something were busy; None where unknown.
     """
 
     first_op_ps: int | None
     last_op_ps: int | None
     silence_ps: int | None
+    busy_between_percent: float | None
 
     @classmethod
     def of(cls, observed: Sequence[Observed]) -> WhenRan:
-        began = [(of.ran.span, of.capture.span[0]) for of in observed if of.ran is not None]
+        ran = [(of, of.ran.span) for of in observed if of.ran is not None]
         silences = [silence[1] - silence[0] for of in observed if (silence := of.silence) is not None]
-        return cls(
-            min((span[0] - start for span, start in began), default=None),
-            max((span[1] - start for span, start in began), default=None),
-            max(silences, default=None),
-        )
+        first = min((span[0] - of.capture.span[0] for of, span in ran), default=None)
+        last = max((span[1] - of.capture.span[0] for of, span in ran), default=None)
+        seen = [min(last or 0, of.capture.length_ps) - (first or 0) for of, _ in ran]
+        busy = [of.capture.length_ps - of.idle_ps for of, _ in ran if of.idle_ps is not None]
+        share = percent_of(sum(busy), sum(seen)) if len(busy) == len(ran) else None
+        return cls(first, last, max(silences, default=None), None if share is None else min(100.0, share))
 
 
 def noted_span(environment: Plane | None) -> Span | None:

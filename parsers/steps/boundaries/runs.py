@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -97,5 +97,10 @@ def busiest_module(cores: Sequence[ModuleRuns]) -> str | None:
         for name, time, count in zip(core.names, core.module_ps.tolist(), counts, strict=True):
             totals[name] = totals.get(name, 0) + time
             least.setdefault(name, []).append(count)
-    often = [name for name, counts in least.items() if len(counts) == len(cores) and min(counts) >= MINIMUM_RUNS]
-    return max(often, key=lambda name: (totals[name], name), default=None)
+    return busiest_often(totals, {name: counts for name, counts in least.items() if len(counts) == len(cores)})
+
+
+def busiest_often(times: Mapping[str, float], counts: Mapping[str, Sequence[int]]) -> str | None:
+    """The module with the most time of those that ran often enough; `counts` says how often, on each core or host."""
+    often = [name for name, of in counts.items() if min(of) >= MINIMUM_RUNS]
+    return max(often, key=lambda name: (times[name], name), default=None)

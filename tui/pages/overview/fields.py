@@ -34,6 +34,9 @@ TIME_OF_DAY = Unit(
 
 _DURATION = "from start to stop as the profiler noted them, else from the first event to the end of the last"
 _SILENCE = "the longest time of the capture in which a core or GPU ran nothing, of those that ran something"
+_BETWEEN_OPS = (
+    "busy time of cores or GPUs that ran something, of that from the first op of all to the last, not of the capture"
+)
 _START, _STARTED = "when the first host's profiler began", "environment.profile_start_ns"
 _TRAINING = "whether the framework name of an op comes from a gradient"
 ENVIRONMENT = (
@@ -52,11 +55,12 @@ ENVIRONMENT = (
     ),
     attribute("environment.profile_duration_ms", TIME_MS, _DURATION, null=NO_REASON, short="capture length"),
     *(
-        attribute(f"environment.{key}", TIME_MS, meaning, null=NO_REASON, short=short, name=f"environment.{name}")
-        for key, name, short, meaning in (
-            ("first_op_ms", "first_op_ps", "first op", "when the first op of all cores or GPUs starts in the capture"),
-            ("last_op_ms", "last_op_ps", "end of the last op", "when the last op of all cores or GPUs ends in it"),
-            ("longest_silence_ms", "silence_ps", "longest silence", _SILENCE),
+        attribute(f"environment.{key}", unit, meaning, null=NO_REASON, short=short, name=f"environment.{name}")
+        for key, unit, name, short, meaning in (
+            ("first_op_ms", TIME_MS, "first_op_ps", "first op", "when the first op of all cores or GPUs starts"),
+            ("last_op_ms", TIME_MS, "last_op_ps", "end of the last op", "when the last op of all cores or GPUs ends"),
+            ("longest_silence_ms", TIME_MS, "silence_ps", "longest silence", _SILENCE),
+            ("busy_between_percent", PERCENT, "busy_between_percent", "busy from first to last op", _BETWEEN_OPS),
         )
     ),
     attribute("environment.simulated", FLAG, "whether the profile says that its times are made up, not measured"),

@@ -130,14 +130,12 @@ _LEAST_OUTSIDE = 0.02
 
 def capture_line(page: Overview, pen: Pen) -> list[Line]:
     """When ops ran in the capture, where much of it lies before the first op or after the last."""
-    environment, metrics = page.environment, page.performance
+    environment, busy = page.environment, page.environment.busy_between_percent
     begin, end, captured = environment.first_op_ps, environment.last_op_ps, environment.profile_duration_ps
-    idle = metrics.device_idle_percent
-    if idle is None or begin is None or end is None or captured is None:
+    if busy is None or begin is None or end is None or captured is None:
         return []
     if end <= begin or captured - (end - begin) < _LEAST_OUTSIDE * captured:
         return []
-    busy = min(100.0, (100.0 - idle) * captured / (end - begin))
     first, last, whole, silence = (
         duration(ps, pen.glyphs.is_ascii) for ps in (begin, end, captured, environment.silence_ps)
     )

@@ -12,8 +12,6 @@ from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.session import Session
 
 Sides = tuple[Sequence[Session], Sequence[Session]]
-_Row = list[CoreGroup | None]
-"""A group of each run, which are compared; None for a run without any, whose cores are all compared."""
 
 _KEYS: tuple[Callable[[Sequence[CoreGroup], int], Hashable], ...] = (
     lambda groups, at: (groups[at].programs[:1], groups[at].core_names),
@@ -21,82 +19,71 @@ _KEYS: tuple[Callable[[Sequence[CoreGroup], int], Hashable], ...] = (
         groups[at].programs[:1],
         [of.programs[:1] for of in groups[:at]].count(groups[at].programs[:1]),
     ),
-    lambda groups, at: groups[at].core_names,
 )
-"""What makes two groups alike: their program and cores; their program, and which of it they are; their cores."""
+"""What makes groups of two runs alike: their program and cores; else their program, and which of it they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSides:
-    """A group of A and its like in B, of the first run of each, and sessions of all runs that show these alone."""
+    """A group of cores and its like in every other run, with sessions that show these alone.
 
-    groups: tuple[CoreGroup | None, CoreGroup | None]
+    Attributes:
+        groups: of the first run of each side; none where no run has several.
+    """
+
     sides: Sides
+    groups: tuple[CoreGroup, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupsBeside:
-    """The groups of both sides beside each other, at least one; alone: how many of A and of B are in one alone."""
-
-    rows: Sequence[GroupSides]
-    alone: tuple[int, int] = (0, 0)
-
-
-def groups_beside(sides: Sides, host: str | None, number: int | None) -> GroupsBeside:
-    """Puts each group that all runs have beside its like, or where they have none in common, the largest of each.
+def sides_of_groups(sides: Sides, host: str | None, number: int | None) -> tuple[list[GroupSides], str]:
+    """The groups of all runs beside each other, of each run the largest where none are alike; and in words the others.
 
     Args:
-        number: of the only group that is compared, as the first run counts them; None for all.
+        number: of the only group to compare, as the first run counts them; None for all.
 
     Raises:
         ProfileError: `unknown_group`, exit code 3, where the first run has no such group, or another not its like.
     """
-    sessions, second = [*sides[0], *sides[1]], len(sides[0])
+    runs, second = [*sides[0], *sides[1]], len(sides[0])
     if number is not None:
-        sessions[0].of_core(f"group {number}", host)  # raises where there is none
-    every = [groups_of_run(session, host) for session in sessions]
-    if all(len(groups) < 2 for groups in every):
-        return GroupsBeside([GroupSides((None, None), sides)])
-    alike = _alike(every)
-    asked = [row for row in alike if number is None or (row[0] is not None and row[0].number == number)]
-    if not asked:
-        sentence = f"Group {number} of the run before is not compared: the run after has no such group."
+        runs[0].of_core(f"group {number}", host)  # raises where there is none
+    every = [groups_of_run(run, host) for run in runs]
+    if all(len(groups) < 2 for groups in every) or not all(every):
+        return [GroupSides(sides)], ""
+    alike = _alike(every) or [[*map(largest, every)]]
+    left = [(len(groups) - len(alike), side) for groups, side in zip((every[0], every[second]), "AB", strict=True)]
+    words = " and ".join(f"{counted(count, 'other group')} of {side}" for count, side in left if count)
+    found = []
+    for groups in alike if number is None else [groups for groups in alike if groups[0].number == number]:
+        alone = [run.of_core(f"group {of.number}", host) for run, of in zip(runs, groups, strict=True)]
+        found.append(GroupSides((alone[:second], alone[second:]), (groups[0], groups[second])))
+    if not found:
+        sentence = f"Group {number} of the run before has no like in the run after."
         raise ProfileError("unknown_group", sentence, "leave --group out", EXIT_NOT_FOUND)
-
-    def beside(row: _Row) -> GroupSides:
-        pairs = zip(sessions, row, strict=True)
-        shown = [session if of is None else session.of_core(f"group {of.number}", host) for session, of in pairs]
-        return GroupSides((row[0], row[second]), (shown[:second], shown[second:]))
-
-    alone = len(every[0]) - len(alike), len(every[second]) - len(alike)
-    return GroupsBeside([*map(beside, asked)], alone if number is None else (0, 0))
+    return found, words and f"without a like: {words}"
 
 
-def _alike(every: Sequence[Sequence[CoreGroup]]) -> list[_Row]:
-    """The groups that all runs have, in the order of the first; else the largest of each, which its pages show."""
-    found, left = list[list[CoreGroup]](), [[*groups] for groups in every]
+def _alike(every: Sequence[Sequence[CoreGroup]]) -> list[list[CoreGroup]]:
+    """The groups that all runs have, in the order of the first."""
+    found, left = list[list[CoreGroup]](), every
     for key in _KEYS:
         keyed = [{key(groups, at): of for at, of in enumerate(groups)} for groups in left]
         found += [[of[each] for of in keyed] for each in keyed[0] if all(each in of for of in keyed)]
         left = [[of for of in groups if all(of != row[at] for row in found)] for at, groups in enumerate(left)]
-    ordered: list[_Row] = [[*row] for row in sorted(found, key=lambda row: row[0].number)]
-    return ordered or [[largest(groups) if groups else None for groups in every]]
+    return sorted(found, key=lambda row: row[0].number)
 
 
-def most_changed(compared: Sequence[Diff], of: GroupsBeside) -> tuple[int, list[str]]:
+def most_changed(compared: Sequence[Diff], of: Sequence[GroupSides], alone: str) -> tuple[int, list[str]]:
     """Which comparison to show: that of the group whose steps got slower most, else changed most; in words the rest."""
-    shown, *rest = sorted(range(len(compared)), key=lambda at: _slower(compared[at]), reverse=True)
-    if of.rows[shown].groups == (None, None):
+    shown, *rest = sorted(range(len(of)), key=lambda at: _slower(compared[at]), reverse=True)
+    if not of[shown].groups:
         return shown, []
-    before, after = ("all cores" if group is None else group.label for group in of.rows[shown].groups)
-    words = [f"compared is {before if before == after else f'{before} in A with {after} in B'}"]
-    words[0] += ", which changed most" if rest and any(_slower(compared[shown])) else ""
-    numbers = [0 if row.groups[0] is None else row.groups[0].number for row in of.rows]
-    words += [", ".join(f"group {numbers[at]} {_words(compared[at])}" for at in rest)] if rest else []
-    alone = [f"{counted(count, 'other group')} of {side}" for side, count in zip("AB", of.alone, strict=True) if count]
-    words += [f"{' and '.join(alone)} {'has' if sum(of.alone) == 1 else 'have'} no like"] if alone else []
-    words += ["--group NUMBER compares another"] if rest else []
-    return shown, [f"{APART}: {'; '.join(words)}"]
+    before, after = (group.label for group in of[shown].groups)
+    what = before if before == after else f"{before} of A with {after} of B"
+    most = ", which changed most" if rest and any(_slower(compared[shown])) else ""
+    others = ", ".join(f"group {of[at].groups[0].number} {_words(compared[at])}" for at in rest)
+    words = (f"compared is {what}{most}", others, alone, "--group NUMBER compares another" if rest else "")
+    return shown, [f"{APART}: {'; '.join(filter(None, words))}"]
 
 
 def _changes(diff: Diff) -> list[float]:

@@ -37,6 +37,7 @@ def check_unknown(result: Overview) -> None:
     none |= {"environment.profile_duration_ms"} if environment.profile_duration_ps is None else set()
     of_ops = (("first_op", "first_op_ps"), ("last_op", "last_op_ps"), ("longest_silence", "silence_ps"))
     none |= {f"environment.{key}_ms" for key, name in of_ops if getattr(environment, name) is None}
+    none |= {"environment.busy_between_percent"} if environment.busy_between_percent is None else set()
     assert set(result.unknown) == none
     assert all(reason.strip() for reason in result.unknown.values())
 

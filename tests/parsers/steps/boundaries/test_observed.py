@@ -39,7 +39,7 @@ def test_a_late_start_is_idle_time_of_the_capture_and_the_host_says_why() -> Non
     assert (metrics.device_duty_cycle_percent, metrics.device_idle_percent) == pytest.approx((20, 80))
     assert (metrics.xprof_duty_cycle_percent, metrics.xprof_idle_percent) == pytest.approx((100, 0))
     found = (environment.first_op_ps, environment.last_op_ps, environment.silence_ps)
-    assert found == (8000 * MS, 10_000 * MS, 8000 * MS)
+    assert found == (8000 * MS, 10_000 * MS, 8000 * MS) and environment.busy_between_percent == pytest.approx(100)
     silence = next(finding for finding in page.findings if finding.kind == "silence")
     assert silence.title == "No op for 8.00 s of 10.0 s captured while the host runs restore_checkpoint"
     assert "is in restore_checkpoint for 7.95 s" in silence.evidence[-1]

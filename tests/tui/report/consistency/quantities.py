@@ -57,6 +57,8 @@ BEYOND_WHY = (
 )
 CUT_OFF = ("several-hosts",)
 UNEQUAL = "Hosts are captured for times that differ."
+GROUPS = ("replicas", "trainer-and-rollout")
+OF_GROUP = "A series follows the group of cores whose steps the overview shows; its idle time is that of all cores."
 HALVES = "The account compares the start and the done of an asynchronous collective over cores, the page both together."
 
 
@@ -139,7 +141,8 @@ STEP_TIMES = (
     ),
     Quantity(
         "idle time, in the trend",
-        (At("trend", "runs[].device_idle_percent", how="first"), At("overview", "performance.device_idle_percent")),
+        (At("overview", "performance.device_idle_percent"),),
+        (Apart(At("trend", "runs[].device_idle_percent", how="first"), "of the group", OF_GROUP, GROUPS),),
     ),
     Quantity(
         "the time of each step",

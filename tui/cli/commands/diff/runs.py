@@ -127,24 +127,18 @@ def _launches(path: str, logdir: Logdir, name: str | None) -> list[Run]:
 
 
 def _compared(args: argparse.Namespace, config: Config) -> Diff:
-    detect = next((size for size in (args.detect, args.fail_on_regression) if size), DETECT)
-    return over_both(args, config, lambda diff, _: diff, detect)
+    return over_both(args, config, lambda diff, _: diff)
 
 
-def over_both(
-    args: argparse.Namespace,
-    config: Config,
-    work: Callable[[Diff, tuple[Session, Session]], Made],
-    detect: float = DETECT,
-) -> Made:
+def over_both(args: argparse.Namespace, config: Config, work: Callable[[Diff, tuple[Session, Session]], Made]) -> Made:
     """What is made of the comparison, and of the sessions that stand for both sides; raises as `run_diff`."""
     before, after = _runs(args)
-    group = group_named(args.core or "")
+    group, sizes = group_named(args.core or ""), (getattr(args, of, None) for of in ("detect", "fail_on_regression"))
     if args.core is not None and group is None:
         before, after = ([narrowed(run, args.core, args.host) for run in side] for side in (before, after))
     with decoding_shown() as on_progress:
         one, other = ([session_of(run, args, config, on_progress) for run in side] for side in (before, after))
-        return work(*compare_launches((one, other), args.host, detect, group))
+        return work(*compare_launches((one, other), args.host, next(filter(None, sizes), DETECT), group))
 
 
 # --- writing
