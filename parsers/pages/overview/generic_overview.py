@@ -29,7 +29,6 @@ from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
 from tpuprof.parsers.pages.overview.model import (
     Bottleneck,
-    Environment,
     Overview,
     Performance,
     Step,
@@ -47,13 +46,12 @@ from tpuprof.parsers.pages.overview.on_cpu import (
 from tpuprof.parsers.pages.overview.performance import (
     NO_EAGER,
     Known,
-    first_start,
+    environment_of,
     host_figures,
     known_figures,
     step_parts,
-    when_ran,
 )
-from tpuprof.parsers.pages.shared.common import damage_of, warnings_of
+from tpuprof.parsers.pages.shared.common import warnings_of
 from tpuprof.parsers.pages.shared.groups import group_shown, shown_words
 from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
 from tpuprof.parsers.pages.shared.steps import group_rows, step_time
@@ -107,14 +105,10 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     table = merge_tables([summary.table for summary in summaries])
     shown_table = merge_tables([summary.table for summary in of_group]) if of_group else table
     unknown: dict[str, str] = {}
-    ran = when_ran(summaries, unknown)
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
     if len(generic) > 1 and steps and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
     remarks += [] if is_cpu else [*_which_gpus(summaries), *_lost_kernels(generic)]
-    durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
-    if not durations:
-        unknown["environment.profile_duration_ms"] = NO_START
     names = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     if not names:
         unknown["environment.is_training"] = NO_SCOPES
@@ -136,23 +130,11 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
             unknown["bottleneck.input_percent"] = INPUT_NOT_TRACED
     if is_cpu and not on_host:
         unknown["environment.device_type"] = NO_DEVICE
+    device = most.device_type if on_host or not is_cpu else None, sum(of_host.device_count for of_host in generic)
+    training = any(map(is_gradient, names)) if names else None
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
-        environment=Environment(
-            host_count=len(summaries),
-            task_count=max(1, len(generic)),
-            device_type=most.device_type if on_host or not is_cpu else None,
-            device_core_count=sum(of_host.device_count for of_host in generic),
-            is_training=any(map(is_gradient, names)) if names else None,
-            profile_duration_ps=max(durations) if durations else None,
-            simulated=any(summary.simulated for summary in summaries),
-            profile_start_ns=first_start(summaries, unknown),
-            first_op_ps=ran.first_op_ps,
-            last_op_ps=ran.last_op_ps,
-            silence_ps=ran.silence_ps,
-            busy_between_percent=ran.busy_between_percent,
-            damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
-        ),
+        environment=environment_of(summaries, unknown, NO_START, len(generic), device, training),
         performance=_performance(summaries, generic, table, steps, unknown, why_no_steps, most),
         shares=shares_of(table, summaries),
         steps=steps,

@@ -50,9 +50,9 @@ from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
-from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts, when_ran
+from tpuprof.parsers.pages.overview.performance import counted_words, environment_of, performance_of, step_parts
 from tpuprof.parsers.pages.overview.verdict import Verdict
-from tpuprof.parsers.pages.shared.common import damage_of, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.shared.common import device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown
 from tpuprof.parsers.pages.shared.key import OnPartial, PageSession
 from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
@@ -235,25 +235,9 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
     is_training = any(map(is_gradient, scopes)) if scopes else None
     if is_training is None:
         unknown["environment.is_training"] = why_no_ops(summaries) or NO_SCOPES
-    durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
-    if not durations:
-        unknown["environment.profile_duration_ms"] = NO_SPAN
-    ran = when_ran(summaries, unknown)
-    return Environment(
-        host_count=len(summaries),
-        task_count=max(1, sum(summary.core_count + summary.gpu_count > 0 for summary in summaries)),
-        device_type=device.device_type if device else None,
-        device_core_count=sum(summary.core_count + summary.gpu_count for summary in summaries),
-        is_training=is_training,
-        profile_duration_ps=max(durations) if durations else None,
-        simulated=any(summary.simulated for summary in summaries),
-        profile_start_ns=first_start(summaries, unknown),
-        first_op_ps=ran.first_op_ps,
-        last_op_ps=ran.last_op_ps,
-        silence_ps=ran.silence_ps,
-        busy_between_percent=ran.busy_between_percent,
-        damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
-    )
+    has_device = [summary.core_count + summary.gpu_count for summary in summaries]
+    of_device = device.device_type if device else None, sum(has_device)
+    return environment_of(summaries, unknown, NO_SPAN, sum(map(bool, has_device)), of_device, is_training)
 
 
 def _steps(grid: AlignedSteps | None) -> tuple[Step, ...]:

@@ -17,8 +17,8 @@ from tpuprof.parsers.ops.host_events.ops import HostOps, merge_host_ops
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import WORK, added, rates_of_cores, time_scale, uncounted, work_of
 from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
-from tpuprof.parsers.pages.overview.model import PERFORMANCE_KEYS, Performance, Step, StepPart
-from tpuprof.parsers.pages.shared.common import device_of, why_no_ops
+from tpuprof.parsers.pages.overview.model import PERFORMANCE_KEYS, Environment, Performance, Step, StepPart
+from tpuprof.parsers.pages.shared.common import damage_of, device_of, why_no_ops
 from tpuprof.parsers.pages.shared.steps import CommonSteps, mean_and_range, step_time
 from tpuprof.parsers.steps.boundaries.observed import WhenRan, idle_percent
 from tpuprof.parsers.steps.model import StepTime
@@ -82,26 +82,48 @@ def known_figures(
     return Performance(time, **{name: value for name, (value, _) in figures.items()})
 
 
-def first_start(summaries: Sequence[HostSummary], unknown: dict[str, str]) -> int | None:
-    """When the first profiler began, in nanoseconds since 1970; `unknown` receives why that is not known."""
-    starts = [summary.profile_start_ns for summary in summaries if summary.profile_start_ns is not None]
-    if not starts:
-        unknown["environment.profile_start_time"] = "the profile does not record when it began"
-    return min(starts, default=None)
+def environment_of(
+    summaries: Sequence[HostSummary],
+    unknown: dict[str, str],
+    no_duration: str,
+    tasks: int,
+    device: tuple[str | None, int],
+    is_training: bool | None,
+) -> Environment:
+    """Where and how a program ran, and when its ops did; `unknown` receives why any of the times is not known.
 
-
-def when_ran(summaries: Sequence[HostSummary], unknown: dict[str, str]) -> WhenRan:
-    """When ops ran in the capture; `unknown` receives why that is not known."""
-    found = WhenRan.of([of for summary in summaries for of in summary.observed])
-    for key, value in (
-        ("first_op_ms", found.first_op_ps),
-        ("last_op_ms", found.last_op_ps),
-        ("longest_silence_ms", found.silence_ps),
-        ("busy_between_percent", found.busy_between_percent),
+    Args:
+        device: its type, and the number of cores or GPUs.
+    """
+    durations = [of.profile_duration_ps for of in summaries if of.profile_duration_ps is not None]
+    starts = [of.profile_start_ns for of in summaries if of.profile_start_ns is not None]
+    ran = WhenRan.of([of for summary in summaries for of in summary.observed])
+    why = NO_OP_RAN if ran.first_op_ps is None else NOT_RECORDED
+    for key, value, reason in (
+        ("profile_duration_ms", durations or None, no_duration),
+        ("first_op_ms", ran.first_op_ps, why),
+        ("last_op_ms", ran.last_op_ps, why),
+        ("longest_silence_ms", ran.silence_ps, why),
+        ("busy_between_percent", ran.busy_between_percent, why),
+        ("profile_start_time", starts or None, "the profile does not record when it began"),
     ):
         if value is None:
-            unknown[f"environment.{key}"] = NO_OP_RAN if found.first_op_ps is None else NOT_RECORDED
-    return found
+            unknown[f"environment.{key}"] = reason
+    return Environment(
+        host_count=len(summaries),
+        task_count=max(1, tasks),
+        device_type=device[0],
+        device_core_count=device[1],
+        is_training=is_training,
+        profile_duration_ps=max(durations, default=None),
+        simulated=any(summary.simulated for summary in summaries),
+        profile_start_ns=min(starts, default=None),
+        first_op_ps=ran.first_op_ps,
+        last_op_ps=ran.last_op_ps,
+        silence_ps=ran.silence_ps,
+        busy_between_percent=ran.busy_between_percent,
+        damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
+    )
 
 
 def step_parts(steps: Sequence[Step]) -> tuple[StepPart, ...]:

@@ -131,10 +131,8 @@ _VERDICT = (
 _EXPOSED = "collectives of a step that no compute hides"
 _LEVEL = "number of the level that it is part of, from 0"
 _MFU = "model FLOPs by the compiler's count, as a share of the cores' peak in the mean step, as of the page model"
-_IDLE, _MEMORY = (
-    "time of the capture in which a core of the group whose steps these are ran no op",
-    "the peak of the fullest device memory",
-)
+_IDLE = "time of the capture in which a core of the group whose steps these are ran no op"
+_MEMORY = "the peak of the fullest device memory"
 
 
 def _shown(key: str, unit: Unit, name: str, meaning: str, heading: str, width: int, null: str = "") -> Field[Trend]:
