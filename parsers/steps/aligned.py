@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, interval_index, no_ints, without
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.steps.accounts.core import where_known
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.matching import HostSteps, by_name, matched, repeats
 from tpuprof.parsers.steps.boundaries.sparse_core import joined_times
@@ -137,7 +138,7 @@ class AlignedSteps:
             self,
             names=tuple(self.names[row] for row in rows.tolist()),
             start_ps=self.start_ps[rows],
-            **of_cores | {"between_ps": self.between_ps[:, rows] * _follow(rows)[:, None]},
+            **of_cores | {"between_ps": _between(of_cores["between_ps"], [rows] * len(self.core_names))},
             all_reduce=tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
             sparse_core=None if self.sparse_core is None else self.sparse_core[:, rows],
         )
@@ -171,7 +172,7 @@ def align(
     if input_source == "host":
         columns["part_ps"][:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
     columns["part_ps"] = np.minimum(columns["part_ps"], duration_ps[:, :, None])
-    columns["between_ps"] *= np.stack([_follow(rows) for _, rows in pairs])[:, :, None]
+    columns["between_ps"] = _between(columns["between_ps"], [rows for _, rows in pairs])
     grid = AlignedSteps(
         names=names,
         source=source,
@@ -226,9 +227,14 @@ def _whole_steps(grid: AlignedSteps, op_count: Sequence[Int64s], lost: Sequence[
     return _without_lost_ops(whole, op_counts, holes[:, kept])
 
 
-def _follow(rows: NDArray[np.intp]) -> Bools:
-    """bool[n]: where the next step follows, and none between is left out: the time up to it is known there."""
-    return np.append(np.diff(rows) == 1, False)[: len(rows)]
+def _between(between_ps: Int64s, rows: Sequence[NDArray[np.intp]]) -> Int64s:
+    """int64[cores, steps, owners]: the time between steps, which is known only where no step between is left out.
+
+    Args:
+        rows: which of its steps each core keeps.
+    """
+    follow = [np.append(np.diff(of) == 1, False)[: len(of)] for of in rows]
+    return np.stack([where_known(of, known) for of, known in zip(between_ps, follow, strict=True)])
 
 
 def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tuple[str, ...], Int64s]:

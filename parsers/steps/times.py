@@ -125,6 +125,7 @@ def core_step_times(
     peaks: Peaks | None = None,
     causes: IdleCauses | None = None,
     modules: Modules = tuple,
+    lost: Intervals | None = None,
 ) -> CoreStepTimes:
     """Adds up the self time of a core's ops by step, part and class, and divides the steps among owners.
 
@@ -134,6 +135,7 @@ def core_step_times(
         peaks: the peaks of the core, as far as the profile has them.
         causes: what is known to keep the core from running ops.
         modules: see `op_owners`.
+        lost: when programs ran whose ops were not recorded.
     """
     table, cells = sums.table, sums.cells
     parts = np.array([_PARTS.get(category or "", COMPUTE) for category in table.category], np.int64)
@@ -156,7 +158,8 @@ def core_step_times(
         len(steps),
     )
     of_ops = _together(by_kind, kind, owners.owner, len(OWNERS))
-    owner_ps, between_ps = core_account(steps, sums.busy, of_ops, by_step.weighted, causes or IdleCauses())
+    none = no_ints(), no_ints()
+    account = core_account(steps, sums.busy, of_ops, by_step.weighted, causes or IdleCauses(), lost or none)
     return CoreStepTimes(
         steps=steps,
         part_ps=_with_sparse_core_wait(_together(by_kind, kind, parts, PART_COUNT + 1)),
@@ -171,8 +174,8 @@ def core_step_times(
         collective_names=collectives,
         collective_ps=_together(by_kind, kind, column, len(collectives)),
         slow_ops=_slow_ops(steps, sums),
-        owner_ps=owner_ps,
-        between_ps=between_ps,
+        owner_ps=account[0],
+        between_ps=account[1],
     )
 
 

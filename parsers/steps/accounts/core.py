@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, interval_index, overlap
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Floats,
+    Int64s,
+    Intervals,
+    covered,
+    distinct,
+    interval_index,
+    overlap,
+    union,
+)
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.owners import OWNERS, owner_index
@@ -16,7 +26,7 @@ from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 
 
 def core_account(
-    steps: CoreSteps, busy: Intervals, by_owner: Int64s, at_roof: Floats, causes: IdleCauses
+    steps: CoreSteps, busy: Intervals, by_owner: Int64s, at_roof: Floats, causes: IdleCauses, lost: Intervals
 ) -> tuple[Int64s, Int64s]:
     """Divides the time of a core's steps, and the time between them.
 
@@ -24,10 +34,11 @@ def core_account(
         busy: when an op ran, on the trace's clock.
         by_owner: int64[steps, len(OWNERS)], the self time of the ops that start in each step, none of it `ideal`.
         at_roof: float64[steps], the part of that time that these ops would take at their roof.
+        lost: when programs ran whose ops were not recorded.
 
     Returns:
         int64[steps, len(OWNERS)], each row of which adds up to the step's duration; and the same of the time from each
-        step's end to the start of the next one, 0 for the last. Ops that run there, in no step, are `uncounted`.
+        step's end to the start of the next one, as `where_known`. Ops that run there, in no step, are `uncounted`.
     """
     count = len(steps)
     of_ops, loss, ideal = by_owner.copy(), owner_index("loss"), owner_index("ideal")
@@ -43,7 +54,23 @@ def core_account(
     owner_ps += idle_ps[::2]
     between_ps = idle_ps[1::2]
     between_ps[:, owner_index("uncounted")] += ran
-    return owner_ps, between_ps
+    holds_lost = overlap(steps.end_ps, steps.end_ps + between, *union(*lost)) > 0
+    return owner_ps, where_known(between_ps, ~holds_lost)
+
+
+def where_known(between_ps: Int64s, is_known: Bools) -> Int64s:
+    """int64[steps, owners]: the time from each step to the next; the mean of the others where it is not known.
+
+    After the last step it is 0.
+
+    Args:
+        is_known: bool[steps].
+    """
+    out, is_known = between_ps.copy(), np.append(is_known[:-1], True)[: len(is_known)]
+    known = np.flatnonzero(is_known[:-1])
+    out[~is_known] = out[known].mean(axis=0) if len(known) else 0
+    out[-1:] = 0
+    return out
 
 
 def _interleaved(of_steps: Int64s, of_gaps: Int64s) -> Int64s:

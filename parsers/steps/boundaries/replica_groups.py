@@ -104,6 +104,13 @@ def groups_in(text: str) -> ReplicaGroups | None:
     return _groups_at(text if after is None else text[: after.start()])
 
 
+def pairs_in(text: str) -> tuple[tuple[int, int], ...]:
+    """The ids of the devices that a permute sends from and to, in the text of its instruction; empty without any."""
+    pairs = _PAIRS.search(text[:_LONGEST])
+    numbers = [_numbers(part) for part in _INNER.findall(pairs[1])] if pairs is not None else []
+    return tuple((pair[0], pair[1]) for pair in numbers if len(pair) == 2)
+
+
 def lacking_partners(table: OpTable, cores: int) -> str:
     """The sentence of `without_partners` where collectives of a TPU's ops run over more cores than these."""
     kinds = enumerate(table.classes())

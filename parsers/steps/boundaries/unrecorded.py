@@ -1,0 +1,108 @@
+"""Runs of programs that are not in the profile at all, although it must have been taken while they ran.
+
+A tracer whose buffer is full, or a file that lost a part, leaves out whole runs: then the time is neither idle nor the
+host's. That a run is missing is known where
+
+- the core's run ids leave some out between two runs of a program, and the program's period fits into the time between
+  these just as often; or
+- another core, which begins the same runs at the same time and needs this one for its collectives, has a run with an id
+  that this one has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, overlap, union
+from tpuprof.parsers.ops.host_events.events import Ends
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
+
+_AS_LONG = 0.1
+"""Runs are missing where the time fits their number to this share."""
+
+_TOGETHER = 0.05
+"""Cores begin runs together where half of them begin within this share of a period."""
+
+_MOST = 1000
+"""A file that lost more runs than this in a row says nothing of them: what it holds may be made up."""
+
+_LEAST_AT_ENDS = 2
+"""Cores need not be traced from the same run on; with more runs than one missing, it is another cause."""
+
+
+def with_unrecorded(cores: Sequence[ModuleRuns], meet: Callable[[], bool]) -> list[ModuleRuns]:
+    """The runs of some cores that share programs, and those that were not recorded: their `place` is -1.
+
+    Args:
+        meet: whether their programs have collectives; asked only where cores have other runs.
+    """
+    completed = [_between_ids(runs) for runs in cores]
+    most = max(completed, key=len, default=None)
+    if most is None or all(len(runs) == len(most) for runs in completed) or not meet():
+        return completed
+    return [runs if len(runs) == len(most) else _of_other(runs, most) for runs in completed]
+
+
+def _counts(runs: ModuleRuns) -> bool:
+    """Whether each run has an id of its own, which grows with time."""
+    return len(runs) > 0 and int(runs.run_id[0]) >= 0 and bool((np.diff(runs.run_id) > 0).all())
+
+
+def _between_ids(runs: ModuleRuns) -> ModuleRuns:
+    """With the runs of each program that its run ids leave out."""
+    if not _counts(runs) or len(runs) == int(runs.run_id[-1]) - int(runs.run_id[0]) + 1:
+        return runs
+    for module in range(len(runs.names)):
+        own = np.flatnonzero((runs.module == module) & (runs.place >= 0))
+        if len(own) < MINIMUM_RUNS:
+            continue
+        start, ids = runs.start_ps[own], runs.run_id[own]
+        apart, period = np.diff(ids), float(np.median(np.diff(start)))
+        usual = float(np.median(apart))
+        number = np.rint(apart / usual).astype(np.int64)
+        fits = np.abs(np.diff(start) - number * period) <= _AS_LONG * number * period
+        known = (number > 1) & (number <= _MOST) & (number * usual == apart) & fits
+        for at in np.flatnonzero(known).tolist():
+            turns = np.arange(1, number[at])
+            begin = start[at] + np.rint(turns * ((start[at + 1] - start[at]) / number[at])).astype(np.int64)
+            length = int(np.median(runs.end_ps[own] - start))
+            runs = _with(runs, np.full(len(turns), module), begin, begin + length, ids[at] + turns * int(usual))
+    return runs
+
+
+def _of_other(runs: ModuleRuns, other: ModuleRuns) -> ModuleRuns:
+    """With the runs that another core has, which it begins together with this one."""
+    if not (_counts(runs) and _counts(other)):
+        return runs
+    _, mine, its = np.intersect1d(runs.run_id, other.run_id, assume_unique=True, return_indices=True)
+    if len(mine) < MINIMUM_RUNS:
+        return runs
+    apart = np.abs(runs.start_ps[mine] - other.start_ps[its])
+    if np.median(apart) > _TOGETHER * np.median(np.diff(other.start_ps)):
+        return runs
+    number = np.array([runs.names.index(name) if name in runs.names else -1 for name in other.names], np.int64)
+    missing = ~np.isin(other.run_id, runs.run_id) & (number[other.module] >= 0)
+    for side in (other.run_id < runs.run_id[0], other.run_id > runs.run_id[-1]):
+        missing &= ~side | (np.count_nonzero(missing & side) >= _LEAST_AT_ENDS)
+    columns = (of[missing] for of in (number[other.module], other.start_ps, other.end_ps, other.run_id))
+    return _with(runs, *columns)
+
+
+def _with(runs: ModuleRuns, module: Int64s, start_ps: Int64s, end_ps: Int64s, run_id: Int64s) -> ModuleRuns:
+    """With these runs, but for those that share time with others."""
+    free = overlap(start_ps, end_ps, *union(runs.start_ps, runs.end_ps)) == 0
+    joined = [
+        np.concatenate([of, more[free]])
+        for of, more in (
+            (runs.module, module),
+            (runs.start_ps, start_ps),
+            (runs.end_ps, end_ps),
+            (runs.run_id, run_id),
+            (runs.place, np.full(len(start_ps), -1, np.int64)),
+        )
+    ]
+    order = np.argsort(joined[1], kind="stable")
+    module, start_ps, end_ps, run_id, place = (of[order] for of in joined)
+    return ModuleRuns(runs.ordinal, runs.names, module, start_ps, end_ps, run_id, Ends.joined([]), place)
