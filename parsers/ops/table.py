@@ -109,6 +109,15 @@ class OpTable:
         columns |= {name: tuple(map(getattr(self, name).__getitem__, picked)) for name in TEXTS}
         return replace(self, **columns)
 
+    def without(self, occurrences: Int64s, self_ps: Int64s) -> OpTable:
+        """The table without some occurrences of each op; but for self time, what they did is the mean of all."""
+        left = self.occurrences - occurrences
+        share = left / np.maximum(self.occurrences, 1)
+        columns: dict[str, Any] = {name: (getattr(self, name).T * share).T for name in _WORK}
+        own, total = self.self_ps - self_ps, np.rint(self.total_ps * share).astype(np.int64)
+        total = np.where(self.total_ps == self.self_ps, own, np.maximum(total, own))
+        return replace(self, occurrences=left, self_ps=own, total_ps=total, **columns).take(np.flatnonzero(left))
+
     def texts(self, stat: str, rows: NDArray[np.intp] | None = None) -> list[str]:
         """A text stat of each row's event metadata (``source``, ``deduplicated_name``); empty where there is none."""
         chosen = np.arange(len(self)) if rows is None else rows
@@ -153,6 +162,8 @@ class OpTable:
 
 
 TEXTS = ("name", "category", "framework_op", "parent")
+_SUMMED = ("occurrences", "total_ps", "self_ps", "in_steps_ps")
+_WORK = ("normalized_ps", "dma_stall_ps", "flops", "model_flops", "bytes_accessed", "traffic", "energy_j")
 _COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*TEXTS, "sources", "has_time_scale")]
 
 
@@ -272,6 +283,7 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
         unknown = np.logical_and.reduceat(np.isnan(values), first)  # unknown only where every part is
         return np.where(unknown, np.nan, np.add.reduceat(np.nan_to_num(values), first))
 
+    summed: dict[str, Any] = {name: integers(name) for name in _SUMMED} | {name: floats(name) for name in _WORK}
     source, sources = _kept_sources(tables, lead)
     return OpTable(
         program_id=program[lead],
@@ -280,18 +292,8 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
         name=tuple(names[row] for row in lead),
         category=tuple(_first_known(categories, order, first)),
         framework_op=tuple(value or "" for value in _first_known(framework, order, first)),
-        occurrences=integers("occurrences"),
-        total_ps=integers("total_ps"),
-        self_ps=integers("self_ps"),
-        in_steps_ps=integers("in_steps_ps"),
+        **summed,
         minimum_ps=np.minimum.reduceat(np.concatenate([table.minimum_ps for table in tables])[order], first),
-        normalized_ps=floats("normalized_ps"),
-        dma_stall_ps=floats("dma_stall_ps"),
-        flops=floats("flops"),
-        model_flops=floats("model_flops"),
-        bytes_accessed=floats("bytes_accessed"),
-        traffic=floats("traffic"),
-        energy_j=floats("energy_j"),
         parent=tuple(map(parents.__getitem__, lead.tolist())),
         source=source,
         metadata_row=np.concatenate([table.metadata_row for table in tables])[lead],
@@ -334,29 +336,7 @@ def _kept_sources(tables: Sequence[OpTable], lead: NDArray[np.intp]) -> tuple[In
     return number[source], tuple(everyone[first] for first in used.tolist())
 
 
-_NO_INTS = no_ints()
-_NO_FLOATS = np.zeros(0, np.float64)
-EMPTY_TABLE = OpTable(
-    program_id=np.zeros(0, np.uint64),
-    symbol_id=np.zeros(0, np.uint64),
-    has_ids=np.zeros(0, np.bool_),
-    name=(),
-    category=(),
-    framework_op=(),
-    occurrences=_NO_INTS,
-    total_ps=_NO_INTS,
-    self_ps=_NO_INTS,
-    minimum_ps=_NO_INTS,
-    in_steps_ps=_NO_INTS,
-    normalized_ps=_NO_FLOATS,
-    dma_stall_ps=_NO_FLOATS,
-    flops=_NO_FLOATS,
-    model_flops=_NO_FLOATS,
-    bytes_accessed=_NO_FLOATS,
-    traffic=np.zeros((0, len(TRAFFIC)), np.float64),
-    energy_j=_NO_FLOATS,
-    parent=(),
-    source=_NO_INTS,
-    metadata_row=_NO_INTS,
-    sources=(),
-)
+_EMPTY: dict[str, Any] = dict.fromkeys(TEXTS, ()) | dict.fromkeys(_COLUMNS, no_ints())
+_EMPTY |= {name: np.zeros((0, len(TRAFFIC)) if name == "traffic" else 0, np.float64) for name in _WORK}
+_EMPTY |= {"program_id": np.zeros(0, np.uint64), "symbol_id": np.zeros(0, np.uint64), "has_ids": np.zeros(0, np.bool_)}
+EMPTY_TABLE = OpTable(**_EMPTY, sources=())
