@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.hosts.op_summary import CoreTotals, recorded_time, whole_time
+from tpuprof.parsers.hosts.op_summary import CoreTotals, core_totals
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
-from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
+from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.core.traced import OpRoles
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
@@ -22,9 +22,8 @@ from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Ran
-from tpuprof.parsers.steps.boundaries.recorded import Pieces, recorded_runs
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
-from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
+from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, on_device_clock, recorded_core
 
 MUCH_IDLE = 0.02
 """A core that is idle for less than this share of its time needs no look at its gaps."""
@@ -103,27 +102,21 @@ def summarise_core(
         modules: the compiled programs of the profile; works: the work of their kernels.
         more: what else is taken from the pass.
     """
-    pieces = Pieces.of(steps, runs)
-    sums = core_sums(plane, pieces.spans, pieces.times, on_chunk, None if more is None else more.roles)
-    run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
-    recorded = recorded_runs(runs, run_ps, pieces, sums.cells, steps)
-    sums = replace(pieces.sums_in_steps(sums), table=works.applied(sums.table))
-    steps = recorded.marked(on_device_clock(steps, pieces.times, sums.device_times))
-    lost_ps = int(recorded.lost_ps.sum())
-    total = recorded_time(plane, sums, recorded)
-    idle = total - int(sums.table.self_ps.sum())
+    sums, recorded = recorded_core(plane, runs, steps, on_chunk, None if more is None else more.roles)
+    sums = replace(recorded.pieces.sums_in_steps(sums), table=works.applied(sums.table))
+    steps = on_device_clock(steps, recorded.pieces.times, sums.device_times)
+    steps, in_steps = replace(steps, lost=recorded.lost_steps), sums.cells.self_ps
+    if steps.lost is not None:
+        in_steps = np.where(steps.lost[sums.cells.step], 0, in_steps)
+    table = replace(sums.table, in_steps_ps=sum_by_key(sums.cells.row, in_steps, len(sums.table)))
+    totals = core_totals(plane, table, sums, recorded)
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
-    is_watched = needs_busy or idle >= MUCH_IDLE * total
-    busy = union_of((sums.busy, recorded.spans(runs))) if lost_ps else sums.busy
-    cells, has_all = sums.cells, np.ones(len(steps), np.bool_) if steps.lost is None else ~steps.lost
-    in_steps_ps = sum_by_key(cells.row, np.where(has_all[cells.step], cells.self_ps, 0), len(sums.table))
+    is_watched = needs_busy or totals.total_ps - int(totals.table.self_ps.sum()) >= MUCH_IDLE * totals.total_ps
+    holes = recorded.holes
+    busy = union_of((sums.busy, (runs.start_ps[holes], runs.end_ps[holes]))) if holes.any() else sums.busy
     made = CoreSummary(
-        table=replace(sums.table, in_steps_ps=in_steps_ps),
-        op_events=sums.op_events,
-        total_ps=total,
-        span_ps=whole_time(plane, sums),
-        modules=recorded.modules,
-        lost_ps=lost_ps,
+        **{field.name: getattr(totals, field.name) for field in fields(totals)},
+        lost_ps=int(recorded.lost_ps.sum()),
         duty=core_duty(info.chip, sums, runs, shares_chip, recorded),
         step_times=core_step_times(
             steps,
@@ -133,7 +126,7 @@ def summarise_core(
             causes if needs_busy else causes.without_input(),
             lambda: (modules,),
         ),
-        run_ps=run_ps,
+        run_ps=recorded.run_ps,
         is_recorded=recorded.is_known,
         ran=Ran.of(busy),
         gaps=_long_gaps(

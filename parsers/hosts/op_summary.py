@@ -22,6 +22,7 @@ from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_
 from tpuprof.parsers.ops.core.sums import ModuleHoles, OpSums, joined_holes, op_sums
 from tpuprof.parsers.ops.device import (
     ENVIRONMENT_PLANE,
+    HOLDS_OPS,
     DeviceInfo,
     device_info,
     is_gpu,
@@ -57,9 +58,8 @@ class OpSummary:
         offloaded: time by op over the SparseCores beside them, for the ops of the cores (`OpTable.parent`).
         op_events: number of op events over these.
         self_ps: self time of all ops.
-        total_ps: the cores' whole time, idle time included. Where runs of programs lost their ops, the part of it that
-            stands for the others (`recorded_time`).
-        span_ps: the cores' whole time, whatever was recorded: XProf's.
+        total_ps: the cores' whole time, idle time included; see `CoreTotals`.
+        span_ps, ran_ps: the cores' whole time, and how much of it ops ran, whatever was recorded: XProf's.
         holes: modules with runs that lost their ops, over all cores.
         kernels: of GPUs, most time first.
         programs: program id to the name of its HLO module.
@@ -82,6 +82,7 @@ class OpSummary:
     self_ps: int
     total_ps: int
     span_ps: int
+    ran_ps: int
     holes: tuple[ModuleHoles, ...]
     kernels: tuple[Kernel, ...]
     programs: Mapping[int, str]
@@ -97,9 +98,11 @@ class CoreTotals:
     """One TensorCore's totals.
 
     Attributes:
-        table: time by op; op_events: the number of op events.
-        span_ps: the time from the first to the last op or step, by the device's clock; 0 without any op or step.
-        total_ps: the same, but for runs whose ops were not recorded (`recorded_time`).
+        table: time by op, without runs of programs that lost ops; op_events: the number of op events.
+        total_ps: the time from the first to the last op or step, by the device's clock; 0 without any op or step. Where
+            runs lost ops, the part that stands for the others: their share of the busy time of all. So idle time takes
+            the same share of it as of the whole. All of it where it is unknown how busy the core was.
+        span_ps, ran_ps: the time from the first to the last, and self time of all ops, whatever was recorded.
         modules: how many runs each module has, and how many of them lost ops; empty where no core has such runs.
     """
 
@@ -107,6 +110,7 @@ class CoreTotals:
     op_events: int
     total_ps: int
     span_ps: int
+    ran_ps: int
     modules: tuple[ModuleHoles, ...]
 
 
@@ -128,7 +132,8 @@ def op_summary(
     core_count = len(cores)
     infos = [*infos, *(device.info for device in streams)]
     sums = [device.sums() for device in streams]
-    cores = [*cores, *(CoreTotals(each.table, each.op_events, each.total_ps, each.total_ps, ()) for each in sums)]
+    own = [(each.total_ps, each.total_ps, int(each.table.self_ps.sum())) for each in sums]
+    cores = [*cores, *(CoreTotals(each.table, each.op_events, *of, ()) for each, of in zip(sums, own, strict=True))]
     device, remarks = merge_devices(infos)
     environment = trace.plane(ENVIRONMENT_PLANE)
     self_ps = [int(core.table.self_ps.sum()) for core in cores]
@@ -145,7 +150,8 @@ def op_summary(
         op_events=sum(core.op_events for core in cores),
         self_ps=sum(self_ps),
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
-        span_ps=sum(max(core.span_ps, own) for core, own in zip(cores, self_ps, strict=True)),
+        span_ps=sum(max(core.span_ps, core.ran_ps) for core in cores),
+        ran_ps=sum(core.ran_ps for core in cores),
         holes=joined_holes(of for core in cores for of in core.modules),
         kernels=added_kernels(kernel for device in streams for kernel in device.kernels()),
         programs={**_program_names(trace, streams), **{int(match[2]): match[1] for match in matches if match}},
@@ -185,25 +191,18 @@ def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int
     return {op.program: op.module for op in ops if op.module and op.program} | held
 
 
-def whole_time(plane: Plane, sums: OpSums, *more: str) -> int:
-    """The time from the first to the last op or step of a core, or event of more lines, by the device's clock; or 0."""
-    ops = [] if sums.span is None else [as_interval(sums.span)]
-    spans = [span for name in (STEPS_LINE, *more) for span in line_spans(plane, name, device=True)]
-    first, last = time_span([*ops, *spans])
-    return last - first
-
-
-def recorded_time(plane: Plane, sums: OpSums, recorded: Recorded) -> int:
-    """The part of a core's whole time that stands for runs of programs whose ops were recorded.
-
-    That is their share of the time of all runs. So idle time takes the same share of it as of the whole time, in which
-    the other runs are busy. It is the whole time where no run lost ops, and where it is unknown how busy the core was
-    beside the ops that it has.
-    """
-    lost_ps, self_ps = int(recorded.lost_ps.sum()), int(sums.table.self_ps.sum())
-    if not lost_ps or (self_ps and not recorded.is_known):
-        return whole_time(plane, sums)
-    return whole_time(plane, sums, MODULES_LINE) * self_ps // (self_ps + lost_ps)
+def core_totals(plane: Plane, table: OpTable, sums: OpSums, recorded: Recorded | None = None) -> CoreTotals:
+    """One core's totals, by the ops of all its runs and what was recorded of these; None where none lacks ops."""
+    spans = [] if sums.span is None else [as_interval(sums.span)]
+    spans += line_spans(plane, STEPS_LINE, device=True)
+    first, last = time_span(spans)
+    total_ps = span_ps = last - first
+    ran_ps, modules = int(table.self_ps.sum()), () if recorded is None else recorded.modules
+    if recorded is not None and recorded.holes.any() and (recorded.is_known or not ran_ps):
+        table = recorded.whole(table)
+        first, last = time_span([*spans, recorded.span()])
+        total_ps = (last - first) * int(table.self_ps.sum()) // (ran_ps + int(recorded.lost_ps.sum()))
+    return CoreTotals(table, sums.op_events, total_ps, span_ps, ran_ps, modules)
 
 
 def needed_bytes(trace: Trace) -> int:
@@ -226,18 +225,16 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
 
     def totals(plane: Plane) -> CoreTotals:
         sums = op_sums(plane, on_chunk)
-        span_ps = whole_time(plane, sums)
-        return CoreTotals(works.applied(sums.table), sums.op_events, span_ps, span_ps, ())
+        return core_totals(plane, works.applied(sums.table), sums)
 
     with ThreadPool(threads) as pool:
-        cores = pool.map(totals, planes)
-        if any(_may_lack_ops(plane, core.table) for plane, core in zip(planes, cores, strict=True)):
+        cores, runs = pool.map(totals, planes), list(map(_module_runs, planes))
+        if any(_may_lack_ops(of, core.table) for of, core in zip(runs, cores, strict=True)):
             from tpuprof.parsers.steps.times import recorded_on  # noqa: PLC0415 - where runs may lack ops
 
-            for at, (sums, recorded) in enumerate(pool.map(recorded_on, planes)):
-                total_ps = recorded_time(planes[at], sums, recorded)
-                cores[at] = replace(cores[at], total_ps=total_ps, modules=recorded.modules)
-    modules = {name for plane in planes for name in _module_runs(plane)}
+            found = zip(planes, cores, pool.map(recorded_on, planes), strict=True)
+            cores = [core_totals(plane, core.table, *of) for plane, core, of in found]
+    modules = {name for of in runs for name in of}
     streams: tuple[StreamDevice, ...] = ()
     if not planes:
         from tpuprof.parsers.ops.streams.devices import streams_of  # noqa: PLC0415 - for profiles without TPUs only
@@ -266,15 +263,17 @@ def of_file(summary: Summary, file: HostFile) -> Summary:
     return replace(summary, host=file.label, remarks=(*summary.remarks, *only)) if only else summary
 
 
-def _may_lack_ops(plane: Plane, table: OpTable) -> bool:
+def _may_lack_ops(modules: Mapping[str, tuple[int, int]], table: OpTable) -> bool:
     """Whether runs of a module of a core may lack ops: it has none, or some ran less often than it did.
 
-    What runs several times in each, as in a loop, need not have run so often where the runs are not filled.
+    What runs several times in each, as in a loop, need not have run so often where ops beside those that hold others
+    do not fill the runs.
     """
-    for name, (runs, run_ps) in _module_runs(plane).items():
+    for name, (runs, run_ps) in modules.items():
         match = _MODULE_NAME.match(name)
         mine = np.flatnonzero(table.program_id == int(match[2])) if match else no_ints()
-        occurrences, self_ps = table.occurrences[mine], int(table.self_ps[mine].sum())
+        occurrences = table.occurrences[mine]
+        self_ps = sum(int(table.self_ps[op]) for op in mine.tolist() if table.category[op] not in HOLDS_OPS)
         if not len(mine) or int(occurrences.min()) < runs:
             return True
         if self_ps < _FILLED * run_ps and int(occurrences.max()) > runs:

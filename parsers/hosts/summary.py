@@ -243,7 +243,7 @@ def summarise(
 
     tables, processes = [core.table for core in summaries], [plane.profile for plane in cores]
     joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)
-    busy_ps = [int(core.table.self_ps.sum()) for core in summaries]
+    busy_ps = [core.ran_ps for core in summaries]
     steps, note = steps_of(joined[0].cores) if joined else (None, NO_RUNS)
     served = launched or [of for group in on_cpu for of in group.runs.values()]
     run_ps = [core.run_ps for core in summaries] or None
@@ -340,7 +340,7 @@ def _observed(
         lost_ps = core.lost_ps if core.is_recorded else None
         span = core.duty.span if is_of_cores else None  # cores need not have been traced for as long as each other
         own = capture if span is None else Capture(span, False)
-        yield Observed(name, own, core.ran, int(core.table.self_ps.sum()), lost_ps)
+        yield Observed(name, own, core.ran, core.ran_ps, lost_ps)
     for device in () if generic is None else generic.busy:
         yield Observed(core_label(host, device.number), capture, device.ran, device.busy_ps, device.lost_ps)
 

@@ -27,8 +27,9 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import cell_sums, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import StepCells
-from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
+from tpuprof.parsers.ops.core.traced import OpRoles
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
@@ -36,8 +37,8 @@ from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.core import core_account
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Modules, op_owners
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps, ends_of
-from tpuprof.parsers.steps.boundaries.recorded import Pieces, Recorded, recorded_runs
-from tpuprof.parsers.steps.boundaries.runs import module_runs
+from tpuprof.parsers.steps.boundaries.recorded import Pieces, Recorded, device_durations, recorded_runs
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, module_runs
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
 PART_COUNT = 7
@@ -204,31 +205,18 @@ def _collectives(table: OpTable, are_collective: Bools) -> tuple[tuple[str, ...]
     return (*(table.name[row] for row in named.tolist()), *[""] * (len(rows) > len(named))), column
 
 
-def device_durations(start_ps: Int64s, end_ps: Int64s, times: Int64s, device_times: Int64s | None) -> Int64s:
-    """int64[n]: how long spans on the trace's clock are by the device's clock, as far as the ops show.
-
-    The profiler maps device times to the host's clock anew every now and then, so that a step may seem a quarter longer
-    or shorter than it is. An op has both times, so it gives the device's time at a border inside or near it.
-
-    Args:
-        times, device_times: int64[m]; times on the trace's clock, ascending, the spans' borders among them, and the
-            device's time at each (`CoreSums.device_times`).
-    """
-    own = end_ps - start_ps
-    if device_times is None or not len(own):
-        return own
-    duration = device_times[np.searchsorted(times, end_ps)] - device_times[np.searchsorted(times, start_ps)]
-    out: Int64s = np.where(duration > 0, duration, own)
-    return out
+def recorded_core(
+    plane: Plane, runs: ModuleRuns, steps: CoreSteps, on_chunk: ChunkDone | None = None, roles: OpRoles | None = None
+) -> tuple[CoreSums, Recorded]:
+    """The ops of a core by piece (see `core_sums`), and what of its runs was recorded."""
+    pieces = Pieces.of(steps, runs)
+    sums = core_sums(plane, pieces.spans, pieces.times, on_chunk, roles)
+    return sums, recorded_runs(runs, pieces, sums.cells, steps, sums.device_times, sums.table)
 
 
 def recorded_on(plane: Plane) -> tuple[CoreSums, Recorded]:
-    """The ops of a core, and what of its runs was recorded; nothing is asked of steps."""
-    runs, steps = module_runs(plane), ends_of(no_ints())
-    pieces = Pieces.of(steps, runs)
-    sums = core_sums(plane, pieces.spans, pieces.times)
-    run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, sums.device_times)
-    return sums, recorded_runs(runs, run_ps, pieces, sums.cells, steps)
+    """The same where nothing is asked of steps."""
+    return recorded_core(plane, module_runs(plane), ends_of(no_ints()))
 
 
 def on_device_clock(steps: CoreSteps, times: Int64s, device_times: Int64s | None) -> CoreSteps:

@@ -134,12 +134,14 @@ class ModuleHoles:
 
     Attributes:
         module: its name, ``jit_f(12190760917235803885)``.
+        lost: the ops of which most is lacking there.
     """
 
     module: str
     runs: int
     without_ops: int
     lacking_some: int
+    lost: tuple[str, ...] = ()
 
 
 def joined_holes(parts: Iterable[ModuleHoles]) -> tuple[ModuleHoles, ...]:
@@ -147,12 +149,8 @@ def joined_holes(parts: Iterable[ModuleHoles]) -> tuple[ModuleHoles, ...]:
     joined: dict[str, ModuleHoles] = {}
     for of in parts:
         before = joined.get(of.module, ModuleHoles(of.module, 0, 0, 0))
-        joined[of.module] = ModuleHoles(
-            of.module,
-            before.runs + of.runs,
-            before.without_ops + of.without_ops,
-            before.lacking_some + of.lacking_some,
-        )
+        counts = (before.runs + of.runs, before.without_ops + of.without_ops, before.lacking_some + of.lacking_some)
+        joined[of.module] = ModuleHoles(of.module, *counts, tuple(dict.fromkeys(before.lost + of.lost)))
     return tuple(of for of in joined.values() if of.without_ops or of.lacking_some)
 
 

@@ -42,7 +42,7 @@ def performance_of(
     why, spans = why_no_ops(summaries), steps.spans
     total = sum(summary.total_ps for summary in summaries)
     span = sum(summary.span_ps for summary in summaries)
-    busy = sum(summary.self_ps for summary in summaries)
+    busy = sum(summary.ran_ps for summary in summaries)
     watched = sum(chip.total_ps for summary in summaries for chip in summary.duty)
     active = sum(chip.active_ps for summary in summaries for chip in summary.duty)
     observed = [of for summary in summaries for of in summary.observed]

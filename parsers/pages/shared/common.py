@@ -117,8 +117,9 @@ def _hole_in_words(of: ModuleHoles, where: str) -> str:
         return f"no run of {name}{where} has ops ({of.runs:,}): they were not recorded, so its idle time is unknown"
     whole = of.runs - of.without_ops - of.lacking_some
     have = [f"{of.without_ops:,} {'has' if of.without_ops == 1 else 'have'} no ops"] * (of.without_ops > 0)
-    have += [f"{of.lacking_some:,} {'lacks' if of.lacking_some == 1 else 'lack'} some"] * (of.lacking_some > 0)
+    such = f", such as {examples(of.lost[:2])}" if of.lost else ""
+    have += [f"{of.lacking_some:,} {'lacks' if of.lacking_some == 1 else 'lack'} some{such}"] * (of.lacking_some > 0)
     return (
-        f"of {counted(of.runs, 'run')} of {name}{where}, {' and '.join(have)}: the profiler lost them; figures of "
-        f"steps and of idle time are of the {whole:,} whole runs"
+        f"of {counted(of.runs, 'run')} of {name}{where}, {' and '.join(have)}: the profiler lost them; figures are of "
+        f"the {whole:,} whole runs"
     )

@@ -4,12 +4,13 @@ A compiled program runs the same ops each time. So a run is a hole in the record
 
 - no op starts in it, although its module's other runs have ops; or no run of the module has any, and together they take
   1 % of the time of all runs or more (a small module may have no op at all);
-- it lacks ops that all quiet runs of its module have, those with hardly any time without an op, or has them less often
-  than any of these. And it has more time without an op than they have: 1 % of the run or more, and half of what the
-  missing ops take at least.
+- it lacks ops that all other runs of its module have, or has them less often than any of these. And it has more silence
+  than the quietest run: 1 % of the run or more, and half of what the missing ops take at least. Silence is time without
+  an op, or in an op that holds others, such as a loop, and in none of those.
 
 Neither suffices alone: a branch that is not taken, or a loop that ends sooner, runs fewer ops but leaves no silence; a
-stall leaves silence, but no op is missing. Where ops end amid a run, and where only collectives are missing, both hold.
+stall leaves silence, but no op is missing. Where ops end amid a run, where only collectives are missing, and where a
+loop lost its body, both hold.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, interval_index, opens
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, interval_index, no_ints, opens
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.ops.core.sums import CoreSums, ModuleHoles
+from tpuprof.parsers.ops.device import HOLDS_OPS
+from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 
@@ -60,22 +63,17 @@ class Pieces:
     def spans(self) -> Intervals:
         return self.times[:-1], self.times[1:]
 
-    def in_steps(self, cells: StepCells) -> StepCells:
-        """Cells of pieces as cells of steps."""
-        step = self.step[cells.step]
-        kept = step >= 0
-        return StepCells(step[kept].astype(np.int32), cells.row[kept], cells.self_ps[kept], cells.count[kept])
-
     def sums_in_steps(self, sums: CoreSums) -> CoreSums:
         """The sums of a core's ops by piece as sums by step."""
-        step = self.step[sums.all_reduce_step]
-        kept = step >= 0
+        of, cells = self.step[sums.all_reduce_step], sums.cells
+        step = self.step[cells.step]
+        kept, inside = step >= 0, of >= 0
         return replace(
             sums,
-            cells=self.in_steps(sums.cells),
-            all_reduce_step=step[kept],
-            all_reduce_id=sums.all_reduce_id[kept],
-            all_reduce_ps=sums.all_reduce_ps[kept],
+            cells=StepCells(step[kept].astype(np.int32), cells.row[kept], cells.self_ps[kept], cells.count[kept]),
+            all_reduce_step=of[inside],
+            all_reduce_id=sums.all_reduce_id[inside],
+            all_reduce_ps=sums.all_reduce_ps[inside],
         )
 
 
@@ -84,68 +82,104 @@ class Recorded:
     """What of a core's runs was recorded.
 
     Attributes:
-        lost_ps: int64[runs], by the device's clock: the time in which a run's ops were not recorded; 0 in a whole run.
-            Where whole runs of its module have time without an op too, that is left out.
+        pieces, cells, device_times: see `recorded_runs`.
+        run_ps: int64[runs], duration of each run by the device's clock.
+        holes: bool[runs], those that are not whole.
+        lost_ps: int64[runs], by the device's clock: the time of a hole in which no op was recorded. Where whole runs of
+            its module have time without an op too, that is left out.
         modules: each module's runs, and how many of them are holes.
-        lost_steps: bool[steps], the steps that holes take much of.
+        lost_steps: bool[steps], the steps that holes take much of; None where that is none.
         is_known: whether runs of some length are whole, or none is a hole: else nothing shows how busy the core was.
     """
 
+    pieces: Pieces
+    cells: StepCells
+    device_times: Int64s | None
+    run_ps: Int64s
+    holes: Bools
     lost_ps: Int64s
     modules: tuple[ModuleHoles, ...]
-    lost_steps: Bools
+    lost_steps: Bools | None
     is_known: bool
 
-    def marked(self, steps: CoreSteps) -> CoreSteps:
-        """The steps, which know that they are lost."""
-        return replace(steps, lost=self.lost_steps) if self.lost_steps.any() else steps
+    def whole(self, table: OpTable) -> OpTable:
+        """A table of the core's ops without those of holes."""
+        cells, chosen = self.cells, np.append(self.holes, False)[self.pieces.run[self.cells.step]]
+        row, of = cells.row[chosen], (cells.count[chosen].astype(np.int64), cells.self_ps[chosen])
+        return table.without(*(sum_by_key(row, column, len(table)) for column in of))
 
-    def spans(self, runs: ModuleRuns) -> Intervals:
-        """When the runs that are not whole ran."""
-        rows = self.lost_ps > 0
-        return runs.start_ps[rows], runs.end_ps[rows]
+    def span(self) -> Intervals:
+        """From where the first run starts to where the last one ends, by the device's clock."""
+        times, inside = self.device_times, np.flatnonzero(self.pieces.run >= 0)
+        times = self.pieces.times if times is None else times
+        return times[inside[:1]], times[inside[-1:] + 1]
 
 
-def recorded_runs(runs: ModuleRuns, run_ps: Int64s, pieces: Pieces, cells: StepCells, steps: CoreSteps) -> Recorded:
+def recorded_runs(
+    runs: ModuleRuns, pieces: Pieces, cells: StepCells, steps: CoreSteps, device_times: Int64s | None, table: OpTable
+) -> Recorded:
     """Finds the runs that lost ops.
 
     Args:
-        run_ps: int64[runs], duration of each run by the device's clock.
         cells: sums of the core's ops by piece.
+        device_times: those of the borders of the pieces (`CoreSums.device_times`).
+        table: the core's ops; empty where none holds others.
     """
-    run = pieces.run[cells.step]
-    inside = run >= 0
-    run, row, self_ps = run[inside], cells.row[inside].astype(np.int64), cells.self_ps[inside]
-    count = cells.count[inside].astype(np.int64)
-    own = sum_by_key(run, self_ps, len(runs))
-    lost, modules = np.zeros(len(runs), np.int64), list[ModuleHoles]()
-    is_hole, total = np.zeros(len(runs), np.bool_), int(run_ps.sum())
+    run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, device_times)
+    run = pieces.run[cells.step] + 1
+    holds = np.array([category in HOLDS_OPS for category in table.category], np.bool_)
+    around = np.flatnonzero(holds[cells.row]) if holds.any() else no_ints()
+    own = sum_by_key(run, cells.self_ps, len(runs) + 1)[1:]
+    inner = own - sum_by_key(run[around], cells.self_ps[around], len(runs) + 1)[1:]
+    silence, without_op = (1.0 - np.minimum(of / np.maximum(run_ps, 1), 1.0) for of in (inner, own))
+    share, lost, modules = np.zeros(len(runs)), np.zeros(len(runs)), list[ModuleHoles]()
+    holes, total = np.zeros(len(runs), np.bool_), int(run_ps.sum())
     judged = np.flatnonzero(_alone(runs) & (run_ps > 0))
     judged = judged[np.argsort(runs.module[judged], kind="stable")]
-    silence = 1.0 - np.minimum(own / np.maximum(run_ps, 1), 1.0)
     for rows in np.split(judged, np.flatnonzero(opens(runs.module[judged]))[1:]):
         empty = own[rows] == 0
         if not len(rows) or (empty.all() and run_ps[rows].sum() < LEAST_LOST * total):
             continue
         more = silence[rows] - silence[rows].min()
-        lacking = ~empty & (more >= LEAST_LOST)
-        if lacking.any():
-            of_module = np.zeros(len(runs), np.bool_)
-            of_module[rows] = True
-            chosen = of_module[run]
-            quiet = rows[more < LEAST_LOST]
-            missing = _missing_ps(run[chosen], row[chosen], self_ps[chosen], count[chosen], quiet, len(runs))[rows]
-            lacking &= (missing > 0) & (2 * more * run_ps[rows] >= missing)
+        lacking, names = ~empty & (more >= LEAST_LOST), tuple[str, ...]()
+        ops = _run_ops(run - 1, cells, rows) if lacking.any() else None
+        while ops is not None and lacking.any():
+            by_run, by_op = _missing_ps(ops, rows[lacking], rows[~(empty | lacking)], len(runs))
+            clear = (by_run == 0) | (2 * more[lacking] * run_ps[rows[lacking]] < by_run)
+            if not clear.any():
+                most = np.argsort(-by_op, kind="stable")[:2].tolist()
+                names = tuple(table.name[op] for op in most if by_op[op] > 0 and len(table))
+                break
+            lacking[np.flatnonzero(lacking)[clear]] = False  # others may lack what these lack
         in_hole = empty | lacking
-        name = runs.names[int(runs.module[rows[0]])]
-        modules.append(ModuleHoles(name, len(rows), int(empty.sum()), int(lacking.sum())))
+        counts = len(rows), int(empty.sum()), int(lacking.sum())
+        modules.append(ModuleHoles(runs.names[int(runs.module[rows[0]])], *counts, names))
         if in_hole.any():
-            usual = 0.0 if in_hole.all() else float(np.median(silence[rows[~in_hole]]))
-            lost_ps = np.rint((silence[rows] - usual) * run_ps[rows]).astype(np.int64)
-            lost[rows] = np.where(in_hole, np.maximum(lost_ps, 0), 0)
-            is_hole[rows] = in_hole
-    is_known = not is_hole.any() or bool(run_ps[is_hole].sum() < (1 - LEAST_LOST) * total)
-    return Recorded(lost, tuple(modules), _lost_steps(lost / np.maximum(run_ps, 1), pieces, steps), is_known)
+            holes[rows] = in_hole
+            for out, of in ((share, silence), (lost, without_op)):
+                usual = 0.0 if in_hole.all() else float(np.median(of[rows[~in_hole]]))
+                out[rows] = np.where(in_hole, np.maximum(of[rows] - usual, 0.0), 0.0)
+    is_known = not holes.any() or bool(run_ps[holes].sum() < (1 - LEAST_LOST) * total)
+    lost_ps, lost_steps = np.rint(lost * run_ps).astype(np.int64), _lost_steps(share, pieces, steps)
+    return Recorded(pieces, cells, device_times, run_ps, holes, lost_ps, tuple(modules), lost_steps, is_known)
+
+
+def device_durations(start_ps: Int64s, end_ps: Int64s, times: Int64s, device_times: Int64s | None) -> Int64s:
+    """int64[n]: how long spans on the trace's clock are by the device's clock, as far as the ops show.
+
+    The profiler maps device times to the host's clock anew every now and then, so that a step may seem a quarter longer
+    or shorter than it is. An op has both times, so it gives the device's time at a border inside or near it.
+
+    Args:
+        times, device_times: int64[m]; times on the trace's clock, ascending, the spans' borders among them, and the
+            device's time at each (`CoreSums.device_times`).
+    """
+    own = end_ps - start_ps
+    if device_times is None or not len(own):
+        return own
+    duration = device_times[np.searchsorted(times, end_ps)] - device_times[np.searchsorted(times, start_ps)]
+    out: Int64s = np.where(duration > 0, duration, own)
+    return out
 
 
 def _steps_of_runs(steps: CoreSteps, runs: ModuleRuns) -> Int64s:
@@ -167,38 +201,45 @@ def _alone(runs: ModuleRuns) -> Bools:
     return alone
 
 
-def _missing_ps(run: Int64s, row: Int64s, self_ps: Int64s, count: Int64s, quiet: Int64s, runs: int) -> Int64s:
-    """int64[runs]: the least time of the occurrences of ops that a run lacks of those that all quiet runs have.
+def _run_ops(run: Int64s, cells: StepCells, rows: Int64s) -> tuple[Int64s, ...]:
+    """The ops of some runs: run, row, self time and occurrences; what has one run and row adds up.
 
     Args:
-        run, row, self_ps, count: int64[n], the ops of one module's runs, their self time and occurrences; what has one
-            run and row adds up.
+        run: int64[cells], the run of each cell; -1 for none.
+        rows: the runs.
     """
-    order = np.lexsort((row, run))
-    run, row = run[order], row[order]
-    first = np.flatnonzero(opens(run, row))
-    run, row = run[first], row[first]
-    self_ps, count = (np.add.reduceat(of[order], first) for of in (self_ps, count))
-    ops, is_quiet = int(row.max()) + 1, np.zeros(runs, np.bool_)
-    is_quiet[quiet] = True
-    everywhere = np.bincount(row[is_quiet[run]], minlength=ops) == len(quiet)
-    of_quiet = np.flatnonzero(is_quiet[run])
-    least_ps, often = (min_by_key(row[of_quiet], of[of_quiet], ops) for of in (self_ps, count))
+    chosen = np.flatnonzero(np.isin(run, rows))
+    ops = int(cells.row.max()) + 1
+    key, at = np.unique(run[chosen] * ops + cells.row[chosen], return_inverse=True)
+    self_ps, count = (sum_by_key(at, of[chosen].astype(np.int64), len(key)) for of in (cells.self_ps, cells.count))
+    return key // ops, key % ops, self_ps, count
+
+
+def _missing_ps(of: tuple[Int64s, ...], lacking: Int64s, others: Int64s, runs: int) -> tuple[Int64s, Int64s]:
+    """The least time of the occurrences of ops that runs lack of those that all others have, by run and by op.
+
+    Args:
+        of: see `_run_ops`.
+    """
+    run, row, self_ps, count = of
+    ops, mine, theirs = int(row.max()) + 1, np.isin(run, lacking), np.isin(run, others)
+    everywhere = np.bincount(row[theirs], minlength=ops) == len(others)
+    least_ps, often = (min_by_key(row[theirs], column[theirs], ops) for column in (self_ps, count))
     least_ps = np.where(everywhere, least_ps, 0)
-    there = np.rint(least_ps[row] * np.minimum(count / often[row], 1.0)).astype(np.int64)
-    missing: Int64s = int(least_ps.sum()) - sum_by_key(run, there, runs)
-    return missing
+    there = np.rint(least_ps[row[mine]] * np.minimum(count[mine] / often[row[mine]], 1.0)).astype(np.int64)
+    by_run = int(least_ps.sum()) - sum_by_key(run[mine], there, runs)[lacking]
+    return by_run, len(lacking) * least_ps - sum_by_key(row[mine], there, ops)
 
 
-def _lost_steps(share: np.ndarray, pieces: Pieces, steps: CoreSteps) -> Bools:
-    """bool[steps]: those that lost much.
+def _lost_steps(share: np.ndarray, pieces: Pieces, steps: CoreSteps) -> Bools | None:
+    """See `Recorded`.
 
     Args:
         share: float64[runs], what each run lost of its time.
     """
     if not share.any():
-        return np.zeros(len(steps), np.bool_)
+        return None
     lost = np.diff(pieces.times) * np.append(share, 0.0)[pieces.run]
     in_step = np.bincount(pieces.step + 1, lost, len(steps) + 1)[1:]
     much: Bools = in_step >= LEAST_LOST * np.maximum(steps.end_ps - steps.start_ps, 1)
-    return much
+    return much if much.any() else None

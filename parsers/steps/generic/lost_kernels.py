@@ -14,6 +14,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.steps.boundaries.markers import ends_of
 from tpuprof.parsers.steps.boundaries.recorded import LEAST_LOST, Pieces, recorded_runs
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
@@ -97,6 +98,5 @@ def lost_in_steps(gpu: StreamDevice, ops: OpEvents, start_ps: Int64s, end_ps: In
         at = np.searchsorted(pieces.times, runs.start_ps)[run]
         took = (ops.end - ops.start)[mine]
         cells = StepCells(at.astype(np.int32), numbered(ops.op[mine]).astype(np.int32), took, np.ones_like(took))
-        found = recorded_runs(runs, runs.end_ps - runs.start_ps, pieces, cells, ends_of(none))
-        lost_ps[steps] += found.lost_ps
+        lost_ps[steps] += recorded_runs(runs, pieces, cells, ends_of(none), None, EMPTY_TABLE).lost_ps
     return lost_ps

@@ -18,6 +18,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
+from tpuprof.parsers.steps.boundaries.recorded import device_durations as durations_of_times
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
     COMPUTE,
@@ -31,7 +32,6 @@ from tpuprof.parsers.steps.times import (
     SlowOp,
 )
 from tpuprof.parsers.steps.times import core_step_times as step_times_of_sums
-from tpuprof.parsers.steps.times import device_durations as durations_of_times
 from tpuprof.parsers.steps.times import on_device_clock as measured_by_device
 
 Op = tuple[str, str, int, int]

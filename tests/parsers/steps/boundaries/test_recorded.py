@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -20,22 +20,27 @@ from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.owners import Owner
 
 MS = 10**9
-PROGRAM = (("fusion.1", "convolution fusion", 25), ("all-reduce.1", "all-reduce", 20))
-Dropped = Callable[[int, int, str], bool]
-"""Whether the op of a core's run was lost."""
+LOOP = [("body.1", "convolution fusion", 5 * turn, 5) for turn in range(5)]
+PROGRAM = (("while.1", "while", 0, 25), *LOOP, ("all-reduce.1", "all-reduce", 25, 20))
+LOST: dict[str, Callable[[str, int], bool]] = {
+    "": lambda name, at: False,
+    "all": lambda name, at: True,
+    "all-reduce": lambda name, at: name == "all-reduce.1",
+    "loop": lambda name, at: name != "all-reduce.1",
+    "body": lambda name, at: name == "body.1",
+    "last turns": lambda name, at: name == "body.1" and at >= 10,
+}
+"""What a run may lose: ops by name, and by when they start in it."""
 
 
-def space_of(dropped: Dropped, runs: int = 8, cores: int = 1, steps: bool = False) -> XSpace:
-    """Cores that run a program of 45 ms every 50 ms, without the ops that were lost."""
+def space_of(lost: Callable[[int, int], str], runs: int = 8, cores: int = 1, steps: bool = False) -> XSpace:
+    """Cores that run a program of 45 ms every 50 ms, without what each run of each core lost."""
     space = XSpace()
     for core in range(cores):
         ops: list[OpSpec] = []
         for run in range(runs):
-            start = (100 + 50 * run) * MS
-            for name, category, length in PROGRAM:
-                if not dropped(core, run, name):
-                    ops.append((name, category, start, length * MS))
-                start += length * MS
+            is_lost, start = LOST[lost(core, run)], (100 + 50 * run) * MS
+            ops += [(name, of, start + at * MS, ps * MS) for name, of, at, ps in PROGRAM if not is_lost(name, at)]
         begins = [(100 + 50 * run) * MS for run in range(runs)]
         marked = [(str(run), begin, begin + 50 * MS) for run, begin in enumerate(begins)] if steps else []
         tpu_plane(space, core, ops, marked, [("jit_train_step(7)", begin, begin + 45 * MS) for begin in begins])
@@ -51,31 +56,36 @@ def mean_ms(page: Overview, owner: Owner) -> float:
     return next(of.time_ps for of in present(page.account).owners if of.owner == owner) / MS
 
 
+def shares_of(summary: OpSummary) -> dict[str, float]:
+    """What each op takes of the whole time, and its FLOPs and the program's of it, in percent."""
+    page, total = ops_page([summary]), summary.total_ps / 100
+    shares = dict(zip(page.table.name, (100 * page.self_fraction).tolist(), strict=True))
+    flops = dict(zip([f"flops of {name}" for name in shares], (page.table.flops / total * MS).tolist(), strict=True))
+    return {**shares, **flops, "idle": page.idle_ps / total, "loop": int(page.table.total_ps.max()) / total}
+
+
 @pytest.mark.parametrize("steps", [False, True])
 @pytest.mark.parametrize("cores", [1, 4])
-@given(
-    lost=st.lists(st.sampled_from(["", "all", "end", "all-reduce.1"]), min_size=8, max_size=8), core=st.integers(0, 3)
-)
+@given(lost=st.lists(st.sampled_from([*LOST]), min_size=8, max_size=8), core=st.integers(0, 3))
 def test_figures_are_of_whole_runs(steps: bool, cores: int, lost: Sequence[str], core: int) -> None:
     emptied, partly = lost.count("all"), 8 - lost.count("all") - lost.count("")
     assume("" in lost or emptied == 8)
-
-    def dropped(of: int, run: int, name: str) -> bool:
-        mine = cores == 1 or of in (core, 0)
-        return mine and (lost[run] == "all" or (lost[run] != "" and name == "all-reduce.1"))
-
-    space = space_of(dropped, 8, cores, steps)
-    summary = summary_of(space)
-    ops = ops_of(space)
+    space = space_of(lambda of, run: lost[run] if cores == 1 or of in (core, 0) else "", 8, cores, steps)
+    summary, ops = summary_of(space), ops_of(space)
     assert (ops.total_ps, ops.span_ps, ops.holes) == (summary.total_ps, summary.span_ps, summary.holes)
     page, by_core = overview([summary]), 1 if cores == 1 or core == 0 else 2
     holes = ModuleHoles("jit_train_step(7)", 8 * cores, emptied * by_core, partly * by_core)
-    assert summary.holes == ((holes,) if emptied or partly else ())
+    assert [replace(of, lost=()) for of in summary.holes] == [holes] * (emptied + partly > 0)
     assert len([words for words in page.warnings if "jit_train_step" in words]) == len(summary.holes)
-    idle, of_ops = page.performance.device_idle_percent, ops_page([ops])
-    if not steps and idle is not None:  # else both ends of the steps count on the pages of ops
-        assert math.isclose(idle, 100 * of_ops.idle_ps / of_ops.total_ps, abs_tol=1e-6)
+    named = [name for name, _, at, _ in PROGRAM if any(LOST[of](name, at) for of in lost if of != "all")]
+    assert {name for of in summary.holes for name in of.lost} == {*named} - {"while.1"}
     kept = [run for run in range(not steps, 8) if not lost[run]]
+    if len(ops.table):
+        whole = summary_of(space_of(lambda *_: "", 8, cores, steps))
+        assert shares_of(summary) == shares_of(ops) == pytest.approx(shares_of(whole))
+        figures = ("flops_utilization_percent", "device_idle_percent", "device_duty_cycle_percent")
+        for name in figures if by_core < cores or emptied < 8 else ():
+            assert getattr(page.performance, name) == pytest.approx(getattr(overview([whole]).performance, name)), name
     if kept or (emptied == 8 and by_core < cores):  # cores without any op take no part in the steps
         kept = kept or list(range(not steps, 8))
         assert [round(step.duration_ps / MS) for step in page.steps] == [50] * len(kept)
@@ -85,37 +95,27 @@ def test_figures_are_of_whole_runs(steps: bool, cores: int, lost: Sequence[str],
         assert page.account is None
 
 
-@given(st.lists(st.integers(0, 6), min_size=4, max_size=8).filter(lambda lost: 0 in lost and any(lost)))
-def test_runs_lack_what_a_loop_runs_less_often(lost: list[int]) -> None:
-    """Ten turns of 4 ms in each run of 40 ms, of which the last ones were not recorded."""
-    space, begins = XSpace(), [(100 + 50 * run) * MS for run in range(len(lost))]
-    turns = [begin + turn * 4 * MS for begin, less in zip(begins, lost, strict=True) for turn in range(10 - less)]
-    runs = [("jit_train_step(7)", begin, begin + 40 * MS) for begin in begins]
-    steps = [(str(run), begin, begin + 50 * MS) for run, begin in enumerate(begins)]
-    tpu_plane(space, 0, [("body.1", "convolution fusion", start, 4 * MS) for start in turns], steps, runs)
-    summary, ops = summary_of(space), ops_of(space)
-    assert summary.holes == ops.holes == (ModuleHoles("jit_train_step(7)", len(lost), 0, sum(map(bool, lost))),)
-    assert (ops.total_ps, ops.span_ps) == (summary.total_ps, summary.span_ps)
-    assert mean_ms(overview([summary]), "host") == 10
-
-
 def test_without_any_op_steps_have_a_duration_and_nothing_is_idle() -> None:
-    page = overview([summary_of(space_of(lambda *_: True, steps=True))])
+    page = overview([summary_of(space_of(lambda *_: "all", steps=True))])
     assert (present(page.performance.step_time).median_ps, page.account) == (50 * MS, None)
     assert [finding.kind for finding in page.findings] == ["no-device"]
     assert any("no run of jit_train_step has ops (8)" in words for words in page.warnings)
 
 
-@given(st.lists(st.sampled_from(["taken", "not taken", "stalled"]), min_size=3, max_size=8))
-def test_stalls_branches_and_small_modules_are_no_holes(runs: Sequence[str]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(["taken", "not taken", "stalled", "waits"]), st.integers(0, 3)), max_size=8))
+def test_stalls_branches_loops_and_small_modules_are_no_holes(runs: Sequence[tuple[str, int]]) -> None:
+    """A branch that is not taken in runs which wait a little or more, and a loop of some turns."""
     ops: list[OpSpec] = []
     modules = [("jit_scalar(9)", 0, 1000)]
-    for run, kind in enumerate(runs):
-        start, length = 100 * MS * (run + 1), {"taken": 40, "not taken": 20, "stalled": 60}[kind]
-        ops.append(("fusion.1", "loop fusion", start, 20 * MS))
-        if kind != "not taken":
-            ops.append(("branch.1", "loop fusion", start + (length - 20) * MS, 20 * MS))
-        modules.append(("jit_f(7)", start, start + length * MS))
+    for run, (kind, turns) in enumerate([("taken", 0), ("not taken", 3), *runs]):
+        start, at = 100 * MS * (run + 1), {"stalled": 40, "waits": 45, "not taken": 22}.get(kind, 20) * MS
+        taken = (start + at, 20 * MS if kind in ("taken", "stalled") else MS // 10)
+        ops += [("fusion.1", "loop fusion", start, 20 * MS), ("conditional.1", "conditional", *taken)]
+        ops += [("branch.1", "loop fusion", *taken)] * (kind in ("taken", "stalled"))
+        at += taken[1] + MS // 10
+        ops.append(("while.1", "while", start + at, (5 * turns + 1) * MS))
+        ops += [("body.1", "loop fusion", start + at + 5 * turn * MS, 5 * MS) for turn in range(turns)]
+        modules.append(("jit_f(7)", start, ops[-1 - turns][2] + ops[-1 - turns][3]))
     space = XSpace()
     tpu_plane(space, 0, ops, modules=modules)
-    assert summary_of(space).holes == ()
+    assert summary_of(space).holes == ops_of(space).holes == ()

@@ -10,7 +10,7 @@ from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.intervals import distinct, no_ints
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.core.sums import core_sums
-from tpuprof.parsers.steps.times import device_durations
+from tpuprof.parsers.steps.boundaries.recorded import device_durations
 from tpuprof.parsers.timeline.read.device_clock import UNKNOWN, durations
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 
