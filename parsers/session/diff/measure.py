@@ -349,20 +349,20 @@ class _OpsOfCores:
             if id(table) in found:
                 continue
             keys, ops = self._alone[plane] if table is None else (table.keys, table.op_steps())
-            of_op = _narrow(np.array([rows[key] for key in keys], np.int64))
+            of_op = _narrow(np.array([rows.get(key, -1) for key in keys], np.int64))
             found[plane if table is None else id(table)] = _renumbered(ops, positions(self._start[plane], start), of_op)
         return tuple(found.values())
 
 
 def _renumbered(ops: OpSteps, steps: Int64s, rows: NDArray[np.signedinteger]) -> OpSteps:
-    """Ops with other numbers for steps and rows, without those of steps below 0."""
-    if int(steps.min(initial=0)) < 0:
-        kept = np.flatnonzero(steps[ops.step] >= 0)
+    """Ops with other numbers for steps and rows, without those below 0: no step or whole run has them."""
+    if min(int(steps.min(initial=0)), int(rows.min(initial=0))) < 0:
+        kept = np.flatnonzero((steps[ops.step] >= 0) & (rows[ops.row] >= 0))
         ops = OpSteps(ops.row[kept], ops.step[kept], ops.self_ps[kept], ops.count[kept])
     return OpSteps(rows[ops.row], _narrow(np.maximum(steps, 0))[ops.step], ops.self_ps, ops.count)
 
 
 def _narrow(values: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
-    """The same numbers, none negative, in the smallest type."""
+    """The same numbers, none below -1, in the smallest type."""
     most = int(values.max(initial=0))
     return values.astype(next(kind for kind in (np.int16, np.int32, np.int64) if most <= np.iinfo(kind).max))
