@@ -23,7 +23,14 @@ from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
-from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, on_device_clock, recorded_core
+from tpuprof.parsers.steps.times import (
+    INFEEDS,
+    CoreStepTimes,
+    core_step_times,
+    cut_steps,
+    on_device_clock,
+    recorded_core,
+)
 
 MUCH_IDLE = 0.02
 """A core that is idle for less than this share of its time needs no look at its gaps."""
@@ -39,7 +46,7 @@ class CoreSummary(CoreTotals):
     Attributes:
         duty: what the core adds to its chip's duty cycle.
         step_times: self time by step and part.
-        run_ps: int64[n]; duration of each run of a module by the device's clock, in order of start.
+        run_ps: int64[n]; duration of each run of a module in the profile by the device's clock, in order of start.
         lost_ps: the time of its runs whose ops were not recorded.
         is_recorded: whether some run of it was recorded (`Recorded.is_known`).
         ran: when it ran ops, or programs whose ops were not recorded.
@@ -96,6 +103,7 @@ def summarise_core(
     """Decodes one core's events and adds them up.
 
     Args:
+        runs: of its modules, with those that are not in the profile (`boundaries.unrecorded`).
         shares_chip: whether its chip has other cores in this profile.
         waits: disjoint intervals in order in which the host waited for input or sent it.
         causes: what is known to keep the core from running ops. Input counts only without infeed ops.
@@ -105,10 +113,11 @@ def summarise_core(
     sums, recorded = recorded_core(plane, runs, steps, on_chunk, None if more is None else more.roles)
     sums = replace(recorded.pieces.sums_in_steps(sums), table=works.applied(sums.table))
     steps = on_device_clock(steps, recorded.pieces.times, sums.device_times)
-    steps, in_steps = replace(steps, lost=recorded.lost_steps), sums.cells.self_ps
-    if steps.lost is not None:
-        in_steps = np.where(steps.lost[sums.cells.step], 0, in_steps)
-    table = replace(sums.table, in_steps_ps=sum_by_key(sums.cells.row, in_steps, len(sums.table)))
+    steps, cells = replace(steps, lost=recorded.lost_steps), sums.cells
+    left_out = steps.lost_among(np.arange(len(steps)))
+    left_out[cut_steps(np.bincount(cells.step, cells.count, len(steps)), steps.duration_ps)] = True
+    in_steps_ps = sum_by_key(cells.row, np.where(left_out[cells.step], 0, cells.self_ps), len(sums.table))
+    table = replace(sums.table, in_steps_ps=in_steps_ps)
     totals = core_totals(plane, table, sums, recorded)
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     is_watched = needs_busy or totals.total_ps - int(totals.table.self_ps.sum()) >= MUCH_IDLE * totals.total_ps
@@ -125,8 +134,9 @@ def summarise_core(
             info.peaks,
             causes if needs_busy else causes.without_input(),
             lambda: (modules,),
+            (runs.start_ps[holes], runs.end_ps[holes]),
         ),
-        run_ps=recorded.run_ps,
+        run_ps=recorded.run_ps[runs.place >= 0],
         is_recorded=recorded.is_known,
         ran=Ran.of(busy),
         gaps=_long_gaps(

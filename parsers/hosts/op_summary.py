@@ -229,12 +229,14 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
 
     with ThreadPool(threads) as pool:
         cores, runs = pool.map(totals, planes), list(map(_module_runs, planes))
-        if any(_may_lack_ops(of, core.table) for of, core in zip(runs, cores, strict=True)):
-            from tpuprof.parsers.steps.times import recorded_on  # noqa: PLC0415 - where runs may lack ops
+        counts = {sum(count for count, _ in of.values()) for of, _ in runs}
+        lack_ops = (_may_lack_ops(of, core.table) for (of, _), core in zip(runs, cores, strict=True))
+        if len(counts) > 1 or any(skips for _, skips in runs) or any(lack_ops):
+            from tpuprof.parsers.steps.times import recorded_on_all  # noqa: PLC0415 - where something may be lost
 
-            found = zip(planes, cores, pool.map(recorded_on, planes), strict=True)
+            found = zip(planes, cores, recorded_on_all(planes, pool), strict=True)
             cores = [core_totals(plane, core.table, *of) for plane, core, of in found]
-    modules = {name for of in runs for name in of}
+    modules = {name for of, _ in runs for name in of}
     streams: tuple[StreamDevice, ...] = ()
     if not planes:
         from tpuprof.parsers.ops.streams.devices import streams_of  # noqa: PLC0415 - for profiles without TPUs only
@@ -281,13 +283,19 @@ def _may_lack_ops(modules: Mapping[str, tuple[int, int]], table: OpTable) -> boo
     return False
 
 
-def _module_runs(plane: Plane) -> dict[str, tuple[int, int]]:
-    """How often each module ran on a core, and how long; `steps.boundaries.runs` brings in the side of the host."""
+def _module_runs(plane: Plane) -> tuple[dict[str, tuple[int, int]], bool]:
+    """How often each module ran on a core, and how long, and whether ids of runs leave some out.
+
+    `steps.boundaries.runs` brings in the side of the host.
+    """
     found: dict[str, tuple[int, int]] = {}
+    skips = False
     for line in (line for line in plane.lines if line.name == MODULES_LINE):
-        events = line.events(places=False)
+        events = line.events(("run_id",), places=False)
+        ids = events.stats["run_id"].integers(-1) if "run_id" in events.stats else no_ints()
+        skips |= len(ids) > 0 and int(ids.max()) - int(ids.min()) >= len(ids)
         for number in sorted(set(events.metadata_id.tolist())):
             mine, name = events.metadata_id == number, plane.event_metadata.label(number)
             count, ps = found.get(name, (0, 0))
             found[name] = count + int(mine.sum()), ps + int(events.duration_ps[mine].sum())
-    return found
+    return found, skips

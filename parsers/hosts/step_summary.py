@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops import device as devices
-from tpuprof.parsers.ops.core.ops import CATEGORY, STEPS_LINE
+from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, read_threads
 from tpuprof.parsers.ops.host_events.input_events import (
     INPUT_STATS,
@@ -29,14 +28,13 @@ from tpuprof.parsers.ops.host_events.input_events import (
 )
 from tpuprof.parsers.ops.host_events.memory_use import memory_stats
 from tpuprof.parsers.ops.host_events.ops import HostOps, HostOpsReader, merge_host_ops
-from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries import markers
 from tpuprof.parsers.steps.boundaries.core_groups import LOST_NAME, JoinedCores, by_program
 from tpuprof.parsers.steps.boundaries.cycles import marks_each_run
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps, LaunchingSteps
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns, busiest_module, module_runs
-from tpuprof.parsers.steps.boundaries.unrecorded import with_unrecorded
+from tpuprof.parsers.steps.boundaries.unrecorded import runs_on_all
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
     EventGroups,
@@ -196,26 +194,27 @@ def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) ->
     marking, launching = _host_steps(cores, groups), _host_steps(cores, groups, marked=False)
     lead = clock_lead(launched)
     shift_ps = 0 if lead is None else lead.shift_ps
-    found: dict[int, tuple[CoreSteps, StepOrigin, Intervals, ModuleRuns]] = {}
+    all_runs = runs_on_all(cores, [core.runs for core in launched])
+    found: dict[int, tuple[CoreSteps, StepOrigin, Intervals]] = {}
     for part in by_program([core.runs for core in launched]):
         marked = [markers.marked_steps(cores[core], marking[core]) for core in part]
         is_numbered = any((of := marking[core]) is not None and of.step_numbers for core in part)
         here = [launched[core] for core in part]
         numbered = [] if any(map(len, marked)) else _numbered_steps([launching[core] for core in part], here, host)
         runs = [core.runs for core in here]
-        all_runs = with_unrecorded(runs, partial(any, map(_has_collectives, [cores[core] for core in part])))
-        steps, origin = _steps_of_part(marked, is_numbered, numbered, all_runs, has_requests(host))
+        of_part = [all_runs[core] for core in part]
+        steps, origin = _steps_of_part(marked, is_numbered, numbered, of_part, has_requests(host))
         unasked = (no_ints(), no_ints())
         if origin.source == "modules":
             unasked = waits_for_requests(host, runs, shift_ps)
             steps = [of.without(unasked) for of in steps]
             origin = replace(origin, note=origin.note + waits_in_words(unasked, runs) + _share_in_words(runs))
-        found |= {core: (of, origin, unasked, ran) for core, of, ran in zip(part, steps, all_runs, strict=True)}
+        found |= {core: (of, origin, unasked) for core, of in zip(part, steps, strict=True)}
     every = [found[core] for core in range(len(cores))]
     return FoundSteps(
         launched,
-        all_runs=[of[3] for of in every],
-        groups=groups,
+        all_runs,
+        groups,
         of_cores=[of[0] for of in every],
         origins=[of[1] for of in every],
         unasked=[of[2] for of in every],
@@ -284,12 +283,6 @@ def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Ev
     if host is None or not (any(map(_has_markers, cores)) or has_requests(host) or has_step_numbers(host)):
         return None
     return event_groups(host, cores, grouped=is_grouped(trace))
-
-
-def _has_collectives(plane: Plane) -> bool:
-    metadata = plane.event_metadata
-    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (CATEGORY,))
-    return any(devices.op_class(category or None) == "collective" for category in set(stats.texts(CATEGORY)))
 
 
 def _has_markers(plane: Plane) -> bool:

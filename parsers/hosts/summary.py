@@ -211,7 +211,7 @@ def summarise(
 
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
-        core = cores[index], infos[index], step_lists[index], runs[index]
+        core = cores[index], infos[index], step_lists[index], found.all_runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
         of_all = replace(causes, unasked=found.unasked[index])
         of_core = causes_of_core(of_all, launched[index], at_barriers[index], shift, others)

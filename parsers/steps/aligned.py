@@ -24,7 +24,7 @@ from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.matching import HostSteps, by_name, matched, repeats
 from tpuprof.parsers.steps.boundaries.sparse_core import joined_times
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.times import INFEED, CoreStepTimes, SlowOp
+from tpuprof.parsers.steps.times import INFEED, STEADY, CoreStepTimes, SlowOp, cut_steps
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
 InputSource = Literal["infeed", "host"]
 """What the time that a step waits for input is measured by: infeed ops, or idle time while the host waits for input."""
 
-_STEADY = 0.9
-"""A first or last step is cut if it has less than this share of the others' ops and time."""
-
 _MOST_NAMED = 4  # cores or steps in a sentence
-_LEAST_STEPS_TO_TELL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +224,13 @@ def _whole_steps(grid: AlignedSteps, op_count: Sequence[Int64s], lost: Sequence[
 
 
 def _between(between_ps: Int64s, rows: Sequence[NDArray[np.intp]]) -> Int64s:
-    """int64[cores, steps, owners]: the time between steps, which is known only where no step between is left out.
+    """int64[cores, steps, owners]: the time between steps, which is known only where no core has a step between.
 
     Args:
         rows: which of its steps each core keeps.
     """
-    follow = [np.append(np.diff(of) == 1, False)[: len(of)] for of in rows]
-    return np.stack([where_known(of, known) for of, known in zip(between_ps, follow, strict=True)])
+    follow = np.append((np.diff(np.stack(rows), axis=1) == 1).all(axis=0), False)[: between_ps.shape[1]]
+    return np.stack([where_known(of_core, follow) for of_core in between_ps])
 
 
 def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tuple[str, ...], Int64s]:
@@ -292,7 +288,7 @@ def _lost(op_count: Int64s) -> NDArray[np.bool_]:
     is_usual = np.ones(op_count.shape, np.bool_)
     for core, steps in enumerate(none):
         if not steps.all():
-            is_usual[core] = op_count[core] >= _STEADY * np.median(op_count[core, ~steps])
+            is_usual[core] = op_count[core] >= STEADY * np.median(op_count[core, ~steps])
     beside = np.zeros_like(none)
     beside[:, :-1] |= none[:, 1:]
     beside[:, 1:] |= none[:, :-1]
@@ -342,21 +338,16 @@ def _renumbered(
 def _without_cut_steps(grid: AlignedSteps, op_count: Int64s) -> tuple[AlignedSteps, Int64s, Int64s]:
     """Leaves out a first or last step that the capture cut into, which has fewer ops and less time than all others.
 
-    It does so only where the other steps have nearly the same number of ops. Only marked steps can be cut.
+    Only marked steps can be cut.
 
     Returns:
         The grid, the ops of its steps, and which steps these are.
     """
     every = np.arange(len(grid))
-    if grid.source != "steps" or len(grid) < _LEAST_STEPS_TO_TELL:
+    if grid.source != "steps":
         return grid, op_count, every
-    ops, time = op_count.sum(axis=0), grid.longest_ps
-    usual_ops, usual_time = np.sort(ops)[len(ops) // 2], np.sort(time)[len(time) // 2]
-    if not usual_ops or int(ops[1:-1].min()) < _STEADY * usual_ops:
-        return grid, op_count, every
-    cut = [
-        index for index in (0, len(grid) - 1) if ops[index] < _STEADY * usual_ops and time[index] < _STEADY * usual_time
-    ]
+    ops = op_count.sum(axis=0)
+    usual_ops, cut = np.sort(ops)[len(ops) // 2], cut_steps(ops, grid.longest_ps)
     sentences = [
         f"step {grid.names[index]} was left out: the capture {'began' if index == 0 else 'ended'} inside it "
         f"({ops[index]:,} ops; the median step has {usual_ops:,})"

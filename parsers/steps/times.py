@@ -8,9 +8,11 @@ Ops are placed by the clock that steps are marked on; their durations are by the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.intervals import (
     Bools,
@@ -25,6 +27,7 @@ from tpuprof.parsers.base.intervals import (
 )
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import cell_sums, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
@@ -39,6 +42,7 @@ from tpuprof.parsers.steps.accounts.owners import OWNERS, Modules, op_owners
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps, ends_of
 from tpuprof.parsers.steps.boundaries.recorded import Pieces, Recorded, device_durations, recorded_runs
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, module_runs
+from tpuprof.parsers.steps.boundaries.unrecorded import runs_on_all
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
 PART_COUNT = 7
@@ -205,6 +209,29 @@ def _collectives(table: OpTable, are_collective: Bools) -> tuple[tuple[str, ...]
     return (*(table.name[row] for row in named.tolist()), *[""] * (len(rows) > len(named))), column
 
 
+STEADY = 0.9
+"""A first or last step is cut if it has less than this share of the others' ops and time."""
+
+_LEAST_STEPS_TO_TELL = 4
+
+
+def cut_steps(op_count: ArrayLike, duration_ps: Int64s) -> list[int]:
+    """Which of the first and the last step the capture cut into: it has fewer ops and less time than all others.
+
+    None where the other steps do not have nearly the same number of ops.
+
+    Args:
+        op_count, duration_ps: int64[steps].
+    """
+    op_count = np.asarray(op_count, np.int64)
+    if len(op_count) < _LEAST_STEPS_TO_TELL:
+        return []
+    ops, time = (STEADY * np.sort(of)[len(of) // 2] for of in (op_count, duration_ps))
+    if not ops or int(op_count[1:-1].min()) < ops:
+        return []
+    return [step for step in (0, len(op_count) - 1) if op_count[step] < ops and duration_ps[step] < time]
+
+
 def recorded_core(
     plane: Plane, runs: ModuleRuns, steps: CoreSteps, on_chunk: ChunkDone | None = None, roles: OpRoles | None = None
 ) -> tuple[CoreSums, Recorded]:
@@ -214,9 +241,14 @@ def recorded_core(
     return sums, recorded_runs(runs, pieces, sums.cells, steps, sums.device_times, sums.table)
 
 
-def recorded_on(plane: Plane) -> tuple[CoreSums, Recorded]:
-    """The same where nothing is asked of steps."""
-    return recorded_core(plane, module_runs(plane), ends_of(no_ints()))
+def recorded_on_all(planes: Sequence[Plane], pool: ThreadPool) -> list[tuple[CoreSums, Recorded]]:
+    """The same of the cores of a host, where nothing is asked of steps."""
+    runs, none = runs_on_all(planes, list(map(module_runs, planes))), ends_of(no_ints())
+
+    def of_core(core: int) -> tuple[CoreSums, Recorded]:
+        return recorded_core(planes[core], runs[core], none)
+
+    return pool.map(of_core, range(len(planes)))
 
 
 def on_device_clock(steps: CoreSteps, times: Int64s, device_times: Int64s | None) -> CoreSteps:

@@ -337,6 +337,8 @@ def budget(evidence: Evidence, account: Account | None) -> Budget | None:
         ran = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
         self_ps = in_steps if in_steps.any() else np.where(ran, self_ps, 0.0)
         most = steps.account.mean_ps  # the capture is more than the steps, so ops get at most their owner's time
+        if grid is not None and (grid.dropped or grid.lost or grid.incomplete) and in_steps.any():
+            parts = 0  # the ops are of more steps than these: each has its share of what its owner has in these
     elif evidence.core_count > 0 and evidence.total_ps > 0:
         steps, parts, between = None, evidence.core_count, 0.0
         whole = float(evidence.total_ps) / parts
@@ -348,7 +350,8 @@ def budget(evidence: Evidence, account: Account | None) -> Budget | None:
         mine = owners.are(owner)
         together = float(self_ps[mine].sum())
         limit = float(most[[owner_index(each) for each in OF_OPS.get(owner, (owner,))]].sum())
-        op_time_ps[mine] = self_ps[mine] * (min(1 / parts, limit / together) if together > 0 else 0.0)
+        factor = limit / together if together > 0 else 0.0
+        op_time_ps[mine] = self_ps[mine] * (min(1 / parts, factor) if parts else factor)
     order = np.argsort(-self_ps, kind="stable")
     order = order[self_ps[order] > 0]
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)

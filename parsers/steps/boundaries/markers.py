@@ -159,7 +159,8 @@ def numbered_steps(runs: ModuleRuns, host_steps: LaunchingSteps) -> CoreSteps:
     """The steps that the host's annotations number, on a core without markers.
 
     A step goes from the end of the last run that the annotation before launched to the end of the last run that its own
-    launched, as `inferred_steps` do; the first has no start.
+    launched, as `inferred_steps` do; the first has no start. Where numbers are left out, and as many runs of the
+    program lie between, annotations were lost, and these runs are the steps.
 
     Args:
         host_steps: which host step launched each run of a module.
@@ -172,9 +173,23 @@ def numbered_steps(runs: ModuleRuns, host_steps: LaunchingSteps) -> CoreSteps:
     if not known:
         return none
     number = np.array([host_steps.step_numbers[group[row]] for row in known], np.int64)
+    rows, number = _with_lost_numbers(runs, np.array(known, np.int64), number)
     opens = np.flatnonzero(np.append(True, np.diff(number) != 0))
-    end = np.maximum.reduceat(runs.end_ps[known], opens)
+    end = np.maximum.reduceat(runs.end_ps[rows], opens)
     return _periods(tuple(map(str, number[opens].tolist())), end)
+
+
+def _with_lost_numbers(runs: ModuleRuns, rows: Int64s, number: Int64s) -> tuple[Int64s, Int64s]:
+    """Some runs and the numbers of their steps, with those of steps whose annotations were lost."""
+    more = [(rows, number)]
+    for at in np.flatnonzero(np.diff(number) > 1).tolist():
+        first, last = int(rows[at]), int(rows[at + 1])
+        between = first + 1 + np.flatnonzero(runs.module[first + 1 : last] == runs.module[first])
+        if len(between) == int(number[at + 1]) - int(number[at]) - 1:
+            more.append((between, number[at] + 1 + np.arange(len(between))))
+    rows, number = (np.concatenate(of) for of in zip(*more, strict=True))
+    order = np.argsort(rows, kind="stable")
+    return rows[order], number[order]
 
 
 def _periods(names: Sequence[str], end: Int64s) -> CoreSteps:

@@ -110,8 +110,8 @@ class Recorded:
 
     def span(self) -> Intervals:
         """From where the first run starts to where the last one ends, by the device's clock."""
-        times, inside = self.device_times, np.flatnonzero(self.pieces.run >= 0)
-        times = self.pieces.times if times is None else times
+        inside = np.flatnonzero(self.pieces.run >= 0)
+        times = self.pieces.times if self.device_times is None else self.device_times
         return times[inside[:1]], times[inside[-1:] + 1]
 
 
@@ -208,19 +208,17 @@ def _run_ops(run: Int64s, cells: StepCells, rows: Int64s) -> tuple[Int64s, ...]:
         run: int64[cells], the run of each cell; -1 for none.
         rows: the runs.
     """
-    chosen = np.flatnonzero(np.isin(run, rows))
-    ops = int(cells.row.max()) + 1
-    key, at = np.unique(run[chosen] * ops + cells.row[chosen], return_inverse=True)
-    self_ps, count = (sum_by_key(at, of[chosen].astype(np.int64), len(key)) for of in (cells.self_ps, cells.count))
-    return key // ops, key % ops, self_ps, count
+    chosen, ops = np.flatnonzero(np.isin(run, rows)), int(cells.row.max()) + 1
+    key = run[chosen] * ops + cells.row[chosen]
+    order = np.argsort(key, kind="stable")
+    key, chosen = key[order], chosen[order]
+    first = np.flatnonzero(opens(key))
+    self_ps, count = (np.add.reduceat(of[chosen].astype(np.int64), first) for of in (cells.self_ps, cells.count))
+    return key[first] // ops, key[first] % ops, self_ps, count
 
 
 def _missing_ps(of: tuple[Int64s, ...], lacking: Int64s, others: Int64s, runs: int) -> tuple[Int64s, Int64s]:
-    """The least time of the occurrences of ops that runs lack of those that all others have, by run and by op.
-
-    Args:
-        of: see `_run_ops`.
-    """
+    """The least time of the occurrences that runs lack of ops (`_run_ops`) that all others have, by run and by op."""
     run, row, self_ps, count = of
     ops, mine, theirs = int(row.max()) + 1, np.isin(run, lacking), np.isin(run, others)
     everywhere = np.bincount(row[theirs], minlength=ops) == len(others)

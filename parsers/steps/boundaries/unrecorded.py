@@ -12,11 +12,17 @@ host's. That a run is missing is known where
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, overlap, union
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core.ops import CATEGORY
+from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.host_events.events import Ends
+from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
+from tpuprof.parsers.steps.boundaries.core_groups import by_program
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
 
 _AS_LONG = 0.1
@@ -30,6 +36,23 @@ _MOST = 1000
 
 _LEAST_AT_ENDS = 2
 """Cores need not be traced from the same run on; with more runs than one missing, it is another cause."""
+
+
+def runs_on_all(planes: Sequence[Plane], cores: Sequence[ModuleRuns]) -> list[ModuleRuns]:
+    """The runs of a host's cores, and those that were not recorded; see `with_unrecorded`."""
+    out = list(cores)
+    for part in by_program(cores):
+        of_part = [planes[core] for core in part]
+        completed = with_unrecorded([cores[core] for core in part], partial(any, map(_has_collectives, of_part)))
+        for core, runs in zip(part, completed, strict=True):
+            out[core] = runs
+    return out
+
+
+def _has_collectives(plane: Plane) -> bool:
+    metadata = plane.event_metadata
+    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (CATEGORY,))
+    return any(op_class(category or None) == "collective" for category in set(stats.texts(CATEGORY)))
 
 
 def with_unrecorded(cores: Sequence[ModuleRuns], meet: Callable[[], bool]) -> list[ModuleRuns]:
@@ -59,6 +82,7 @@ def _between_ids(runs: ModuleRuns) -> ModuleRuns:
         if len(own) < MINIMUM_RUNS:
             continue
         start, ids = runs.start_ps[own], runs.run_id[own]
+        length = int(np.median(runs.end_ps[own] - start))
         apart, period = np.diff(ids), float(np.median(np.diff(start)))
         usual = float(np.median(apart))
         number = np.rint(apart / usual).astype(np.int64)
@@ -67,7 +91,6 @@ def _between_ids(runs: ModuleRuns) -> ModuleRuns:
         for at in np.flatnonzero(known).tolist():
             turns = np.arange(1, number[at])
             begin = start[at] + np.rint(turns * ((start[at + 1] - start[at]) / number[at])).astype(np.int64)
-            length = int(np.median(runs.end_ps[own] - start))
             runs = _with(runs, np.full(len(turns), module), begin, begin + length, ids[at] + turns * int(usual))
     return runs
 

@@ -119,3 +119,31 @@ def test_stalls_branches_loops_and_small_modules_are_no_holes(runs: Sequence[tup
     space = XSpace()
     tpu_plane(space, 0, ops, modules=modules)
     assert summary_of(space).holes == ops_of(space).holes == ()
+
+
+@pytest.mark.parametrize("steps", [False, True])
+@given(missing=st.sets(st.tuples(st.integers(0, 2), st.integers(2, 9)), max_size=8), everywhere=st.integers(3, 9))
+def test_runs_that_are_not_there_at_all_are_neither_idle_nor_of_a_step(
+    steps: bool, missing: set[tuple[int, int]], everywhere: int
+) -> None:
+    """Twelve runs on three cores that all-reduce; some are on no core, or on two of three."""
+    missing |= {(core, everywhere) for core in range(3)}
+    space = XSpace()
+    for core in range(3):
+        there = [run for run in range(12) if (core, run) not in missing]
+        begins = [(100 + 50 * run) * MS for run in there]
+        ops = [("fusion.1", "loop fusion", begin, 25 * MS) for begin in begins]
+        ops += [("all-reduce.1", "all-reduce", begin + 25 * MS, 20 * MS) for begin in begins]
+        marked = [(str(run), begin, begin + 45 * MS) for run, begin in zip(there, begins, strict=True)]
+        plane = tpu_plane(space, core, ops, marked if steps else [])
+        line = plane.line("XLA Modules")
+        for run, begin in zip(there, begins, strict=True):
+            plane.event(line, plane.event_id("jit_train_step(7)"), begin, 45 * MS, run_id=run)
+    summary = summary_of(space)
+    lost = {core: sum(45 * MS for of, _ in missing if of == core) for core in range(3)}
+    assert {number: of.lost_ps for number, of in enumerate(summary.observed)} == lost
+    found = present(summary.steps)
+    assert len(found) == 12 - len({run for _, run in missing}) - (not steps)
+    assert present(overview([summary]).account).period_ps == pytest.approx(50 * MS)
+    of_ops, of_overview = (ops_page([of]) for of in (ops_of(space), summary))
+    assert (of_ops.total_ps, of_ops.idle_ps) == (of_overview.total_ps, of_overview.idle_ps)
