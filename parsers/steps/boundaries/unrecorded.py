@@ -83,15 +83,15 @@ def _between_ids(runs: ModuleRuns) -> ModuleRuns:
             continue
         start, ids = runs.start_ps[own], runs.run_id[own]
         length = int(np.median(runs.end_ps[own] - start))
-        apart, period = np.diff(ids), float(np.median(np.diff(start)))
-        usual = float(np.median(apart))
-        number = np.rint(apart / usual).astype(np.int64)
+        apart = np.diff(ids)
+        usual = int(apart.min())
+        number, period = apart // usual, float(np.median(np.diff(start)[apart == usual]))
         fits = np.abs(np.diff(start) - number * period) <= _AS_LONG * number * period
         known = (number > 1) & (number <= _MOST) & (number * usual == apart) & fits
         for at in np.flatnonzero(known).tolist():
             turns = np.arange(1, number[at])
             begin = start[at] + np.rint(turns * ((start[at + 1] - start[at]) / number[at])).astype(np.int64)
-            runs = _with(runs, np.full(len(turns), module), begin, begin + length, ids[at] + turns * int(usual))
+            runs = _with(runs, np.full(len(turns), module), begin, begin + length, ids[at] + turns * usual)
     return runs
 
 
