@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
+from tpuprof.parsers.steps.permutes import PERMUTES, Permute, permutes_of
 from tpuprof.parsers.steps.times import (
     INFEEDS,
     CoreStepTimes,
@@ -50,6 +51,7 @@ class CoreSummary(CoreTotals):
         lost_ps: the time of its runs whose ops were not recorded.
         is_recorded: whether some run of it was recorded (`Recorded.is_known`).
         ran: when it ran ops, or programs whose ops were not recorded.
+        permutes: its collective-permutes, see `permutes_of`.
         gaps: the long gaps between its ops (from the first step to the last where there are steps), disjoint and in
             order, on the trace's clock; none where the core is hardly idle.
     """
@@ -60,6 +62,7 @@ class CoreSummary(CoreTotals):
     lost_ps: int
     is_recorded: bool
     ran: Ran | None
+    permutes: Mapping[str, Permute]
     gaps: Intervals
 
     @property
@@ -110,7 +113,8 @@ def summarise_core(
         modules: the compiled programs of the profile; works: the work of their kernels.
         more: what else is taken from the pass.
     """
-    sums, recorded = recorded_core(plane, runs, steps, on_chunk, None if more is None else more.roles)
+    roles = PERMUTES if more is None or more.roles is None else more.roles
+    sums, recorded = recorded_core(plane, runs, steps, on_chunk, roles)
     sums = replace(recorded.pieces.sums_in_steps(sums), table=works.applied(sums.table))
     steps = on_device_clock(steps, recorded.pieces.times, sums.device_times)
     steps, cells = replace(steps, lost=recorded.lost_steps), sums.cells
@@ -126,6 +130,7 @@ def summarise_core(
     made = CoreSummary(
         **{field.name: getattr(totals, field.name) for field in fields(totals)},
         lost_ps=int(recorded.lost_ps.sum()),
+        permutes={} if sums.traced is None else permutes_of(sums.table, sums.traced),
         duty=core_duty(info.chip, sums, runs, shares_chip, recorded),
         step_times=core_step_times(
             steps,

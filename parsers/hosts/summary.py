@@ -69,6 +69,7 @@ from tpuprof.parsers.steps.groups.groups import (
 )
 from tpuprof.parsers.steps.launches import ClockLead, clock_lead
 from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.permutes import SlowLink, slow_link
 from tpuprof.parsers.steps.requests.requests import HostRequests, host_requests
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class HostSummary(FrameworkOpsSummary):
         requests: the requests that the host served, and the runs of its cores' modules.
         generic: what its GPUs did, or its own CPU in a profile without a device; None with TPUs, or without either.
         observed: what was observed of each of its cores, or GPUs.
+        slow_link: the link between its cores that is slower than the others and costs most; None where none is.
         silence: the longest time of the capture in which a core ran nothing, although it ran something at another; None
             where none is long.
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
@@ -120,6 +122,7 @@ class HostSummary(FrameworkOpsSummary):
     requests: HostRequests
     generic: GenericSummary | None
     observed: tuple[Observed, ...]
+    slow_link: SlowLink | None
     silence: IdleTime | None
     idle: IdleTime | None
     outside: tuple[Outside, ...]
@@ -260,6 +263,7 @@ def summarise(
         requests=host_requests(side.events, found.groups, cores, served, run_ps, shift),
         generic=generic,
         observed=observed,
+        slow_link=slow_link(names, [core.permutes for core in summaries]),
         silence=_silence(observed, side, shift),
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
         outside=outside_of(side.events, [of.runs for of in served], *spans_of_steps(steps, generic), shift, capture),

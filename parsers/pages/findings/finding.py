@@ -22,6 +22,7 @@ from tpuprof.parsers.pages.findings.subject import NOTHING, Subject
 from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.outside import Outside
+from tpuprof.parsers.steps.permutes import SlowLink
 
 Tab = Literal["input", "op-profile", "timeline", "memory"]
 
@@ -181,6 +182,7 @@ class Evidence:
         serves: for a program that does not train, the modules that it runs: name, runs, and the median time of one.
         outside: what lies before the first whole step and after the last one, on the host where that is longest.
         units: what reasons of a program that serves are told of, by program id; under -1 for all programs.
+        slow_link: the link between cores of a host that is slower than the others and costs most; None without any.
         no_device: why there are no device events; empty where there are.
         observed: of the host with the longest silence; None where none is long, or it is unknown.
     """
@@ -206,6 +208,7 @@ class Evidence:
     serves: tuple[tuple[str, int, float], ...] = ()
     outside: tuple[Outside, ...] = ()
     units: Mapping[int, Unit] = field(default_factory=dict)
+    slow_link: SlowLink | None = None
     no_device: str = ""
     observed: InCapture | None = None
 

@@ -18,6 +18,7 @@ from tpuprof.parsers.pages.findings.cores.collectives import (
     pipeline_bubbles,
 )
 from tpuprof.parsers.pages.findings.cores.late import late_host, slow_core, straggling
+from tpuprof.parsers.pages.findings.cores.slow_link import slow_link
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
@@ -59,6 +60,7 @@ DETECTORS: tuple[Detector, ...] = (
     compiling,
     late_host,
     slow_core,
+    slow_link,
     imbalance,
     pipeline_bubbles,
     straggling,

@@ -294,6 +294,9 @@ def evidence_of(
         calls=merged_calls(call for summary in summaries for call in summary.calls),
         serves=_served(summaries) if serves else (),
         outside=() if grid is None or grid.lost else longest_outside(summaries),  # steps of lost ops are no rest
+        slow_link=max(
+            filter(None, (summary.slow_link for summary in summaries)), key=lambda link: link.excess_ps, default=None
+        ),
         no_device="" if len(table) else _no_device(summaries),
         observed=in_capture(summaries),
     )

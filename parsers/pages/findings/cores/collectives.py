@@ -89,7 +89,7 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Collecti
     table, steps = budget.evidence.table, budget.steps
     rows = budget.rows["collective"]
     if pattern is not None:
-        rows = np.array([row for row in rows.tolist() if pattern.search(_kind(budget, row))], np.intp)
+        rows = np.array([row for row in rows.tolist() if pattern.search(kind_of(budget, row))], np.intp)
     ps = float(budget.op_ps(rows).sum())
     if steps is None or steps.core_count < 2:
         return CollectiveWaits(rows, ps)
@@ -101,7 +101,7 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Collecti
     return CollectiveWaits(rows, ps, min(float(wait_ps.mean()), ps), True, wait_ps)
 
 
-def _kind(budget: Budget, row: int) -> str:
+def kind_of(budget: Budget, row: int) -> str:
     """What a collective does, see `kind_by_name`."""
     return kind_by_name(budget.evidence.table.category[row] or "", budget.evidence.table.name[row])
 
@@ -122,7 +122,7 @@ def exposed_collectives(budget: Budget) -> Claimed:
     """Collectives on the XLA Ops line, during which nothing else ran on the core."""
     claim, claimed_ps = budget.take_all(*COLLECTIVE_OWNERS), budget.claimed(*COLLECTIVE_OWNERS)
     worth, rows, table = claim.worth_ps, budget.rows["collective"], budget.evidence.table
-    ahead = np.array([row for row in rows.tolist() if _AHEAD.match(_kind(budget, row))], np.intp)
+    ahead = np.array([row for row in rows.tolist() if _AHEAD.match(kind_of(budget, row))], np.intp)
     mostly_ahead = float(budget.op_ps(ahead).sum()) >= _MOSTLY * float(budget.op_ps(rows).sum()) > 0
     is_rest = claimed_ps > worth  # what is left of collectives that another finding is about
     least = LEAST_AHEAD if mostly_ahead and not is_rest else LEAST_COLLECTIVE
@@ -196,7 +196,7 @@ def _kinds(budget: Budget, rows: Rows) -> list[CloneGroup]:
     table = budget.evidence.table
     members: dict[tuple[str, str], list[int]] = {}
     for row in rows.tolist():
-        members.setdefault((_kind(budget, row), of_pass(table, np.array([row]))), []).append(row)
+        members.setdefault((kind_of(budget, row), of_pass(table, np.array([row]))), []).append(row)
     groups = []
     for (kind, of), rows_of in members.items():
         chosen = np.array(rows_of, np.intp)
@@ -304,7 +304,7 @@ def _uneven(budget: Budget) -> CollectiveWaits | None:
 
 def _together(budget: Budget, rows: Rows) -> str:
     kinds = _kinds(budget, rows)
-    are = {_kind(budget, row) for row in rows.tolist()}
+    are = {kind_of(budget, row) for row in rows.tolist()}
     return kinds[0].name if len(kinds) == 1 else counted(len(rows), are.pop() if len(are) == 1 else "collective")
 
 
@@ -322,7 +322,7 @@ PIPELINE = Kind(
 def pipeline_bubbles(budget: Budget) -> Claimed:
     """Stages of a pipeline that wait for what the stage before or behind them sends."""
     table, steps = budget.evidence.table, budget.steps
-    rows = np.array([row for row in budget.rows["collective"].tolist() if _ALONG.search(_kind(budget, row))], np.intp)
+    rows = np.array([row for row in budget.rows["collective"].tolist() if _ALONG.search(kind_of(budget, row))], np.intp)
     if steps is None or steps.core_count < 2 or not len(rows):
         return NOTHING
     times = budget.op_ps(rows)

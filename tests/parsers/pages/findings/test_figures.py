@@ -20,6 +20,7 @@ FOUND_IN = {
     "compiling": "onset-compiles-in-the-first-step",
     "late_host": "fleet-host-0-writes-each-step",
     "slow_core": "pod-chip-of-host-3-throttled-from-step-7",
+    "slow_link": "weak-link-link-of-core-2-at-30-percent",
     "imbalance": "stages-last-stage-has-the-logits",
     "pipeline_bubbles": "stages-of-8-few-microbatches",
     "straggling": "straggler-extra-work-v5e",
