@@ -89,6 +89,11 @@ class Account:
         return account_rows(names, np.array(of_host))
 
     @property
+    def periods(self) -> tuple[AccountRow, ...]:
+        """Each step but the last with the time up to the next one, as a mean over cores."""
+        return account_rows(self.names[:-1], (self.owner_ps + self.between_ps).mean(axis=0)[:-1])
+
+    @property
     def mean_step_ps(self) -> float:
         return float(self.step_ps.mean())
 

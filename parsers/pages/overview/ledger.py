@@ -72,7 +72,8 @@ class MeanStep:
         step_ps: the mean duration of a step on its slowest core.
         period_ps: the same with the time up to the next step.
         owners: all that have time in or between steps, in the order of `OWNERS`; in steps they add up to `step_ps`.
-        steps: each step, as a mean over cores; cores, hosts: each one, as a mean over steps.
+        steps: each step, as a mean over cores; periods: each but the last, with the time up to the next one; cores,
+            hosts: each one, as a mean over steps.
         verdict: what bounds the program.
         ops: the ops of each owner that has any, over the capture.
         waited_for: the core or host that the others wait for; empty where there is no such one.
@@ -84,6 +85,7 @@ class MeanStep:
     period_ps: float
     owners: tuple[OwnerTime, ...]
     steps: tuple[AccountRow, ...]
+    periods: tuple[AccountRow, ...]
     cores: tuple[AccountRow, ...]
     hosts: tuple[AccountRow, ...]
     verdict: Verdict
@@ -152,6 +154,7 @@ def mean_step(
         period_ps=of.mean_period_ps,
         owners=tuple(owners),
         steps=of.rows("step"),
+        periods=of.periods,
         cores=of.rows("core"),
         hosts=of.rows("host"),
         verdict=verdict_of(of, table, rates, idle, found),

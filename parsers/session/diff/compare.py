@@ -93,7 +93,7 @@ def compare_launches(
 
 def _compared(sides: core_groups.Sides, host: str | None, detect: float) -> tuple[Diff, tuple[Session, Session]]:
     """Compares runs of which all cores depend on each other; see `compare_launches`."""
-    runs = _of_one_step([[_Run.of(session, host) for session in side] for side in sides])
+    runs = _with_time_between(_of_one_step([[_Run.of(session, host) for session in side] for side in sides]))
     basis = _basis([*runs[0], *runs[1]])
     bounds: Sequence[Sequence[Bounds | None]] = [[None] * len(side) for side in runs]
     if basis == "step":
@@ -103,7 +103,12 @@ def _compared(sides: core_groups.Sides, host: str | None, detect: float) -> tupl
     if diff.launches is not None:
         notes = [diff.launches.order] * bool(diff.launches.order) + [launches.OF_MEDIAN]
         diff = replace(diff, warnings=(*notes, *diff.warnings))
+    if basis == "step" and before.run.has_time_between:
+        diff = replace(diff, warnings=(_LIE_APART, *diff.warnings))
     return diff, (before.run.session, after.run.session)
+
+
+_LIE_APART = "steps lie apart: each counts with the time up to the next one, and the last does not count"
 
 
 def _readable(side: Sequence[Session], host: str | None, notes: list[str]) -> list[Session]:
@@ -138,6 +143,7 @@ class _Run:
     module_runs: dict[str, list[int]]
     busiest: str
     no_steps: str = ""
+    has_time_between: bool = False
 
     @property
     def runs(self) -> int:
@@ -209,6 +215,23 @@ def _of_one_step(sides: Sequence[Sequence[_Run]]) -> list[list[_Run]]:
     return [list(map(without_steps, side)) for side in sides]
 
 
+def _with_time_between(sides: Sequence[Sequence[_Run]]) -> list[list[_Run]]:
+    """The runs, each step with the time up to the next one where steps of any lie apart: it takes that longer."""
+    accounts = [run.page.account for side in sides for run in side]
+    if not any(account is not None and account.steps_lie_apart for account in accounts):
+        return [list(side) for side in sides]
+
+    def with_between(run: _Run) -> _Run:
+        account = run.page.account
+        if account is None or not run.has_ops_by_step or len(account.steps) != len(run.step_ps):
+            return run
+        page = replace(run.page, account=replace(account, steps=account.periods))
+        step_ps = np.array([period.time_ps for period in account.periods])
+        return replace(run, page=page, step_ps=step_ps, has_time_between=True)
+
+    return [list(map(with_between, side)) for side in sides]
+
+
 def _basis(runs: Sequence[_Run]) -> Basis:
     if all(len(run.step_ps) for run in runs):
         return "step"
@@ -220,7 +243,7 @@ def _measured(run: _Run, basis: Basis, bounds: Bounds | None) -> BatchedTimes:
         return measure_whole(run.ops, run.summaries, run.runs if basis == "module run" else 1)
     if not run.has_ops_by_step:
         return measure_whole(run.ops, run.summaries, len(run.step_ps))
-    return measure_steps(run.ops, run.summaries, bounds)
+    return measure_steps(run.ops, run.summaries, bounds, run.has_time_between)
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +407,7 @@ def _side(side: _Side, name: str, basis: Basis) -> model.Side:
         core_count=page.environment.device_core_count,
         units=units,
         unit_name=unit_name,
-        step_ps=tuple(step.duration_ps for each in side.runs for step in each.page.steps),
+        step_ps=tuple(round(ps) for each in side.runs for ps in each.step_ps.tolist()),
         typical=tuple(np.concatenate(typical).tolist()),
         step_time=time,
         why_no_steps=run.why_no_steps,

@@ -169,26 +169,30 @@ def _add_runs(
         np.add.at(time, batch[batch >= 0], module.duration_ps[batch >= 0].astype(np.float64) * cores)
 
 
-def measure_steps(page: OpsPage, summaries: Sequence[StepsSummary], bounds: Bounds) -> BatchedTimes:
+def measure_steps(
+    page: OpsPage, summaries: Sequence[StepsSummary], bounds: Bounds, has_time_between: bool = False
+) -> BatchedTimes:
     """The times of a run by typical step.
 
     Args:
         summaries: the run's hosts; those without steps take no part.
         bounds: how long a typical step takes on its slowest core.
+        has_time_between: whether a step has the time up to the next one.
     """
     ops, of_row = listed_ops(page)
     known = {key: int(of_row[row]) for row, key in enumerate(_keys(page.table))}
     hosts = [(summary, summary.steps) for summary in summaries if summary.steps is not None]
-    chosen = [np.flatnonzero(within(grid.longest_ps.astype(np.float64), bounds)) for _, grid in hosts]
+    lengths = [grid.duration_ps + _time_between(grid, has_time_between) for _, grid in hosts]
+    chosen = [np.flatnonzero(within(of.max(axis=0).astype(np.float64), bounds)) for of in lengths]
     number = max(1, min((min(len(steps), MOST_BATCHES) for steps in chosen if len(steps)), default=1))
     wide = 2 * number  # batches of typical steps, then those of the odd ones
     time, count = np.zeros((len(ops), wide)), np.zeros((len(ops), wide))
     whole, units = np.zeros(wide), np.zeros(wide)
     runs: dict[str, tuple[Floats, Floats]] = {}
-    for (summary, grid), typical in zip(hosts, chosen, strict=True):
+    for (summary, grid), length, typical in zip(hosts, lengths, chosen, strict=True):
         batch = _batches(len(grid), typical, number)
         units += len(grid.core_names) * np.bincount(batch, minlength=wide)
-        whole += np.bincount(batch, grid.duration_ps.sum(axis=0).astype(np.float64), minlength=wide)
+        whole += np.bincount(batch, length.sum(axis=0).astype(np.float64), minlength=wide)
         _add_runs(runs, summary, partial(_batch_of, grid, batch), wide)
         of_ops = np.array([known[key] for key in _keys(summary.table)], np.int32) * wide
         of_steps = batch.astype(np.int32)
@@ -204,6 +208,13 @@ def measure_steps(page: OpsPage, summaries: Sequence[StepsSummary], bounds: Boun
         return BatchedTimes(ops, time[:, batches], each, whole[batches], least, by_program, every)
 
     return measured(slice(number), measured(slice(wide), None))
+
+
+def _time_between(grid: AlignedSteps, is_asked: bool) -> Int64s:
+    """int64[cores, steps]: the time from each step to the next; as long as no step is for the last. Else 0."""
+    out: Int64s = grid.between_ps.sum(axis=2) * is_asked
+    out[:, -1:] = -grid.duration_ps[:, -1:] * is_asked
+    return out
 
 
 def _batches(count: int, typical: Int64s, number: int) -> Int64s:

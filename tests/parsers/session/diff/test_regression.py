@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.session.diff.build import MS, check_identity, diff_of
 from tests.parsers.session.diff.test_compare import BASE, JITTER
-from tests.support.build import present, session_at, tpu_plane, write_run
+from tests.support.build import OpSpec, present, session_at, tpu_plane, write_run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.diff.compare import compare, compare_launches
 from tpuprof.parsers.session.diff.model import Change, change
@@ -50,6 +50,25 @@ def test_odd_steps_that_slow_the_mean(tmp_path: Path) -> None:
     assert diff.after.odd_count == 8 and diff.steps is not None and diff.steps.typical.mark == "same"
     found = regression(diff, 0.05)
     assert found.outcome == "slower" and found.sentence.startswith("The mean step takes 28.0% longer")
+
+
+def test_a_program_between_marked_steps_is_part_of_what_a_step_takes(tmp_path: Path) -> None:
+    spaces = {}
+    for name, evaluation in (("before", 60), ("after", 90)):
+        space, at, ops, steps = XSpace(), 0, list[OpSpec](), list[tuple[str, int, int]]()
+        for step in range(20):
+            steps.append((str(step), at, at + 48 * MS))
+            ops.append(("fusion.1", "loop fusion", at, 48 * MS))
+            at += 50 * MS
+            if step % 5 == 4:
+                ops.append(("fusion.9", "loop fusion", at, evaluation * MS))
+                at += (evaluation + 2) * MS
+        tpu_plane(space, 0, ops, steps)
+        spaces[name] = session_at(write_run(tmp_path / name, host=space))
+    diff = compare(spaces["before"], spaces["after"])
+    assert present(present(diff.steps).mean.after) == pytest.approx((19 * 50 + 3 * 92) * MS / 19)
+    assert present(diff.steps).typical.mark == "same" and regression(diff, 0.05).outcome == "slower"
+    check_identity(diff)
 
 
 def test_what_cannot_be_told(tmp_path: Path) -> None:
