@@ -66,7 +66,7 @@ from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.boundaries.replica_groups import lacking_partners
 from tpuprof.parsers.steps.model import SparseCoreTime, StepSource
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
-from tpuprof.parsers.steps.requests.serving import answers_requests
+from tpuprof.parsers.steps.requests.serving import answers_requests, trains
 from tpuprof.parsers.steps.step_account import Account, tpu_account
 from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
 
@@ -226,6 +226,9 @@ def _infers(summaries: Sequence[HostSummary], is_training: bool | None, source: 
     return is_training is False or (is_training is None and source != "steps" and any(map(answers_requests, names)))
 
 
+_TRAINS_BY_NAME = "no op's framework name comes from a gradient, although a program's name says that it trains"
+
+
 def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict[str, str]) -> Environment:
     device = device_of(summaries)
     if device is None or device.device_type is None:
@@ -235,6 +238,8 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
     is_training = any(map(is_gradient, scopes)) if scopes else None
     if is_training is None:
         unknown["environment.is_training"] = why_no_ops(summaries) or NO_SCOPES
+    elif not is_training and trains(module.name for summary in summaries for module in summary.requests.modules):
+        is_training, unknown["environment.is_training"] = None, _TRAINS_BY_NAME
     has_device = [summary.core_count + summary.gpu_count for summary in summaries]
     of_device = device.device_type if device else None, sum(has_device)
     return environment_of(summaries, unknown, NO_SPAN, sum(map(bool, has_device)), of_device, is_training)

@@ -32,7 +32,12 @@ _TRAINS = pattern(r"train|grad|loss|backward|apply|update|optim|learn", re.IGNOR
 
 def serves(names: Iterable[str]) -> bool:
     """Whether modules of these names answer requests, and none trains."""
-    return any(map(answers_requests, names := tuple(names))) and not any(map(_TRAINS.search, names))
+    return any(map(answers_requests, names := tuple(names))) and not trains(names)
+
+
+def trains(names: Iterable[str]) -> bool:
+    """Whether the name of one of some modules says that it trains."""
+    return any(map(_TRAINS.search, names))
 
 
 def step_cycle(cores: Sequence[ModuleRuns]) -> Cycle | None:
