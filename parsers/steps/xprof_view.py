@@ -15,15 +15,7 @@ from tpuprof.parsers.base.intervals import Floats, Int64s, distinct, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.times import (
-    ASYNC_DONE,
-    COMPUTE,
-    HOST_TRANSFER,
-    INFEED,
-    MEGACORE,
-    OUTFEED,
-    SPARSE_CORE_WAIT,
-)
+from tpuprof.parsers.steps.times import ASYNC_DONE, COMPUTE, HOST_TRANSFER, INFEED, MEGACORE, OUTFEED, SPARSE_CORE_WAIT
 
 _BLOCK = 1 << 16
 """How many all-reduces and steps of cores are looked at in one go, about."""

@@ -81,13 +81,7 @@ class Pen:
             return self.fit([*head, (horizontal * max(0, self.width - line_width(tuple(head))), "rule")])
         return (*head, (horizontal * room, "rule"), *tail)
 
-    def wrap(
-        self,
-        text: str,
-        key: StyleKey,
-        first: Sequence[Span] = (),
-        indent: int | None = None,
-    ) -> list[Line]:
+    def wrap(self, text: str, key: StyleKey, first: Sequence[Span] = (), indent: int | None = None) -> list[Line]:
         """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much.
 
         Names, options and numbers stay whole; what is longer than a line is parted after a slash, comma or hyphen.

@@ -15,11 +15,7 @@ _MARKUP = pattern(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def page_head(
-    title: str,
-    hosts: Sequence[str],
-    simulated: bool = False,
-    warnings: Sequence[str] = (),
-    facts: Sequence[str] = (),
+    title: str, hosts: Sequence[str], simulated: bool = False, warnings: Sequence[str] = (), facts: Sequence[str] = ()
 ) -> list[str]:
     """Title, hosts, further facts, and warnings."""
     facts = [*([f"hosts: {', '.join(hosts)}"] if hosts else []), *facts]

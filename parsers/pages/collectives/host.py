@@ -61,12 +61,7 @@ from tpuprof.parsers.pages.collectives.slices import (
     slice_transfers,
 )
 from tpuprof.parsers.pages.collectives.streams import stream_collectives
-from tpuprof.parsers.pages.collectives.transfers import (
-    TimeUntil,
-    TransferOverlap,
-    Transfers,
-    paired,
-)
+from tpuprof.parsers.pages.collectives.transfers import TimeUntil, TransferOverlap, Transfers, paired
 from tpuprof.parsers.pages.collectives.windows import CoreCollectives, Windows, summed
 from tpuprof.parsers.pages.shared.copies import is_copy_half, route, served
 from tpuprof.parsers.steps.aligned import AlignedSteps

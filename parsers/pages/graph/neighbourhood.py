@@ -11,14 +11,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo import reach
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.pages.graph.answers import answers, why_not_fused
-from tpuprof.parsers.pages.graph.model import (
-    MOST_INSIDE,
-    NO_SIZE,
-    CalledComputation,
-    Neighbour,
-    Node,
-    PathStep,
-)
+from tpuprof.parsers.pages.graph.model import MOST_INSIDE, NO_SIZE, CalledComputation, Neighbour, Node, PathStep
 from tpuprof.parsers.pages.graph.programs import Program
 
 MOST_AROUND = 5_000

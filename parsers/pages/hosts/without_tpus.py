@@ -108,12 +108,7 @@ def _of_device(whole: Int64s, compute_ps: Int64s, waits_ps: Int64s) -> Int64s:
 
 
 def _shared(
-    account: Account,
-    rows: tuple[int, ...],
-    names: Sequence[str],
-    parts: Int64s,
-    took: Int64s,
-    hosts: Int64s,
+    account: Account, rows: tuple[int, ...], names: Sequence[str], parts: Int64s, took: Int64s, hosts: Int64s
 ) -> SharedSteps:
     own_of_core = parts.sum(axis=2) - parts[:, :, WAIT]
     own, duration = (

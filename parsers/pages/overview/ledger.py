@@ -15,13 +15,7 @@ from tpuprof.parsers.pages.findings.ops.losses import Loss
 from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOps, owner_ops
 from tpuprof.parsers.pages.overview.verdict import Verdict, verdict_of, waited_for
-from tpuprof.parsers.steps.accounts.owners import (
-    OWNER_TITLES,
-    OWNERS,
-    WITHOUT_OPS,
-    OpOwners,
-    Owner,
-)
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, WITHOUT_OPS, OpOwners, Owner
 from tpuprof.parsers.steps.step_account import LEAST_BETWEEN, Account, AccountRow
 
 _LEAST_TIMED = 0.001

@@ -79,9 +79,7 @@ _PRODUCT = pattern(r"MatMul|Conv\dD|Einsum")
 
 
 def overview(
-    summaries: Sequence[HostSummary],
-    modules: Sequence[HloModules] = (),
-    shown: Sequence[HostSummary] = (),
+    summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (), shown: Sequence[HostSummary] = ()
 ) -> Overview:
     """The overview over some hosts of a run.
 

@@ -11,14 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Columns,
-    Int64s,
-    distinct,
-    median,
-    overlap,
-    union,
-)
+from tpuprof.parsers.base.intervals import Columns, Int64s, distinct, median, overlap, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.steps.launches import NEVER, LaunchedRuns

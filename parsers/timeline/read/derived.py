@@ -261,12 +261,7 @@ def _scope_classes(labels: _Labels, of_path: Floats) -> NDArray[np.uint8]:
 
 
 def _track(
-    name: str,
-    kind: TrackKind,
-    sort_id: int,
-    names: EventNames,
-    events: KeyedSpans,
-    lane_sizes: Sequence[int] = (),
+    name: str, kind: TrackKind, sort_id: int, names: EventNames, events: KeyedSpans, lane_sizes: Sequence[int] = ()
 ) -> Track | None:
     """A derived track; None without events.
 

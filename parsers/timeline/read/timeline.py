@@ -300,11 +300,7 @@ def _batches(plane: Plane) -> list[list[int]]:
 
 
 def _read_line(
-    line: Line,
-    index: int,
-    room: ColumnRoom,
-    on_chunk: ChunkDone | None,
-    regions: tuple[int, int] | None = None,
+    line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, regions: tuple[int, int] | None = None
 ) -> _Read:
     """Decodes a line, or the begin of that with an index, and sorts its events into lanes. It leaves the room empty.
 

@@ -276,11 +276,7 @@ def simulate(plan: Template, core_speed: npt.NDArray[np.float64], skew: Times, n
 
 
 def _length(
-    op: Op,
-    shape: tuple[int, int],
-    speed: npt.NDArray[np.float64],
-    mood: npt.NDArray[np.float64],
-    noise: Noise,
+    op: Op, shape: tuple[int, int], speed: npt.NDArray[np.float64], mood: npt.NDArray[np.float64], noise: Noise
 ) -> Times:
     if op.duration_ps < STEADY_PS:
         return np.full(shape, max(op.duration_ps, op.floor_ps), np.int64)

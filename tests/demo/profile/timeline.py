@@ -118,13 +118,7 @@ def compose_timeline(spec: DemoSpec, plans: tuple[Template, ...], host: int = 0)
 
 
 def _step(
-    spec: DemoSpec,
-    index: int,
-    begin: int,
-    previous: tuple[int, ...],
-    runs: tuple[Runs, ...],
-    run_id: int,
-    noise: Noise,
+    spec: DemoSpec, index: int, begin: int, previous: tuple[int, ...], runs: tuple[Runs, ...], run_id: int, noise: Noise
 ) -> tuple[Step, int]:
     wait = int(noise.normal(380, 40)) * US
     if index == spec.slow_step:

@@ -160,12 +160,7 @@ def _change_inside(rng: random.Random, message: Any, kinds: Sequence[type[Messag
     return False
 
 
-def _change_field(
-    rng: random.Random,
-    message: Any,
-    field: Any,
-    donors: _Donors,
-) -> None:
+def _change_field(rng: random.Random, message: Any, field: Any, donors: _Donors) -> None:
     value = getattr(message, field.name)
     if _is_map(field):
         _change_map(rng, value, field, donors)
@@ -228,12 +223,7 @@ def _change_numbers(rng: random.Random, values: Any, field: FieldDescriptor) -> 
     values.extend(new)
 
 
-def _change_map(
-    rng: random.Random,
-    values: Any,
-    field: Any,
-    donors: _Donors,
-) -> None:
+def _change_map(rng: random.Random, values: Any, field: Any, donors: _Donors) -> None:
     """Entries under another key, gone, or another one's."""
     keys = sorted(values)
     of_key, of_value = (field.message_type.fields_by_name[name] for name in ("key", "value"))

@@ -151,13 +151,7 @@ def update(code: Code, rows: int, columns: int, count: int = 1) -> None:
 
 
 def kernel(
-    code: Code,
-    operands: Sequence[Value],
-    base: str,
-    ps: float,
-    flops: int = 0,
-    size: int = 0,
-    dims: Sequence[int] = (),
+    code: Code, operands: Sequence[Value], base: str, ps: float, flops: int = 0, size: int = 0, dims: Sequence[int] = ()
 ) -> Value:
     """A Pallas kernel; FLOPs and bytes are what its author declared, 0 where nobody did."""
     shape = array(kind_of(operands[0].shape), *(dims or dims_of(operands[0])))

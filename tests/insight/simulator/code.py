@@ -254,12 +254,7 @@ class Code:
         return self._op_of[value.id]
 
     def run(
-        self,
-        value: Value,
-        ps: float,
-        category: str = "",
-        flops: int | None = None,
-        traffic: Traffic | None = None,
+        self, value: Value, ps: float, category: str = "", flops: int | None = None, traffic: Traffic | None = None
     ) -> Value:
         """Makes an instruction an op that takes so long; counts that are not given follow from its HLO."""
         op = self._op(value, ps, 0, category, flops, traffic)

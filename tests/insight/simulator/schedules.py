@@ -19,16 +19,7 @@ from tests.insight.simulator.blocks import (
     start_collective,
     update,
 )
-from tests.insight.simulator.code import (
-    DCN_BYTES,
-    DCN_LATENCY_PS,
-    Code,
-    Groups,
-    Program,
-    Value,
-    dims_of,
-    size_of,
-)
+from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, Code, Groups, Program, Value, dims_of, size_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all
 

@@ -23,17 +23,7 @@ from tests.insight.simulator.blocks import (
     update,
     wire_ps,
 )
-from tests.insight.simulator.code import (
-    OVERHEAD_PS,
-    Code,
-    Program,
-    Value,
-    array,
-    dims_of,
-    scalar,
-    size_of,
-    tuple_of,
-)
+from tests.insight.simulator.code import OVERHEAD_PS, Code, Program, Value, array, dims_of, scalar, size_of, tuple_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all
 

@@ -18,14 +18,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading, machine
 from tpuprof.tui.pages.overview.findings import findings_table
-from tpuprof.tui.pages.overview.headline import (
-    capture_line,
-    group_lines,
-    headline,
-    latency_line,
-    split_lines,
-    verdict,
-)
+from tpuprof.tui.pages.overview.headline import capture_line, group_lines, headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.ledger.bars import Bar, most_bars, shown_bars
 from tpuprof.tui.pages.overview.ledger.drawing import (

@@ -20,16 +20,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDING, FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
-from tpuprof.tui.report.fields import (
-    Metric,
-    Rows,
-    Table,
-    attribute,
-    listed,
-    metric_reasons,
-    nested,
-    object_table,
-)
+from tpuprof.tui.report.fields import Metric, Rows, Table, attribute, listed, metric_reasons, nested, object_table
 from tpuprof.tui.report.json import PIPE_BYTES
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import Head, ReportRequest, page_of

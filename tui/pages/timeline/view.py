@@ -20,16 +20,7 @@ from tpuprof.tui.widgets.chrome import KeyRow, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import Decoding, State, state_lines
-from tpuprof.tui.widgets.tab import (
-    CursorMoved,
-    FilterWanted,
-    Jump,
-    OpenPopup,
-    PageWanted,
-    Payload,
-    Tab,
-    jump_row,
-)
+from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, PageWanted, Payload, Tab, jump_row
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.model import EventId, Timeline

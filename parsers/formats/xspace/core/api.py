@@ -104,13 +104,7 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
 
 
 def scan_events(
-    buf: Buffer,
-    base: int,
-    start: int,
-    wanted: Int64s,
-    columns: EventColumns,
-    place: int,
-    chosen: Bools = EVERY_EVENT,
+    buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int, chosen: Bools = EVERY_EVENT
 ) -> Scan:
     """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from `place` on.
 

@@ -93,11 +93,7 @@ def _sure(need: Need) -> dict[str, float]:
 
 
 def _candidates(
-    facts: NeedFacts,
-    keys: tuple[str, ...],
-    cuts: Sequence[Cuts],
-    sizes: tuple[int, int],
-    sure: Mapping[str, float],
+    facts: NeedFacts, keys: tuple[str, ...], cuts: Sequence[Cuts], sizes: tuple[int, int], sure: Mapping[str, float]
 ) -> list[_Candidate]:
     """Some changes alone, and with the largest batch, halved as often as need be, that fits beside them."""
     every, (used, there) = facts.everywhere or facts, sizes

@@ -50,13 +50,7 @@ GRAIN = Loop(fetch="$data_loader.py:460 __next__", call="", batch_ps=0.5 * MS)
 
 
 def tuned(
-    style: Style,
-    of: Sizes,
-    layers: int,
-    outputs: int,
-    packed: bool = False,
-    adapted: bool = False,
-    **more: Any,
+    style: Style, of: Sizes, layers: int, outputs: int, packed: bool = False, adapted: bool = False, **more: Any
 ) -> Stack:
     """A model whose weights are frozen, so that its backward pass has no products for their gradients."""
     how = {"packed": packed, "adapted": adapted}

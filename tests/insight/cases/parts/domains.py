@@ -6,15 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.insight.simulator.blocks import (
-    collective,
-    finish,
-    hbm_ps,
-    moved,
-    permute,
-    product,
-    start_collective,
-)
+from tests.insight.simulator.blocks import collective, finish, hbm_ps, moved, permute, product, start_collective
 from tests.insight.simulator.code import OVERHEAD_PS, US, Code, Value, array, dims_of, size_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all

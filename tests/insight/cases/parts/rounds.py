@@ -7,16 +7,7 @@ from dataclasses import dataclass
 
 from tests.demo.profile.hlo_cost import Traffic
 from tests.insight.simulator.blocks import hbm_ps, pointwise
-from tests.insight.simulator.code import (
-    OVERHEAD_PS,
-    US,
-    VECTOR_LANES,
-    Code,
-    Value,
-    array,
-    count_of,
-    size_of,
-)
+from tests.insight.simulator.code import OVERHEAD_PS, US, VECTOR_LANES, Code, Value, array, count_of, size_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all
 

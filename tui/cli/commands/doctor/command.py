@@ -33,10 +33,7 @@ def run_doctor(args: argparse.Namespace) -> int:
 
 
 def doctor_report(
-    env: Mapping[str, str],
-    path: str | None = None,
-    form: str = "text",
-    require: Sequence[str] | None = None,
+    env: Mapping[str, str], path: str | None = None, form: str = "text", require: Sequence[str] | None = None
 ) -> tuple[str, int]:
     """What is installed, what the terminal can do, what is kept, and what a path leads to.
 

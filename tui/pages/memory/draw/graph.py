@@ -180,13 +180,7 @@ def _row(edges: Int64s, band: Bools, row: int, glyphs: Glyphs, is_limit: bool) -
 
 
 def stacked_row(
-    edges: Int64s,
-    codes: Int64s,
-    empty: Int64s,
-    row: int,
-    glyphs: Glyphs,
-    kept: int | None,
-    is_limit: bool = False,
+    edges: Int64s, codes: Int64s, empty: Int64s, row: int, glyphs: Glyphs, kept: int | None, is_limit: bool = False
 ) -> list[Span]:
     """The cells of a row of areas that lie on one another: at most one border between two areas is drawn in each.
 

@@ -16,16 +16,7 @@ from tpuprof.parsers.pages.ops.one_op import Spread, one_op
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
-from tpuprof.tui.pages.ops.fields.one_op import (
-    CORES,
-    METRICS,
-    MOST_SHOWN,
-    OPERANDS,
-    ROWS,
-    STEPS,
-    USERS,
-    OpReport,
-)
+from tpuprof.tui.pages.ops.fields.one_op import CORES, METRICS, MOST_SHOWN, OPERANDS, ROWS, STEPS, USERS, OpReport
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Table, metric_rows, row_words, screen_columns

@@ -105,14 +105,7 @@ def _has_any(track: Track, start_ps: int, end_ps: int) -> bool:
     return bool(((track.end_ps[:] >= start_ps) & (track.start_ps <= end_ps)).any())
 
 
-def _draw(
-    track: Track,
-    edges: Int64s,
-    top: float,
-    boxes: Boxes,
-    words: list[Words],
-    seen: set[int],
-) -> None:
+def _draw(track: Track, edges: Int64s, top: float, boxes: Boxes, words: list[Words], seen: set[int]) -> None:
     """A track's events one by one where there are few in one lane, else its busy time by cells."""
     paint: Paint | None = "step" if track.kind == "steps" else "module" if track.kind == "modules" else None
     start_ps, end_ps = int(edges[0]), int(edges[-1])

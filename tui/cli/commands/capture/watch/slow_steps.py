@@ -118,13 +118,7 @@ class SlowSteps:
     """Keeps the looks in which a step was slow, and reports them."""
 
     def __init__(
-        self,
-        source: Servers,
-        plan: Plan,
-        kept: KeptRuns,
-        clock: Clock,
-        tell: Tell,
-        note: Callable[[str], object],
+        self, source: Servers, plan: Plan, kept: KeptRuns, clock: Clock, tell: Tell, note: Callable[[str], object]
     ) -> None:
         self._source, self._plan, self._kept, self._clock = source, plan, kept, clock
         self._tell, self._note = tell, note
