@@ -284,7 +284,6 @@ def _count(part: HostCollectives) -> int:
 def _in_shared_steps(
     summaries: Sequence[CollectivesSummary], which: str, joined: AlignedSteps | None
 ) -> list[HostCollectives]:
-    """The collectives, or the copies, of each host in the steps that all hosts share."""
     if joined is None:
         return []
     having = [

@@ -72,7 +72,6 @@ def rows_by(page: CollectivesPage, by: By, step: int | slice | None = None) -> R
 
 
 def _shared(each: Collective, by: By) -> tuple[object, ...]:
-    """What the collectives of a row share."""
     network, kind, axis, groups, of_pass, _ = each.group
     if by == "all":
         return each.group

@@ -184,7 +184,6 @@ def _row(row: HostRow, name: str, chip: int | None, summary: HostSummary, times:
 
 
 def _lost_steps(summary: HostSummary, name: str) -> tuple[str, ...]:
-    """The steps in which a core lost ops."""
     lost = () if summary.steps is None else summary.steps.lost
     return next((core.steps for core in lost if core.core == name), ())
 

@@ -406,7 +406,6 @@ def overview_of_run(
 
 
 def _only(session: PageSession, shown: CoreGroup) -> PageSession:
-    """The session of one group of cores."""
     return session.of_core(labels_together(shown.core_names))
 
 

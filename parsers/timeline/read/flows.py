@@ -229,7 +229,6 @@ def _sources(trace: Trace, timeline: Timeline) -> list[_Source]:
 
 
 def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone | None) -> None:
-    """Adds the flows of one line."""
     line, track = source.line, source.track
     plane = line.plane
     is_modules = line.name == MODULES_LINE and is_tensor_core(plane)

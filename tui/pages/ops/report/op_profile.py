@@ -260,7 +260,6 @@ def _explained(
 
 
 def _nulls(columns: RowColumns, nodes: Sequence[int]) -> frozenset[str]:
-    """Keys of the columns that are null in one of the nodes."""
     return frozenset(key for key, values in columns.items() if any(values[node] is None for node in nodes))
 
 

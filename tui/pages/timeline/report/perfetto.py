@@ -70,8 +70,6 @@ class _Row(NamedTuple):
 
 
 class _Process(NamedTuple):
-    """A section as a process."""
-
     pid: int
     section: Section
     plane: Plane | None

@@ -191,7 +191,6 @@ class PlaneArgs:
 
 
 def _integers(chunk: StatChunk, index: int) -> dict[int, int]:
-    """The integers of one stat, by place."""
     kind = chunk.stats.kind[index]
     places = np.flatnonzero((kind == KIND_INT64) | (kind == KIND_UINT64))
     values: Sequence[int] = chunk.stats.value[index][places].tolist()
