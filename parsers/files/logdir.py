@@ -279,18 +279,13 @@ class _Search:
             exit_code = EXIT_NOT_FOUND if problem.code == "dangling_link" else EXIT_UNREADABLE
             raise ProfileError(problem.code, problem.sentence, problem.hint, exit_code)
         begin = self.place.begin(where) if kind == "other" else None
-        if begin is not None:
-            self.refuse_known(where, begin)
+        if begin is not None and (something_else := known(name, begin)) is not None:
+            raise something_else.error(where)
         if begin is not None and begin[:1] not in FIRST_BYTES:
             sentence = f"{printable(where)} is not a profile: neither its name (*.xplane.pb) nor its first byte fits."
             raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
         lines = [_chosen_line([(folder, [name])])]
         return _logdir(self.query, [run], [folder.path], lines, self.place.walk(self.limits))
-
-    def refuse_known(self, where: str, begin: bytes) -> None:
-        """Raises for a file that is something else by its first bytes."""
-        if (found := known(os.path.basename(where), begin)) is not None:
-            raise found.error(where)
 
     def run(self, folder: Folder, chosen: Sequence[str] = ()) -> Run:
         """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""

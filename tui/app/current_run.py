@@ -13,7 +13,6 @@ from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.session.pages import ONLY_HLO
 from tpuprof.tui.app import loader
 from tpuprof.tui.app.context import AppContext
-from tpuprof.tui.app.listings import problems_of
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import TAB_NAMES, tab_of
@@ -78,7 +77,8 @@ class CurrentRun:
 
     @property
     def problems(self) -> list[Problem]:
-        return problems_of(self.logdir, self.run)
+        """What is wrong with the files of the run and with folders that belong to none."""
+        return [problem for source in (self.run, self.logdir) if source is not None for problem in source.problems]
 
     def is_read(self, run: Run) -> bool:
         return self.run is not None and self.run.path == run.path and self.run.hosts == run.hosts

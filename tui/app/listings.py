@@ -128,11 +128,6 @@ def _host_words(run: Run, host: str | None, page: Overview | None) -> str:
     return f"host {run.hosts[0].host}" if count == 1 else f"all {count} hosts"
 
 
-def problems_of(logdir: Logdir | None, run: Run | None) -> list[Problem]:
-    """What is wrong with the files of a run and with folders that belong to none."""
-    return [problem for source in (run, logdir) if source is not None for problem in source.problems]
-
-
 def sentences(page: Overview | None, problems: Sequence[Problem]) -> list[str]:
     """Everything that is wrong with what is shown, each once."""
     warnings = page.warnings if page is not None else ()

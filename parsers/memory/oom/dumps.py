@@ -103,7 +103,7 @@ def with_dumps(log: OomLog, dumps: Sequence[Dumped]) -> OomLog:
     if not dumps:
         return log
     if not log.reports:
-        failed = [dumped for dumped in dumps if dumped.failed or _is_over(dumped)]
+        failed = [dumped for dumped in dumps if dumped.failed or (dumped.memory.headroom_bytes or 0) < 0]
         return replace(log, reports=tuple(_report_of(dumped) for dumped in failed))
     reports, used = [], set[int]()
     for report in log.reports:
@@ -111,11 +111,6 @@ def with_dumps(log: OomLog, dumps: Sequence[Dumped]) -> OomLog:
         used |= set(places)
         reports.append(filled(report, dumps[places[0]]) if places else report)
     return replace(log, reports=tuple(reports), notes=(*log.notes, *_left_over(log, dumps, used)))
-
-
-def _is_over(dumped: Dumped) -> bool:
-    headroom = dumped.memory.headroom_bytes
-    return headroom is not None and headroom < 0
 
 
 def _left_over(log: OomLog, dumps: Sequence[Dumped], used: set[int]) -> list[str]:

@@ -95,12 +95,7 @@ class Chip:
 
 def chip_of(device_type: str | None) -> Chip | None:
     """The generation that a profile names; None where its counters are not known."""
-    return {"TPU v6 Lite": _v6e, "TPU v7x": _v7x}.get(device_type or "", lambda: None)()
-
-
-def known_types() -> str:
-    """The types whose counters are known, for a sentence."""
-    return "TPU v6 Lite and TPU v7x"
+    return {"TPU v6 Lite": _v6e, "TPU v7x": _v7x}.get(device_type or "", lambda: None)()  # `pages.counters` names them
 
 
 def register_names(chip: Chip | None) -> dict[int, str]:

@@ -55,17 +55,13 @@ class CustomCalls:
         """When the core ran any, as disjoint spans."""
         return union_of(call.spans for call in self.calls)
 
-    @property
-    def scope_spans(self) -> Intervals:
-        return self._scopes[1]
-
     def scopes(self) -> dict[str, Intervals]:
         """The scopes by name, each as disjoint spans: what the core's runtime recorded."""
-        ids, (start, end) = self._scopes
+        ids, (start, end) = self.scope_events
         return {event_name(self.plane, number): union(start[rows], end[rows]) for number, rows in by_id(ids)}
 
     @cached_property
-    def _scopes(self) -> tuple[Keys, Intervals]:
+    def scope_events(self) -> tuple[Keys, Intervals]:
         line = self.plane.line(TRACE_ME_LINE)
         if line is None:
             return no_ints(), NO_SPANS
@@ -99,7 +95,7 @@ def placed_tracks(core: CustomCalls, tracks: Sequence[Sampled]) -> list[Sampled]
     """The counters of a core, with the compiler's counts where they belong in time (see `placed`)."""
     if not any(track.stat == UTILIZATION and track.lasts for track in tracks):
         return list(tracks)
-    calls, scopes = core.spans, core.scope_spans
+    calls, (_, scopes) = core.spans, core.scope_events
     return [placed(track, calls, scopes) for track in tracks]
 
 

@@ -13,11 +13,9 @@ So no instant counts as exposed for two collectives at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints, union
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import until
 from tpuprof.parsers.ops.core.traced import Weighted
@@ -25,7 +23,7 @@ from tpuprof.parsers.timeline.read.async_ops import latest
 
 
 @dataclass(frozen=True, slots=True)
-class Transfers:
+class Transfers(Columns):
     """Transfers, in no particular order.
 
     Attributes:
@@ -40,14 +38,6 @@ class Transfers:
     end_ps: Int64s
     own_ps: Int64s
     at_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.op)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Transfers]) -> Transfers:
-        names = ("op", "begin_ps", "end_ps", "own_ps", "at_ps")
-        return cls(*(np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]) for name in names))
 
 
 class TimeUntil:

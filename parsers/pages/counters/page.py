@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_DEVICE, share, time
-from tpuprof.parsers.ops.counters.chips import chip_of, known_types
+from tpuprof.parsers.ops.counters.chips import chip_of
 from tpuprof.parsers.pages.counters.host import COUNTERS_OF_HOST, HostCounters
 from tpuprof.parsers.pages.counters.raw import Counter
 from tpuprof.parsers.pages.counters.units import Source, UnitUse
@@ -248,7 +248,8 @@ def _unknown(
     types = list(dict.fromkeys(kind for part in parts for kind in part.device_types))
     if not units and any(row.counter.is_reading for row in counters) and chip_of(types[0] if types else None) is None:
         whose = f"the registers of {types[0]}" if types else "the registers of this device"
-        unknown["units"] = f"what {whose} say about units is unknown: XProf describes only those of {known_types()}"
+        described = "XProf describes only those of TPU v6 Lite and TPU v7x"
+        unknown["units"] = f"what {whose} say about units is unknown: {described}"
     elif not units:
         unknown["units"] = "the counters of this profile measure none" if counters else unknown["counters"]
     if not kernels:

@@ -66,10 +66,6 @@ class OpDetails:
         wasteful = [note for note in self.shapes if note.wasted_bytes >= LEAST_WASTE]
         return sorted(wasteful, key=lambda note: note.wasted_bytes, reverse=True)
 
-    @property
-    def is_padding_known(self) -> bool:
-        return any(note.shape.padded_bytes is not None for note in self.shapes)
-
 
 def op_details(page: OpsPage, row: int, module: HloModule | None = None) -> OpDetails:
     """Reads the texts of one op.

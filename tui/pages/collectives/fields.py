@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.collectives.bandwidth import NO_GROUPS, NO_HBM_PEAK, 
 from tpuprof.parsers.pages.collectives.host_sums import DCN
 from tpuprof.parsers.pages.collectives.model import NO_LATE, NO_PARTNERS, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
-from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Table, column, in_order, named
 from tpuprof.tui.report.fields import Rows as Places
@@ -87,11 +87,6 @@ def _axis(source: CollectiveRows, _: Glyphs, row: int) -> Span:
     return (axis, "text") if axis else (UNKNOWN, "dim")
 
 
-def parts_signs(glyphs: Glyphs) -> tuple[str, str, str]:
-    """Signs of hidden and exposed time, and of none of them."""
-    return ("#", ".", " ") if glyphs.is_ascii else ("▓", "░", " ")
-
-
 def bar_text(hidden: float, exposed: float, beside: float, cells: int, glyphs: Glyphs) -> str:
     """The parts of a time in so many cells: hidden full, beside blank, exposed light; what is not zero shows."""
     whole = hidden + exposed + beside
@@ -101,8 +96,8 @@ def bar_text(hidden: float, exposed: float, beside: float, cells: int, glyphs: G
     light = round(cells * (hidden + exposed) / whole) - full
     if exposed > 0 and not light:
         full, light = min(full, cells - 1), 1
-    signs = parts_signs(glyphs)
-    return signs[0] * full + signs[1] * light + signs[2] * (cells - full - light)
+    hiding, exposing = "#." if glyphs.is_ascii else "▓░"
+    return hiding * full + exposing * light + " " * (cells - full - light)
 
 
 def _bar(source: CollectiveRows, glyphs: Glyphs, row: int) -> Span:
@@ -140,10 +135,6 @@ def _groups_words(text: str | None, ascii_only: bool) -> str:
 def _late_steps(source: CollectiveRows, places: Places) -> list[int | None]:
     late = source.rows.late_core
     return [int(source.rows.late_steps[row]) if late[row] >= 0 else None for row in places]
-
-
-def _exposed_style(value: float) -> StyleKey:
-    return "strong" if value > 0 else "dim"
 
 
 _NAME = "the kind of the collectives that a row sums and how many ops these are, or the op that starts it"
@@ -211,7 +202,9 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
     Field("parts_bar", SHARE, column("rows.hidden_share"), _PARTS, screen=_BAR),
     _field("transfer_time_ms", TIME_MS, "span_ps", _TRANSFER, "transfer", 8),
     _field("hidden_time_ms", TIME_MS, "hidden_ps", "the part of it in which the core computes or copies", "hidden", 8),
-    _field("exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED, "exposed", 8, style=_exposed_style),
+    _field(
+        "exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED, "exposed", 8, style=lambda ms: "strong" if ms > 0 else "dim"
+    ),
     _field("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE, "beside", 8),
     _field("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING, "waiting", 8, null=NO_PARTNERS),
     _field("hidden_percent", SHARE_PERCENT, "hidden_share", _HIDDEN_SHARE, "hidden", null=_NO_TIME),

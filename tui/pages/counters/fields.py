@@ -116,10 +116,6 @@ def _bar(units: Units, glyphs: Glyphs, row: int) -> Span:
     return small_bar(use.use or 0.0, BAR_WIDTH, glyphs)[0], "dim" if use.is_share else "busy"
 
 
-def _measure_words(measure: str, _: bool) -> str:
-    return _SHORT.get(measure, measure)
-
-
 def _amounts(name: str) -> Callable[[Units, Glyphs], Cells]:
     def amount(units: Units, glyphs: Glyphs, row: int) -> Span:
         use = units[row].use
@@ -138,6 +134,7 @@ _CORE = "the core of the device's chip; what all cores share stands at the chip"
 _NAME_LOOK: dict[str, Any] = {"style": lambda _: "strong", "fixed": True, "grows": True}
 _SOURCE = "how it is known: reading (once from the registers), periodic (sampled over time), LLO (the compiler's count)"
 _ACHIEVED = "its work while it was sampled, in `measure`; counters that were not sampled count as 0"
+_MEASURE = "the quantity that achieved and peak count"
 _PEAK = "its possible work in that time, in `measure`, by XProf's constants"
 _SAMPLED = "for how long it was sampled: the cycles of its core at the nominal clock, or the time between samples"
 _NO_CYCLES, _NO_KERNEL = "the cycles of its core were not sampled", "it is of the whole capture"
@@ -172,9 +169,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
     Field("use_bar", SHARE, of_each("use.use"), "the same as a bar; the whole column is the peak", screen=_BAR),
     _of_use("achieved", _AMOUNT, _ACHIEVED, "achieved", 8, null=NOT_SAMPLED, cells=_amounts("achieved")),
     _of_use("peak", _AMOUNT, _PEAK, "peak", 8, null=NO_PEAK, cells=_amounts("peak")),
-    _of_use(
-        "measure", TEXT, "the quantity that achieved and peak count", "in", 6, name="measure", words=_measure_words
-    ),
+    _of_use("measure", TEXT, _MEASURE, "in", 6, name="measure", words=lambda measure, _: _SHORT.get(measure, measure)),
     _of_use("sampled_ms", TIME_MS, _SAMPLED, "sampled", 9, at="use.sampled_ps", null=_NO_CYCLES),
     Field("searched", TEXT, _searched_units, _SEARCHED_UNITS, filter=("name",)),
     _of_use("is_share", FLAG, "whether it is a share of cycles or bytes, not a unit with a peak"),

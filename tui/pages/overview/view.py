@@ -187,7 +187,8 @@ class OverviewTab(StepGraphTab[Overview]):
             motions = motion_keys(what, "", f"Details of the {what}", ends="one", short=(what, "", "details"))
             figures = verb_row("figures", self._open_figures, short="figures", rank=3)
             return (*motions, figures, *self._view_keys, *self._request_keys, *leads_on)
-        others = (*jump_row("timeline", self._longest_run), *jump_row("graph", self._graph))
+        longest_run = None if self._op is None else Jump("timeline", "op", self._op)
+        others = (*jump_row("timeline", longest_run), *jump_row("graph", self._graph))
         return (*super().keys, *self._view_keys, *leads_on, *others)
 
     @property
@@ -359,10 +360,6 @@ class OverviewTab(StepGraphTab[Overview]):
     def _op(self) -> str | None:
         place = self.place
         return self.selection if self._shown == "overview" and place is not None and place.panel == "ops" else None
-
-    @property
-    def _longest_run(self) -> Jump | None:
-        return None if self._op is None else Jump("timeline", "op", self._op)
 
     @property
     def _graph(self) -> Jump | None:

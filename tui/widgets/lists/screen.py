@@ -158,15 +158,12 @@ class PageScreen(AppScreen):
             self.flash = said
 
     def _ask_export(self) -> None:
-        self.ask_export(self.export_of(self.export_name, self.shown_table, None))
+        name = type(self).__name__.removesuffix("Screen").lower()
+        self.ask_export(self.export_of(name, self.shown_table, None))
 
     @property
     def shown_table(self) -> ShownTable | None:
         return None
-
-    @property
-    def export_name(self) -> str:
-        return type(self).__name__.removesuffix("Screen").lower()
 
     def help_lines(self, pen: Pen) -> list[Line]:
         return [*key_lines(self.keys, pen), pen.fit([]), *self.meaning_lines(pen)]

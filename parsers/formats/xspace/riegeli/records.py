@@ -75,7 +75,7 @@ def _simple(chunk: Chunk, spool: Spool, budget: Budget) -> list[int]:
     sizes = reader.varints(chunk.records)
     at += length
     size, values = _sized(code, chunk.pieces(at, chunk.size - at), chunk.size - at, chunk.decoded_size)
-    if not reader.is_at_end or sum(sizes) != chunk.decoded_size or size != chunk.decoded_size:
+    if reader.at < len(reader.data) or sum(sizes) != chunk.decoded_size or size != chunk.decoded_size:
         raise Malformed("records are not as announced")
     for piece in values:
         spool.append(piece)
@@ -141,7 +141,3 @@ class _Reader:
             raise Malformed("bytes are missing")
         self.at += 1
         return self.data[self.at - 1]
-
-    @property
-    def is_at_end(self) -> bool:
-        return self.at == len(self.data)

@@ -116,7 +116,8 @@ def compose(page: LiveArrays, view: LiveArraysView, listed: ListedArrays, pen: P
         table = hstack((table, gutter_lines(room + 1, pen.glyphs), shown), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
-        lines.append(pen.fit([(f" {_why_nothing(view)}", "dim")]))
+        why = "no row has these words" if view.words else "the file lists no live arrays"
+        lines.append(pen.fit([(f" {why}", "dim")]))
     lines = filled(lines, pen.width, len(lines) if height is None else height)
     return Composed(tuple(lines), start if rows else -1, first, room)
 
@@ -165,10 +166,6 @@ def _restricted(view: LiveArraysView) -> str:
     return ", ".join(filter(None, (*only, f"/{view.words}" if view.words else "")))
 
 
-def _why_nothing(view: LiveArraysView) -> str:
-    return "no row has these words" if view.words else "the file lists no live arrays"
-
-
 # --- what stands above the table
 
 
@@ -190,16 +187,13 @@ def device_lines(totals: Sequence[DeviceTotal], most: int | None, pen: Pen) -> l
         share = one.total.size_bytes / largest if largest > 0 else 0.0
         metrics = f" {binary_size(one.total.size_bytes):>9}  {counted(one.total.count, 'buffer')}"
         bar = small_bar(share, max(8, min(60, pen.width - _DEVICE - 32)), pen.glyphs)
-        return pen.fit([_device_name(one.device, pen.glyphs), (bar[0], "text"), (bar[1], "rule"), (metrics, "text")])
+        name = f" {cut_middle(short_device(one.device), _DEVICE - 2, pen.glyphs):<{_DEVICE - 1}}"
+        return pen.fit([(name, "dim"), (bar[0], "text"), (bar[1], "rule"), (metrics, "text")])
 
     if most is None or len(totals) <= most:
         return [line(one) for one in totals]
     words = f" {pen.glyphs.ellipsis} and {len(totals) - most + 1} more devices: ] shows one at a time"
     return [*(line(one) for one in totals[: most - 1]), pen.fit([(words, "dim")])]
-
-
-def _device_name(device: str, glyphs: Glyphs) -> Span:
-    return f" {cut_middle(short_device(device), _DEVICE - 2, glyphs):<{_DEVICE - 1}}", "dim"
 
 
 def head_line(page: LiveArrays, pen: Pen) -> Line:

@@ -309,7 +309,7 @@ def _padding(card: Card, details: OpDetails) -> None:
         card.entry("" if index else "padding", _padding_words(note.shape, expansion, card.pen.glyphs), key)
     if len(padded) > _MOST_SHAPES:
         card.entry("", f"and {len(padded) - _MOST_SHAPES} more padded shapes", "dim")
-    if not padded and details.is_padding_known:
+    if not padded and any(note.shape.padded_bytes is not None for note in details.shapes):
         card.entry("padding", "none: its arrays fill their tiles", "dim")
 
 

@@ -56,7 +56,8 @@ def read(request: ReportRequest) -> FrameworkOps:
 
 def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
     """Figures, framework ops, those of the device first, and their types."""
-    page, types, most = source.page, types_of(source), request.most_rows
+    page, most, of_types = source.page, request.most_rows, framework_types(source.page, source.ops)
+    types = TypesOfOps(of_types.page, source.ops, of_types)
     own = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
     times = [replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES]
     ops = Section(FRAMEWORK_OPS, source, rows=_rows(page, most))
@@ -78,12 +79,6 @@ def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
         unknown=common.worth_saying(page.unknown),
         reasons={},
     )
-
-
-def types_of(source: FrameworkOps) -> TypesOfOps:
-    """The framework ops by type."""
-    types = framework_types(source.page, source.ops)
-    return TypesOfOps(types.page, source.ops, types)
 
 
 def _with_reasons(page: FrameworkOpsPage, ops: Section[Any]) -> Values:
