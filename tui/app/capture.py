@@ -33,10 +33,7 @@ EXPLANATION = (
 
 _ABOUT = meanings(
     ("", "A capture asks the profiler in a running program to trace it for a while, and writes the profile."),
-    (
-        "address",
-        "host:port of the profiler's server. Several addresses are traced at once, as the hosts of one run.",
-    ),
+    ("address", "host:port of the profiler's server. Several addresses are traced at once, as the hosts of one run."),
     ("time", "milliseconds, the last number; 2000 by default."),
     ("meanwhile", "the footer counts down. Esc ends the tracing and keeps the profile so far; again discards it."),
     (

@@ -29,9 +29,7 @@ ABOUT_NOTES = meanings(
     ("!", "what is wrong with the files or their contents; below it what to try."),
     ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
 )
-ABOUT_PALETTE = meanings(
-    ("", "All commands that work now, with their keys. Type a part of a name, then Enter."),
-)
+ABOUT_PALETTE = meanings(("", "All commands that work now, with their keys. Type a part of a name, then Enter."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,11 +290,5 @@ def _fitting(page: Overview, request: ReportRequest) -> str:
     return written(replace(request, limit=min(number, 1)))
 
 
-_REPORT = declared(
-    "findings",
-    page_of(OVERVIEW),
-    declare,
-    (FOUND,),
-    (*METRICS, *LEFT_OUT),
-)
+_REPORT = declared("findings", page_of(OVERVIEW), declare, (FOUND,), (*METRICS, *LEFT_OUT))
 REPORT = replace(_REPORT, writers={**_REPORT.writers, "json": _fitting})

@@ -85,10 +85,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     MEANINGS = MEANINGS
     CARD = (
-        (
-            "saves",
-            "what a step would save if the cause cost nothing, or only what it should; ~: an estimate.",
-        ),
+        ("saves", "what a step would save if the cause cost nothing, or only what it should; ~: an estimate."),
         ("evidence", "the figures behind a finding, each as on the page that o opens."),
         (
             "a bar",

@@ -33,10 +33,7 @@ _ABOUT = meanings(
     ("age", "since the run's last file was written."),
     ("step", "median of the steps of one core; ~ marks the time between starts of the busiest program."),
     ("problems", "its files that can't be read completely."),
-    (
-        "verdict",
-        "in the series: slower or faster than the runs before, beyond the noise; odd: only this run differs.",
-    ),
+    ("verdict", "in the series: slower or faster than the runs before, beyond the noise; odd: only this run differs."),
 )
 
 

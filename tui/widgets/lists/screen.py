@@ -24,9 +24,7 @@ from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 if TYPE_CHECKING:
     from tpuprof.tui.report.shared.exporting import ShownTable
 
-ABOUT_COMMANDS = meanings(
-    ("", "All commands of this screen, with their keys. Type a part of a name, then Enter."),
-)
+ABOUT_COMMANDS = meanings(("", "All commands of this screen, with their keys. Type a part of a name, then Enter."))
 
 
 class PageScreen(AppScreen):

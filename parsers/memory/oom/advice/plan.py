@@ -29,11 +29,7 @@ _COSTS: Mapping[str, tuple[int, str, str]] = {
     "padding": (4, "other axes last", ""),
     "padding 2": (4, "other axes last", ""),
     "padding 3": (4, "other axes last", ""),
-    "shard": (
-        13,
-        "shard parameters and state over {chips}",
-        "takes more chips, and gathers each layer's weights",
-    ),
+    "shard": (13, "shard parameters and state over {chips}", "takes more chips, and gathers each layer's weights"),
     "optimizer": (6, "the optimizer's state in bf16", "changes its numbers"),
     "gradients": (6, "gradients in bf16", "changes their numbers"),
     "bf16": (6, "activations in bf16", "changes their numbers"),

@@ -63,9 +63,7 @@ _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
     ),
     (
         "norm",
-        _words(
-            *(r"\w*norm(?:ali[sz]ation|s)?\d*", "ln", r"ln_?(?:\d+|f|[a-z]|post|pre)", r"bn\d*", "adaln", "rms"),
-        ),
+        _words(*(r"\w*norm(?:ali[sz]ation|s)?\d*", "ln", r"ln_?(?:\d+|f|[a-z]|post|pre)", r"bn\d*", "adaln", "rms")),
     ),
     (
         "attention",

@@ -40,10 +40,7 @@ def bounded(answer: Mapping[str, Any], most_bytes: int, more: str, whole: Mappin
     cut = {name: number for name, number in cut.items() if not any(name.startswith(f"{other}[]") for other in cut)}
     if cut:
         named = sorted(cut, key=lambda name: -cut[name])[:_MOST_NAMED]
-        kept["cut"] = {
-            "lists": {name[:60]: f"{left.get(name, 0)} of {cut[name]}" for name in named},
-            "more": more,
-        }
+        kept["cut"] = {"lists": {name[:60]: f"{left.get(name, 0)} of {cut[name]}" for name in named}, "more": more}
     return _dumped(kept)
 
 

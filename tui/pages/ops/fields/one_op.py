@@ -193,12 +193,7 @@ METRICS: tuple[Metric[OpReport], ...] = (
     _of("clones.count", COUNT, _CLONES, "with clones", name="page.clones"),
     _of("clones.self_time_ps", TIME_PS, "self time of these together", "their self time", name="page.clones_ps"),
     _of("source", TEXT, _LINE, "source", null=common.NO_SOURCE, name="details.source"),
-    _of(
-        "source_stack",
-        TEXTS,
-        "the calls that led there, outermost first; --limit 0 has all",
-        name="calls",
-    ),
+    _of("source_stack", TEXTS, "the calls that led there, outermost first; --limit 0 has all", name="calls"),
     _of("expression", TEXT, "its HLO text, a long one cut: --limit 0 has it whole", null=common.NO_EXPRESSION),
     _of("answers", TEXTS, "what it waits for and what it feeds, in sentences", null=_NO_GRAPH),
     _of("core_count", COUNT, "cores on which it ran, before any limit"),

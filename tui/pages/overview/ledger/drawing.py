@@ -91,12 +91,7 @@ def owner_parts(account: MeanStep) -> list[Part]:
     """The parts of the mean step for one bar, what is ideal first; the smallest owners are put together."""
     whole = account.step_ps or 1.0
     return [
-        Part(
-            "others" if len(bar.owners) > 1 else bar.label,
-            bar.letter,
-            bar.op_class,
-            bar.time_ps / whole,
-        )
+        Part("others" if len(bar.owners) > 1 else bar.label, bar.letter, bar.op_class, bar.time_ps / whole)
         for bar in parts(account)
     ]
 
