@@ -26,7 +26,7 @@ from tpuprof.tui.app.listings import (
     sentences,
     tab_at,
 )
-from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
+from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, ListPopups
 from tpuprof.tui.app.watch import RunWatcher
@@ -454,7 +454,7 @@ class TpuprofApp(ScreenApp):
     Args:
         path: anything `parsers.files.logdir.open_logdir` understands.
         terminal: what the terminal can do; read from the environment where it is not given.
-        find, open_session: how to find runs and to open one; a test puts its own here.
+        find, open_session: how to find runs, and to open one if not as the options say; a test puts its own here.
         now: seconds since 1970, for the age of runs.
     """
 
@@ -465,7 +465,7 @@ class TpuprofApp(ScreenApp):
         terminal: Terminal | None = None,
         *,
         find: FindRuns = find_runs,
-        open_session: OpenSession = open_session,
+        open_session: OpenSession | None = None,
         now: Callable[[], float] = time.time,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -474,7 +474,7 @@ class TpuprofApp(ScreenApp):
             color, ascii_only = options.color, options.ascii
             terminal = detect(known, color=color, ascii_only=ascii_only, mouse=options.mouse, custom=options.custom)
         super().__init__(terminal, environ)
-        self.main = MainScreen(path, options, terminal, self.environ, find, open_session, now)
+        self.main = MainScreen(path, options, terminal, self.environ, find, open_session or opener(options), now)
 
     def get_default_screen(self) -> MainScreen:
         return self.main

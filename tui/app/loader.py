@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
@@ -93,28 +92,16 @@ def find_runs(path: str) -> Logdir:
     return open_logdir(path)
 
 
-def open_session(
-    run: Run,
-    on_progress: ProgressCallback,
-    is_cancelled: Callable[[], bool],
-    cache: bool = False,
-    cache_bytes: int | None = None,
-    jobs: int | None = None,
-) -> Session:
-    """A session of a run: to be called on a thread, as it imports the parsers.
-
-    Args:
-        cache, cache_bytes: whether what is read is kept for the next time, and how much at most.
-        jobs: how many cores reading may keep busy; None for all.
-    """
-    from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
-
-    return open_run(run, on_progress, is_cancelled, cache=cache, cache_bytes=cache_bytes, jobs=jobs)
-
-
 def opener(how: AppOptions) -> Callable[[Run, ProgressCallback, Callable[[], bool]], Session]:
-    """What opens a run as the user wants it read."""
-    return partial(open_session, cache=how.cache, cache_bytes=how.cache_bytes, jobs=how.jobs)
+    """What opens a run as the user wants it read: to be called on a thread, as it imports the parsers."""
+
+    def open_session(run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Session:
+        from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
+
+        cache, most_bytes = how.cache, how.cache_bytes
+        return open_run(run, on_progress, is_cancelled, cache=cache, cache_bytes=most_bytes, jobs=how.jobs)
+
+    return open_session
 
 
 def find_hlo(path: str) -> Logdir:

@@ -6,7 +6,7 @@ import contextlib
 import faulthandler
 from functools import partial
 
-from tpuprof.tui.app.loader import find_hlo, open_hlo_session, opener
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import settle_terminal
 
@@ -27,6 +27,5 @@ def run_app(path: str, *, options: AppOptions) -> int:
         of_hlo = partial(open_hlo_session, device=options.device)
         app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=of_hlo)
     else:
-        session = opener(options)
-        app = TpuprofApp(path, options, terminal, open_session=session)
+        app = TpuprofApp(path, options, terminal)
     return app.show(terminal.mouse)
