@@ -155,7 +155,8 @@ def align(
         None where there is nothing to match: no core has steps, or no step is on all cores with steps.
     """
     steps = [core.steps for core in cores]
-    taking = _taking_part(steps, [core.op_count for core in cores])
+    marked = [index for index, of in enumerate(steps) if len(of)]
+    taking = [index for index in marked if cores[index].op_count.any()] or marked  # with ops, if any core has some
     names, seen, index = _shared([steps[core] for core in taking])
     if not names:
         return None
@@ -242,12 +243,6 @@ def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tup
         for at, name in enumerate(of):  # programs may have ops of one name
             out[:, :, column[name]] += of_cores[:, :, at]
     return names, np.concatenate(times)
-
-
-def _taking_part(steps: Sequence[CoreSteps], op_count: Sequence[Int64s]) -> list[int]:
-    """The cores that have steps, and have ops in them if any core has."""
-    marked = [index for index, of in enumerate(steps) if len(of)]
-    return [index for index in marked if op_count[index].any()] or marked
 
 
 def _without_cores(names: Sequence[str]) -> tuple[str, ...]:

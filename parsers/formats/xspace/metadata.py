@@ -60,7 +60,6 @@ class MetadataTable:
         begin, end: where each message lies in `body`, int64[n].
         name_begin, name_end: where each message's name (field 2) lies, int64[n]; equal where it has none.
         display_begin, display_end: the same for the display name (field 4; description of stat metadata is field 3).
-        damaged: how many entries are missing because they could not be read.
     """
 
     body: bytes
@@ -71,7 +70,6 @@ class MetadataTable:
     name_end: Int64s
     display_begin: Int64s
     display_end: Int64s
-    damaged: int
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -232,7 +230,7 @@ def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) 
     Args:
         display_field: field number of the second text of the message: 4 for event metadata, 3 for stat metadata.
 
-    Later entries with the same key win, as in protobuf. It leaves out and counts damaged entries.
+    Later entries with the same key win, as in protobuf. It leaves out damaged entries.
     """
     entries = split_all(body, begin, end)
     keys = entries.integers(1)
@@ -248,5 +246,4 @@ def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) 
         messages.borders[1:],
         *messages.last(2),
         *messages.last(display_field),
-        damaged=int((~entries.kept).sum() + (~messages.kept).sum()),
     )

@@ -116,7 +116,8 @@ def _feeds(program: Program, op: Node, on: Reached) -> str:
         )
     more = "" if on.is_all else " or more"
     names = ["itself in the next pass" if row == op.row else graph.name(row) for row in rows[:_NAMED]]
-    inside = _in_further_loops(graph, op.row, rows)
+    around = _loops(graph, op.row)
+    inside = sum(bool(_loops(graph, row) - around) for row in rows)  # in a loop that it is not in itself
     where = f", {inside} in the loop" if inside and len(rows) > 1 else ", in the loop" if inside else ""
     words = f"feeds {counted(len(rows), 'op')}{more}{where}: {_some(names, len(rows))}"
     return f"{words}; the program returns it too" if is_result else words
@@ -126,12 +127,6 @@ def _users(graph: HloGraph, on: Reached) -> list[int]:
     """What uses a result, without the tuple that the program returns."""
     root = int(graph.root[graph.entry])
     return [row for row in on.rows if row != root or graph.opcode(row) not in PLUMBING]
-
-
-def _in_further_loops(graph: HloGraph, row: int, rows: Iterable[int]) -> int:
-    """How many of some instructions are in a loop that the first one is not in."""
-    own = _loops(graph, row)
-    return sum(bool(_loops(graph, each) - own) for each in rows)
 
 
 def _loops(graph: HloGraph, row: int) -> frozenset[int]:

@@ -50,11 +50,8 @@ class Sorting:
         return order(self.table, self.source, self.listing.sort, self.descending)
 
     def is_as(self, other: Sorting) -> bool:
-        return self.source is other.source and self._order == other._order
-
-    @property
-    def _order(self) -> tuple[str, bool]:
-        return self.listing.sort, self.descending
+        is_order = (self.listing.sort, self.descending) == (other.listing.sort, other.descending)
+        return is_order and self.source is other.source
 
 
 class Filterable:

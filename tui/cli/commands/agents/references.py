@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.questions import OF_PAGES
-from tpuprof.tui.cli.commands.grammar import Argument, Command, commands
+from tpuprof.tui.cli.commands.grammar import Argument, commands
 from tpuprof.tui.pages import PAGES, Page
 from tpuprof.tui.report.describe import Described, described
 
@@ -43,17 +43,13 @@ def _commands() -> Iterator[str]:
     for command in commands():
         if command.name:
             yield f"\n## {command.name}\n\n{command.meaning}\n"
-            yield f"    {_usage(command)}\n"
+            places = [place.value if place.needed else f"[{place.value}]" for place in command.places]
+            yield f"    {' '.join([PROGRAM, command.name, *places, '[options]'])}\n"
             yield from (
                 f"- `{_head(argument)}`: {argument.meaning}" for argument in (*command.places, *command.options)
             )
     yield "\n## Exit codes\n"
     yield from (f"- {code}: {meaning}" for code, meaning in _EXIT_CODES.items())
-
-
-def _usage(command: Command) -> str:
-    places = [place.value if place.needed else f"[{place.value}]" for place in command.places]
-    return " ".join([PROGRAM, command.name, *places, "[options]"])
 
 
 def _head(argument: Argument) -> str:
