@@ -75,7 +75,6 @@ class App:
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def has_ended(self) -> bool:
-        """Whether it has ended."""
         if self.exit_code is None:
             done, status = os.waitpid(self.process, os.WNOHANG)
             if done:

@@ -302,7 +302,6 @@ def _events(times: Sequence[_Time], ops: dict[int, RawOp], steps: Sequence[Span]
 
 
 def mean_over(cores: Sequence[RawCore], value: Callable[[RawCore], float]) -> float:
-    """The mean over cores."""
     return fmean(map(value, cores))
 
 

@@ -106,7 +106,6 @@ class Case:
 
     @property
     def ops(self) -> OpsPage:
-        """Our ops."""
         return ops_page(self.summaries)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+from hypothesis import strategies as st
 
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
@@ -24,6 +26,29 @@ def present(value: T | None) -> T:
     """The value, which must be there."""
     assert value is not None
     return value
+
+
+def nested_spans(
+    draw: st.DrawFn, end: int, most: int, gap: int, lengths: tuple[int, int], deepest: int
+) -> Iterator[tuple[int, int]]:
+    """Begin and length of at most so many spans that nest properly: a parent's gaps are filled from left to right."""
+    left = most
+
+    def fill(begin: int, end: int, depth: int) -> Iterator[tuple[int, int]]:
+        nonlocal left
+        at = begin
+        while at < end and left > 0:
+            at += draw(st.integers(0, gap))
+            length = draw(st.integers(*lengths))
+            if at + length > end:
+                return
+            left -= 1
+            yield at, length
+            if depth < deepest and draw(st.booleans()):
+                yield from fill(at, at + length, depth + 1)
+            at += length
+
+    return fill(0, end, 0)
 
 
 def event_stats(plane: Plane, events: Events, index: int) -> dict[str, StatValue]:

@@ -110,7 +110,6 @@ class FitScore:
 
     @classmethod
     def of(cls, answers: Iterable[tuple[Answer, BatchFit]]) -> FitScore:
-        """Counts."""
         every = list(answers)
         largest = [fit.largest is not None and answer.fits(fit.largest) is True for answer, fit in every]
         beyond = [fit.next is not None and answer.fits(fit.next) is False for answer, fit in every]

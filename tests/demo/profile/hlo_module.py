@@ -92,7 +92,6 @@ class Module:
         return list(computation.instructions)
 
     def called(self, instruction: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloComputationProto]:
-        """Computations that an instruction calls."""
         return [self.computations[key] for key in instruction.called_computation_ids]
 
     def operands(self, instruction: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:

@@ -24,7 +24,6 @@ _SCHEDULES = ("v5e-gather", "v5e-wait", "v6e-matmul")
 
 @cache
 def modules() -> tuple[bytes, ...]:
-    """The modules of compiled kernels."""
     names = ("matmul", "causal", "gather", "wait", "pipeline", "ragged")
     found = [each for name in names for each in program(name).proto.hlo_module.computations[0].instructions]
     configs = [json.loads(each.backend_config) for each in found if each.opcode == b"custom-call"]

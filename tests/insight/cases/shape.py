@@ -101,7 +101,6 @@ class Shape:
     healthy: dict[str, Scene] = field(default_factory=dict)
 
     def cases(self) -> list[Case]:
-        """All its cases."""
         found = [*self._singles(), *self._pairs(), *self._twins()]
         return [replace(case, shape=self.name, later=self.later, half=self.half) for case in found]
 

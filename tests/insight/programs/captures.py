@@ -68,11 +68,9 @@ class Program:
         return f"{self.truth.function} ({self.truth.file}:{self.truth.line})"
 
     def session(self, way: str) -> Session:
-        """What was captured in a way."""
         return Session(open_logdir(str(self.folder / way)).find_run(None))
 
     def overview(self, way: str) -> Overview:
-        """The overview of it."""
         return self.session(way).page(OVERVIEW)
 
     def trace(self, way: str) -> Path:

@@ -443,12 +443,10 @@ def array(kind: str, *dims: int, space: int = 0, order: tuple[int, ...] = ()) ->
 
 
 def scalar(kind: str) -> Shape:
-    """A scalar's shape."""
     return array(kind)
 
 
 def tuple_of(*shapes: Shape) -> Shape:
-    """A tuple's shape."""
     return Shape(element_type=TUPLE, tuple_shapes=shapes)
 
 

@@ -88,7 +88,6 @@ def _compiled(work: Workload, device: Device, cores: int) -> Program:
 
 
 def compiled(scene: Scene) -> list[Program]:
-    """The scene's programs."""
     return [_compiled(work, scene.device, scene.hosts * scene.cores) for work in scene.work]
 
 
@@ -151,7 +150,6 @@ class _Host:
         return int(ps * max(0.2, self.chance.factors(f"host {what}", deviation)[step, self.own.start]))
 
     def event(self, name: str, begin: int, end: int, thread: str = "python", **stats: int) -> None:
-        """Adds an event."""
         self.events.append(HostEvent(thread, name, begin, end, tuple(stats.items())))
 
     def prepare(self, step: int) -> None:

@@ -28,7 +28,6 @@ OURS = [sys.executable, "-c", "import sys; from tpuprof.tui.cli.main import main
 
 
 def main() -> None:
-    """Runs the exam."""
     parser = argparse.ArgumentParser(description="Puts forty questions of ten profiles to the program, and to XProf.")
     parser.add_argument("--xprof", type=Path, metavar="PYTHON", help="interpreter with XProf, to ask it too")
     parser.add_argument("--readme", action="store_true", help="write the README's table, of this run or the last")

@@ -69,7 +69,6 @@ def by_xprofs_rules(path: Path, of_sums: bool = False) -> HostSummary:
 
 
 def modules_of(path: Path) -> HloModules:
-    """The HLO modules of a profile."""
     return HloModules.of(Trace.open(str(path)))
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, trace_of
+from tests.support.build import PlaneBuilder, StatInput, nested_spans, trace_of
 from tpuprof.parsers.base.intervals import union_length
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -128,25 +128,13 @@ def made_ops(draw: st.DrawFn) -> list[Op]:
 def made_events(draw: st.DrawFn, count: int) -> list[Event]:
     """Events that nest properly."""
     found: list[Event] = []
-
-    def fill(begin: int, end: int, depth: int) -> None:
-        at = begin
-        while at < end and len(found) < 8:
-            at += draw(st.integers(0, 5))
-            length = draw(st.integers(0, 40))
-            if at + length > end:
-                return
-            stats: dict[str, StatInput] = {}
-            if not draw(st.integers(0, 3)):
-                stats["Time Scale Multiplier"] = draw(MULTIPLIERS)
-            if not draw(st.integers(0, 5)):
-                stats["flops"] = draw(FLOPS)
-            found.append(Event(draw(st.integers(0, count - 1)), at, at + length, stats))
-            if depth < 3 and draw(st.booleans()):
-                fill(at, at + length, depth + 1)
-            at += length
-
-    fill(0, 200, 0)
+    for at, length in nested_spans(draw, 200, most=8, gap=5, lengths=(0, 40), deepest=3):
+        stats: dict[str, StatInput] = {}
+        if not draw(st.integers(0, 3)):
+            stats["Time Scale Multiplier"] = draw(MULTIPLIERS)
+        if not draw(st.integers(0, 5)):
+            stats["flops"] = draw(FLOPS)
+        found.append(Event(draw(st.integers(0, count - 1)), at, at + length, stats))
     return found
 
 

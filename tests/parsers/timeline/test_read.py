@@ -37,7 +37,6 @@ def plane(space: XSpace, name: str, *lines: str) -> PlaneBuilder:
 
 
 def section(space: XSpace) -> Section:
-    """The only section."""
     (found,) = read(space).sections
     return found
 

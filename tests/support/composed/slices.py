@@ -114,7 +114,6 @@ def _schedule(is_late: bool) -> list[tuple[str, int, int]]:
 
 
 def host_space(host: str, steps: int = STEPS) -> XSpace:
-    """One host."""
     space = XSpace(hostnames=[host.encode()])
     number = HOSTS.index(host) if host in HOSTS else 0
     for core in range(2):

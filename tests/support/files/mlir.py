@@ -25,7 +25,6 @@ def number(value: int) -> bytes:
 
 
 def signed(value: int) -> bytes:
-    """A signed one."""
     return number((-value << 1) - 1 if value < 0 else value << 1)
 
 

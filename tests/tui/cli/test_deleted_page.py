@@ -61,7 +61,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
-    """What the reports are with all pages."""
     return {name: done.out for name, done in calls(REPORTS, copy, tmp_path_factory.mktemp("whole") / "work").items()}
 
 

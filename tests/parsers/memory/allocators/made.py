@@ -45,7 +45,6 @@ def host_space(events: Sequence[Made]) -> XSpace:
 
 
 def profiles_of(space: XSpace) -> tuple[AllocatorProfile, ...]:
-    """The allocators of a space."""
     return memory_profile_of(trace_of(space), "host0")
 
 

@@ -23,7 +23,6 @@ RUN = KernelRun(flops=FLOPS // 8)
 
 
 def table(*kernels: KernelRun) -> OpTable:
-    """The ops of a core."""
     return op_sums(plane_of(with_kernels(kernels or (RUN,)))).table
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
+from tests.support.build import OpSpec, PlaneBuilder, nested_spans, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import union_length
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
@@ -20,23 +20,10 @@ CATEGORIES = ["convolution fusion", "loop fusion", "copy", "all-reduce", "infeed
 
 @st.composite
 def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
-    """Ops that nest properly: each gap of a parent is filled from left to right."""
     ops: list[OpSpec] = []
-
-    def fill(begin: int, end: int, depth: int) -> None:
-        at = begin
-        while at < end and len(ops) < 40:
-            at += draw(st.integers(0, 5))
-            length = draw(st.integers(1, 30))
-            if at + length > end:
-                return
-            number = draw(st.integers(0, 5))
-            ops.append((f"op.{number}", CATEGORIES[number], at, length))
-            if depth < 3 and draw(st.booleans()):
-                fill(at, at + length, depth + 1)
-            at += length
-
-    fill(0, 200, 0)
+    for at, length in nested_spans(draw, 200, most=40, gap=5, lengths=(1, 30), deepest=3):
+        number = draw(st.integers(0, 5))
+        ops.append((f"op.{number}", CATEGORIES[number], at, length))
     return ops
 
 

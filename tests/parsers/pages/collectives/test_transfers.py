@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.build import nested_spans
 from tpuprof.parsers.base.intervals import in_nesting_order
 from tpuprof.parsers.formats.xspace.core.api import self_times
 from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, times_by_role
@@ -17,22 +18,8 @@ LONG = 60
 @st.composite
 def nested_ops(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     """Begin, end and role of ops that nest, as on a core's line."""
-    found: list[tuple[int, int, int]] = []
-
-    def fill(begin: int, end: int, depth: int) -> None:
-        at = begin
-        while at < end and len(found) < 24:
-            at += draw(st.integers(0, 4))
-            length = draw(st.integers(1, 12))
-            if at + length > end:
-                return
-            found.append((at, at + length, draw(st.sampled_from((OTHER, WORK, TRACED)))))
-            if depth < 2 and draw(st.booleans()):
-                fill(at, at + length, depth + 1)
-            at += length
-
-    fill(0, LONG, 0)
-    return found
+    spans = nested_spans(draw, LONG, most=24, gap=4, lengths=(1, 12), deepest=2)
+    return [(at, at + length, draw(st.sampled_from((OTHER, WORK, TRACED)))) for at, length in spans]
 
 
 def columns(ops: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

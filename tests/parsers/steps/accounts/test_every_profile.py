@@ -185,7 +185,6 @@ def check_ops(session: Session) -> None:
 
 
 def mean_of(rows: Sequence[AccountRow], weights: Sequence[int] | None) -> Floats:
-    """The mean account of a table."""
     for row in rows:
         assert sum(row.owner_ps) == pytest.approx(row.time_ps)
     mean: Floats = np.average([row.owner_ps for row in rows], axis=0, weights=weights)

@@ -46,7 +46,6 @@ def demo_app(**options: object) -> TpuprofApp:
 
 
 def play(app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> Scene:
-    """A scene on the ops tab."""
     return scene(app or demo_app(), "3", width, height)
 
 

@@ -97,7 +97,6 @@ def _of_group_shown(found: dict[str, Any]) -> Documents:
 
 
 def made_documents(name: str) -> Documents:
-    """The reports of one of `MADE`."""
     return _made(name)[0]
 
 

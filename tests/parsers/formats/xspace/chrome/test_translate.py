@@ -28,7 +28,6 @@ def named(pid: object, name: str, **threads_: str) -> list[Event]:
 
 
 def slice_(ts: object, dur: object, name: object = "e", tid: object = 3, pid: object = 3, **args: object) -> Event:
-    """A whole slice."""
     return {"ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur, "name": name, **({"args": args} if args else {})}
 
 

@@ -59,7 +59,6 @@ def read_varint(data: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def read_one(data: bytes, at: int) -> Span:
-    """One field."""
     tag, at = read_varint(data, at, 5)
     number, wire = divmod(tag, 8)
     if number == 0 or number >= 1 << 29 or wire in {3, 4, 6, 7}:

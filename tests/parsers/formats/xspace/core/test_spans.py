@@ -88,7 +88,6 @@ def events(draw: st.DrawFn, most: int = 40) -> list[Event]:
 
 
 def laid(core: ModuleType, ordered: list[Event]) -> LanedEvents:
-    """The events in lanes."""
     start, end, key = (np.array([one[at] for one in ordered], np.int64) for at in range(3))
     lane = core.lanes(start, end)
     bounds = np.concatenate([[0], np.cumsum(np.bincount(lane))]).astype(np.int64)

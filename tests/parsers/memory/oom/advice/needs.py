@@ -253,7 +253,6 @@ _PROGRAMS = st.sampled_from([None, "jit__identity_fn", "jit_\x1bstep"])
 
 @st.composite
 def needs(draw: st.DrawFn) -> Need:
-    """Any need."""
     listed = draw(_BUFFERS)
     used = draw(_SIZES_OR_SUM)
     return need_of(

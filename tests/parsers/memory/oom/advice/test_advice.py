@@ -13,7 +13,6 @@ from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Change
 
 
 def of_kind(need: Need, kind: AdviceKind) -> Advice:
-    """The first advice of a kind."""
     return next(advice for advice in advise(need) if advice.kind == kind)
 
 

@@ -18,7 +18,6 @@ from tpuprof.parsers.memory.oom.model import Advice
 
 
 def batch_advice(need: Need) -> Advice:
-    """The advice about the batch."""
     return next(advice for advice in advise(need) if advice.kind == "batch")
 
 

@@ -11,7 +11,6 @@ from tpuprof.parsers.memory.oom.model import Advice
 
 
 def padding(need: Need) -> list[Advice]:
-    """The advice about padding."""
     return [advice for advice in advise(need) if advice.kind == "padding"]
 
 

@@ -36,7 +36,6 @@ Program hbm requirement"""
 
 
 def read(content: bytes) -> OomLog:
-    """The log in `content`."""
     return scan_log(io.BytesIO(content))
 
 
