@@ -385,12 +385,8 @@ def _page(name: str) -> Page:
     page = page_named(name)
     if page is None or page.is_of_arrays:
         known = [each.name for each in PAGES if not each.is_of_arrays]
-        raise ProfileError(
-            "usage",
-            f"There is no page {printable(name)}.",
-            f"one of: {', '.join(nearest_or_first(name, known))}",
-            EXIT_USAGE,
-        )
+        hint = f"one of: {', '.join(nearest_or_first(name, known))}"
+        raise ProfileError("usage", f"There is no page {printable(name)}.", hint, EXIT_USAGE)
     return page
 
 

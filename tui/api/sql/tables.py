@@ -117,13 +117,9 @@ def _of_buffers(table: SqlTable, profile: Profile, _: EventsAsked) -> SqlRows:
 
 
 _MODULE = SqlColumn("module", "VARCHAR", "text", "its compiled module, name(program id)")
+_EVENT = "an event of the timeline; derived tracks only if --track names them"
 TABLES: tuple[SqlTable, ...] = (
-    SqlTable(
-        "events",
-        "an event of the timeline; derived tracks only if --track names them",
-        (("timeline", "events"),),
-        _of_events,
-    ),
+    SqlTable("events", _EVENT, (("timeline", "events"),), _of_events),
     SqlTable("ops", "an HLO op, over all cores and the whole capture", (("ops", "ops"),), _of_page),
     SqlTable(
         "steps", "a step: its time, and the owners of that time", (("hosts", "steps"), ("ledger", "steps")), _of_steps

@@ -121,12 +121,8 @@ def _fitted(
 def _page(args: argparse.Namespace) -> Page:
     page = page_named(args.page)
     if page is None:
-        raise ProfileError(
-            "usage",
-            f"There is no page {args.page}.",
-            nearest_hint(args.page, PAGE_NAMES, f"one of: {', '.join(PAGE_NAMES)}"),
-            EXIT_USAGE,
-        )
+        hint = nearest_hint(args.page, PAGE_NAMES, f"one of: {', '.join(PAGE_NAMES)}")
+        raise ProfileError("usage", f"There is no page {args.page}.", hint, EXIT_USAGE)
     return page
 
 

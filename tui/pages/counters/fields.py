@@ -132,6 +132,7 @@ def _searched_units(units: Units, rows: Rows) -> list[str]:
 _HOST = _of_use("host", TEXT, "the host whose device it is", "host", at="host")
 _CORE = "the core of the device's chip; what all cores share stands at the chip"
 _NAME_LOOK: dict[str, Any] = {"style": lambda _: "strong", "fixed": True, "grows": True}
+_USE_LOOK: dict[str, Any] = {"cells": by_row(_share_of_peak), "fixed": True}
 _SOURCE = "how it is known: reading (once from the registers), periodic (sampled over time), LLO (the compiler's count)"
 _ACHIEVED = "its work while it was sampled, in `measure`; counters that were not sampled count as 0"
 _MEASURE = "the quantity that achieved and peak count"
@@ -155,17 +156,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
     _of_use("source", TEXT, _SOURCE, "source", 8, title="known by"),
     _of_use("unit", TEXT, _UNIT_NAME, "unit", 22, at="use.name", **_NAME_LOOK),
     _of_use("group", TEXT, "what it is of", "kind", 12, name="group"),
-    _of_use(
-        "use_percent",
-        SHARE_PERCENT,
-        _USE,
-        "use",
-        6,
-        at="use.use",
-        null=_NO_USE,
-        cells=by_row(_share_of_peak),
-        fixed=True,
-    ),
+    _of_use("use_percent", SHARE_PERCENT, _USE, "use", 6, at="use.use", null=_NO_USE, **_USE_LOOK),
     Field("use_bar", SHARE, of_each("use.use"), "the same as a bar; the whole column is the peak", screen=_BAR),
     _of_use("achieved", _AMOUNT, _ACHIEVED, "achieved", 8, null=NOT_SAMPLED, cells=_amounts("achieved")),
     _of_use("peak", _AMOUNT, _PEAK, "peak", 8, null=NO_PEAK, cells=_amounts("peak")),
@@ -176,16 +167,15 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
     _of_use("meaning", VERBATIM, "what it counts"),
 )
 
+_UNIT_KEYS = in_order(
+    "host device core source kernel sample unit group use_percent achieved peak measure sampled_ms is_share"
+)
 UNITS: Table[Units] = Table(
     "units",
     _UNIT_FIELDS,
     len,
-    json=in_order(
-        "host device core source kernel sample unit group use_percent achieved peak measure sampled_ms is_share meaning"
-    ),
-    csv=in_order(
-        "host device core source kernel sample unit group use_percent achieved peak measure sampled_ms is_share"
-    ),
+    json=(*_UNIT_KEYS, "meaning"),
+    csv=_UNIT_KEYS,
     markdown=in_order("core unit group use_percent achieved peak measure sampled_ms source"),
     screen=in_order("use_percent use_bar unit achieved peak measure group core sampled_ms source"),
 )

@@ -141,16 +141,12 @@ _NUMBERS = Unit(
     "list of counts", lambda values: [list(value) for value in values], lambda value, _: ", ".join(map(str, value))
 )
 _PLACES = "which operand it is, from 0, or which of its operands the op is; none if it only has to run before or after"
+_BEHIND = "the real producer or user of the value, if this op only passes it on, as a tuple does"
 _NEIGHBOUR = (
     *_node("", "node."),
     attribute("places", _NUMBERS, _PLACES, "operand"),
     attribute("is_control", FLAG, "whether it is only an order (a control dependency)"),
-    attribute(
-        "behind",
-        TEXTS,
-        "the real producer or user of the value, if this op only passes it on, as a tuple does",
-        "behind it",
-    ),
+    attribute("behind", TEXTS, _BEHIND, "behind it"),
 )
 _SHOWN = ("name", "opcode", "shape", "size_bytes", "self_time_ps", "self_time_percent", "moves", "behind")
 OPERANDS: Table[Sequence[Neighbour]] = object_table("operands", _NEIGHBOUR, markdown=_SHOWN)

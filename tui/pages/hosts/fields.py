@@ -106,6 +106,7 @@ _SLOWEST_IN = _of_row("slowest_in")
 _SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=by_row(_slowest_cell))
 _OWN = "mean time of a common step in which its slowest core does not wait for other cores"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
+_IDLE_OF_CAPTURE = "time of the capture in which its cores ran no op"
 _INPUT = "share of the mean step in infeed ops, or idle while the host waits for input; mean over its cores"
 _WAIT = "share of the mean step that it waits for other cores: in collectives, at barriers and at the step's end"
 _COLLECTIVE = "share of the mean step in collectives, or waiting for other cores elsewhere"
@@ -136,13 +137,7 @@ _JSON = (
     ("slowest_in", Field("slowest_in_steps", COUNT, _SLOWEST_IN, _SLOWEST, _WHY, "slowest in", _SLOWEST_COLUMN)),
     _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs", "cost"),
     *(_part(index, part) for index, part in enumerate(PARTS)),
-    _known(
-        "idle_percent",
-        "device_idle_percent",
-        PERCENT,
-        "time of the capture in which its cores ran no op",
-        "idle of capture",
-    ),
+    _known("idle_percent", "device_idle_percent", PERCENT, _IDLE_OF_CAPTURE, "idle of capture"),
     _known("input_percent", "input_percent", PERCENT, _INPUT, "input", "input"),
     _known("collective_percent", "collective_percent", PERCENT, _COLLECTIVE),
     _known("wait_percent", "collective_wait_percent", PERCENT, _WAIT, "wait", "wait"),

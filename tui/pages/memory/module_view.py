@@ -124,11 +124,9 @@ class BuffersView(ListView["int | BufferGroup"]):
         if self.space is None:
             return NOTHING_LISTED
         if self._listed is None or self._listed.state != self.listing.of_list:
+            owners = None if self.summary is None else self.summary.owners
             self._listed = memory_list(
-                self.space,
-                self.listing,
-                None if self._group is None else self._group[1],
-                None if self.summary is None else self.summary.owners,
+                self.space, self.listing, None if self._group is None else self._group[1], owners
             )
         return self._listed
 

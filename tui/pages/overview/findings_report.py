@@ -114,14 +114,11 @@ def _parts(key: str, what: str) -> Table[Sequence[SubjectPart]]:
     return object_table(key, (attribute("name", TEXT, f"the {what}, as all pages name it"), time))
 
 
+_FIGURE = "what the figure is: words of the evidence, # for the number; or a name that all findings share"
 _FIGURES: Table[Sequence[Figure]] = object_table(
     "figures",
     (
-        attribute(
-            "name",
-            VERBATIM,
-            "what the figure is: words of the evidence, # for the number; or a name that all findings share",
-        ),
+        attribute("name", VERBATIM, _FIGURE),
         attribute("value", NUMBER, "the figure"),
         attribute("unit", VERBATIM, "ms, count, fraction (0-1), bytes, or step (its name)"),
     ),
@@ -132,6 +129,7 @@ _INTERVAL: tuple[Metric[Interval], ...] = (
     attribute("step", VERBATIM, "the step's name"),
 )
 _MOST = f"those with most of it, at most {MOST_LISTED}"
+_CORES = f"cores: {_MOST}; none where all have the same"
 OF_FINDING: tuple[Metric[Found], ...] = (
     Metric("cause", VERBATIM, lambda found: found.finding.kind, "the kind of reason; the same as kind"),
     attribute(
@@ -141,12 +139,7 @@ OF_FINDING: tuple[Metric[Found], ...] = (
     Metric("op_count", COUNT, lambda found: found.finding.subject.op_count, "how many these are in all"),
     Metric("hosts", listed(_parts("hosts", "host")), lambda found: found.finding.subject.hosts, f"hosts: {_MOST}"),
     Metric("host_count", COUNT, lambda found: found.finding.subject.host_count, "hosts that have any of it"),
-    Metric(
-        "cores",
-        listed(_parts("cores", "core")),
-        lambda found: found.finding.subject.cores,
-        f"cores: {_MOST}; none where all have the same",
-    ),
+    Metric("cores", listed(_parts("cores", "core")), lambda found: found.finding.subject.cores, _CORES),
     Metric("core_count", COUNT, lambda found: found.finding.subject.core_count, "cores that have any of it"),
     attribute("interval_ms", nested(_INTERVAL), "when the step with most of it ran", null=_NO_STEP, name="interval"),
     attribute("source", VERBATIM, "the source line of its largest op", null="it is about no op with a source line"),

@@ -157,6 +157,7 @@ _CORE_STEPS = (
     "of the overview may have several markers, and is in the capture as a whole"
 )
 
+_VERSIONS = "versions and builds of JAX, libtpu or XLA, if the profile has them"
 _FACTS = (
     _fact("device_type", "device_type", _blank(_TEXT), "the type of the device, such as TPU v5 Lite", "device"),
     _fact("core_count", "host_core_count", COUNT, "TensorCores, or GPUs, of the host that was read"),
@@ -168,12 +169,7 @@ _FACTS = (
     _fact("duration_ps", "profile_duration_ps", TIME_PS, "how long was profiled, as the profiler recorded it"),
     _fact("has_hlo", "has_hlo", FLAG, "whether the profile holds compiled HLO"),
     _fact("host_tracing", "host_tracing", _TEXT, "what the host's threads recorded: off, annotations or python"),
-    _fact(
-        "versions",
-        "software_versions",
-        _blank(TEXTS),
-        "versions and builds of JAX, libtpu or XLA, if the profile has them",
-    ),
+    _fact("versions", "software_versions", _blank(TEXTS), _VERSIONS),
 )
 FACTS = {field.key: attribute for attribute, field in _FACTS}
 """Fields that JSON has where facts are there, in its order, and the attributes of `RunFacts` that they hold."""

@@ -148,6 +148,7 @@ def _number(
 
 _TITLE = "in use at the peak"
 _OP_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec("", _TITLE, 28, _dim, fixed=True, grows=True)
+_SHARE_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec("", "%", 6)
 _ALLOCATION = in_order("framework_op occurrences allocated_bytes requested_bytes region data_type shape")
 
 AT_PEAK: Table[AllocatorProfile] = Table(
@@ -157,14 +158,7 @@ AT_PEAK: Table[AllocatorProfile] = Table(
         Field("allocator", VERBATIM, lambda allocator, rows: [allocator.id] * len(rows), "the allocator's id"),
         replace(_detail("framework_op", _TITLE, 28, "the op that allocated it"), unit=_OP, screen=_OP_LOOK),
         _number("total_bytes", BYTES, "the total size of equal allocations", "total", 9, "strong"),
-        Field(
-            "share_percent",
-            PERCENT,
-            _shares,
-            "the same as a share of the peak",
-            heading="%",
-            screen=ColumnSpec("", "%", 6),
-        ),
+        Field("share_percent", PERCENT, _shares, "the same as a share of the peak", heading="%", screen=_SHARE_LOOK),
         _number("occurrences", COUNT, "how many equal ones there are", "count", 7),
         _number("allocated_bytes", BYTES, "bytes given to each", "size", 9),
         _number("requested_bytes", BYTES, "bytes requested by each", "requested", 9),

@@ -24,24 +24,14 @@ def _peak(memory: str, key: str) -> Metric[Any]:
     return attribute(f"device.peak_{key}_gigabytes_per_second", GIGABYTES, meaning, heading, null=null, name=name)
 
 
+_CORES = "TensorCores, or GPUs, over all hosts; 1 where the ops are the host's own"
+_PEAK, _FLOPS = "peak FLOP/s of a core", "peaks.flops_per_second"
 _RIDGE = "FLOPs per byte of HBM traffic above which compute, not HBM, bounds a program"
 _NO_RIDGE = "the device plane lacks the peak FLOPS or the peak HBM bandwidth"
 DEVICE: tuple[Metric[Any], ...] = (
     attribute("device.type", TEXT, "the device's type", null="no device plane names its type", name="device_type"),
-    attribute(
-        "device.cores",
-        COUNT,
-        "TensorCores, or GPUs, over all hosts; 1 where the ops are the host's own",
-        name="core_count",
-    ),
-    attribute(
-        "device.peak_gflops_per_second",
-        GFLOPS,
-        "peak of one core",
-        "peak FLOP/s of a core",
-        null=NO_PEAK_FLOPS,
-        name="peaks.flops_per_second",
-    ),
+    attribute("device.cores", COUNT, _CORES, name="core_count"),
+    attribute("device.peak_gflops_per_second", GFLOPS, "peak of one core", _PEAK, null=NO_PEAK_FLOPS, name=_FLOPS),
     *(_peak(memory, key) for memory, key in MEMORIES.items()),
     attribute("device.ridge_point", INTENSITY, _RIDGE, "ridge point, FLOP/B", null=_NO_RIDGE, name="peaks.ridge_point"),
 )

@@ -136,19 +136,14 @@ def _table(key: str, what: str, width: int) -> Table[Sequence[Spread]]:
 CORES, STEPS = _table("by_core", "core", 24), _table("by_step", "step", 24)
 
 
+_NO_EVENT = "the profile has no event of it"
+
+
 def _neighbours(key: str, what: str) -> Table[Sequence[OpNeighbour]]:
     fields: tuple[Field[Sequence[OpNeighbour]], ...] = (
         named("name", TEXT, of_each("name"), f"the instruction that is {what}", "op", 30, fixed=True),
         named("opcode", TEXT, of_each("opcode"), "what it does, in XLA's words", "opcode", 20),
-        named(
-            "self_time_ps",
-            TIME_PS,
-            of_each("self_ps"),
-            "of all its runs",
-            "time",
-            9,
-            null="the profile has no event of it",
-        ),
+        named("self_time_ps", TIME_PS, of_each("self_ps"), "of all its runs", "time", 9, null=_NO_EVENT),
         named("size_bytes", BYTES, of_each("size_bytes"), "of its result, padded", "size", 9, null=NO_SIZE),
         named("shape", VERBATIM, of_each("shape"), "of its result, long ones cut", "shape", 30, grows=True),
     )

@@ -64,11 +64,7 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
 def _of_owner(column: int) -> Metric[AccountRow]:
     owner = OWNERS[column]
     return Metric(
-        f"{owner}_ms",
-        TIME_MS,
-        lambda account: account.owner_ps[column],
-        OWNER_WORDS[owner],
-        heading=OWNER_TITLES[owner],
+        f"{owner}_ms", TIME_MS, lambda account: account.owner_ps[column], OWNER_WORDS[owner], "", OWNER_TITLES[owner]
     )
 
 
@@ -103,12 +99,8 @@ By = Literal["step", "core", "host", OpGrouping]
 """What the account of the mean step is divided by."""
 
 _WITH_BY = "with --by only: "
-BY: Metric[By] = Metric(
-    "by",
-    VERBATIM,
-    lambda by: by,
-    f"{_WITH_BY}the subject of the accounts; modules, scopes and ops add up to the mean step",
-)
+_SUBJECT = f"{_WITH_BY}the subject of the accounts; modules, scopes and ops add up to the mean step"
+BY: Metric[By] = Metric("by", VERBATIM, lambda by: by, _SUBJECT)
 ACCOUNTS = _accounts("accounts", "step, core, host, module, scope or op", _WITH_BY)
 UNKNOWN_ACCOUNTS: Metric[None] = Metric("accounts", VERBATIM, lambda _: None, "accounts of ops", NOT_IN_STEPS)
 

@@ -75,6 +75,10 @@ def _firsts(pairs: Iterable[Any]) -> list[Any]:
     return [first for first, _ in pairs]
 
 
+def _printed(pairs: Iterable[Any]) -> list[Any]:
+    return list(map(printable, _firsts(pairs)))
+
+
 def _objects(tops: Iterable[Any]) -> list[Any]:
     return [table_records(TOP_OPS, top, range(len(top))) for top in tops]
 
@@ -82,18 +86,10 @@ def _objects(tops: Iterable[Any]) -> list[Any]:
 _NAME = Unit("text", lambda names: list(map(printable, names)), lambda name, _: name[:NAME_SEEN], is_text=True)
 """A name of the profile, which may be empty."""
 _MARKED_NAME = Unit(
-    "text",
-    lambda tracks: list(map(printable, _firsts(tracks))),
-    lambda track, _: track[0][:NAME_SEEN] + (f" ({DERIVED})" if track[1] else ""),
-    is_text=True,
+    "text", _printed, lambda track, _: track[0][:NAME_SEEN] + (f" ({DERIVED})" if track[1] else ""), is_text=True
 )
 """Stored as a track's name and whether it is derived."""
-_SECTION_NAME = Unit(
-    "text",
-    lambda pairs: list(map(printable, _firsts(pairs))),
-    lambda pair, _: (pair[1] or pair[0])[:NAME_SEEN],
-    is_text=True,
-)
+_SECTION_NAME = Unit("text", _printed, lambda pair, _: (pair[1] or pair[0])[:NAME_SEEN], is_text=True)
 """Stored as a section's label and the name of its core, by which people find it on the other pages."""
 _UNIT = Unit("text", plain, lambda unit, _: (unit or "")[:NAME_SEEN], is_text=True)
 INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
@@ -165,13 +161,8 @@ _SECTION: Field[Any] = _field(
     "which core or host threads; with several hosts, after the host's name",
     _column("section", 22, "dim"),
 )
-_CORE: Field[Any] = _field(
-    "core",
-    TEXT,
-    lambda row: row.section.core or None,
-    "the core that the section is of, as all pages have it, host:2",
-    null=NO_CORE,
-)
+_OF_CORE = "the core that the section is of, as all pages have it, host:2"
+_CORE: Field[Any] = _field("core", TEXT, lambda row: row.section.core or None, _OF_CORE, null=NO_CORE)
 _PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the section's plane in the profile")
 _DEPTH: ColumnSpec[Any] = _column("depth", 5)
 _TIME: ColumnSpec[Any] = _column("time", 8)

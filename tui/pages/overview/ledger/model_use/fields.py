@@ -90,20 +90,13 @@ LAYERS: Table[Sequence[BlockRow]] = object_table(
     csv=("layer", "block", *(metric.key for metric in _FIGURES)),
     markdown=("layer", "block", *_SHOWN),
 )
+_OF_BLOCK = "as for blocks; unknown includes buffers that several blocks use, and those that are not listed"
+_AT_PEAK = "at the peak of memory_module, padding included; they add up to memory_peak_bytes"
 MEMORY: Table[Sequence[MemoryRow]] = object_table(
     "memory",
     (
-        attribute(
-            "block",
-            VERBATIM,
-            "as for blocks; unknown includes buffers that several blocks use, and those that are not listed",
-        ),
-        attribute(
-            "size_bytes",
-            BYTES,
-            "at the peak of memory_module, padding included; they add up to memory_peak_bytes",
-            "size",
-        ),
+        attribute("block", VERBATIM, _OF_BLOCK),
+        attribute("size_bytes", BYTES, _AT_PEAK, "size"),
         attribute("percent", SHARE_PERCENT, "of the peak", "share", name="fraction"),
     ),
     markdown=("block", "size_bytes", "percent"),
@@ -144,28 +137,16 @@ _GOODPUT = (
     f"collectives included. The time between steps is lost, and in steps that of {_IDLE}"
 )
 _ELAPSED = "from the start of the first step to the end of the last one, with the time that follows each step"
-_PEAK = "its peak of HBM on a core"
+_DEVIATION = "standard deviation of the steps: how far they spread"
+_MODULE, _PEAK = "the step's program, whose memory this is", "its peak of HBM on a core"
 PAGE_METRICS: tuple[Metric[Any], ...] = (
     attribute("goodput_percent", SHARE_PERCENT, _GOODPUT, "goodput", null=NO_REASON, name="model.goodput.fraction"),
     attribute("elapsed_ms", TIME_MS, _ELAPSED, "elapsed", null=NO_REASON, name="model.goodput.elapsed_ps"),
     _of_steps("step_median_ms", TIME_MS, "median_ps", "median of the steps", "median step"),
     _of_steps("step_minimum_ms", TIME_MS, "minimum_ps", "the shortest step", "shortest step"),
     _of_steps("step_maximum_ms", TIME_MS, "maximum_ps", "the longest step", "longest step"),
-    _of_steps(
-        "step_deviation_ms",
-        TIME_MS,
-        "standard_deviation_ps",
-        "standard deviation of the steps: how far they spread",
-        "standard deviation",
-    ),
+    _of_steps("step_deviation_ms", TIME_MS, "standard_deviation_ps", _DEVIATION, "standard deviation"),
     _of_steps("step_count", COUNT, "count", "number of steps", "steps"),
-    attribute(
-        "memory_module",
-        VERBATIM,
-        "the step's program, whose memory this is",
-        "memory of",
-        null=NO_REASON,
-        name="model.module",
-    ),
+    attribute("memory_module", VERBATIM, _MODULE, "memory of", null=NO_REASON, name="model.module"),
     attribute("memory_peak_bytes", BYTES, _PEAK, "at its peak", null=NO_REASON, name="model.peak_bytes"),
 )
