@@ -30,11 +30,6 @@ from tpuprof.parsers.ops.core.sums import op_sums
 STATS = {"no stats": (), "stats": (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)}
 
 
-def op_lines(trace: Trace) -> list[Line]:
-    """The op lines of all cores."""
-    return [line for plane in trace.planes for line in plane.lines if line.name == OPS_LINE]
-
-
 def seconds(work: Callable[[Line], object], lines: Sequence[Line], threads: int) -> float:
     """Wall time of the work on all lines."""
     start = time.perf_counter()
@@ -59,7 +54,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with open(arguments.profile, "rb") as file:
         trace = Trace.from_bytes(file.read())
-    lines = op_lines(trace)
+    lines = [line for plane in trace.planes for line in plane.lines if line.name == OPS_LINE]
     count = sum(len(line.events(places=False)) for line in lines)
     for threads in arguments.threads:
         plain = min(seconds(copy, lines, threads) for _ in range(arguments.repeat))

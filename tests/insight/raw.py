@@ -20,7 +20,6 @@ from statistics import fmean, median
 
 from tpuprof.parsers.formats.proto.xplane_pb2 import (
     MemoryAccessBreakdown,
-    XEvent,
     XEventMetadata,
     XLine,
     XPlane,
@@ -153,21 +152,15 @@ class RawCore:
 
     def above_ms(self, share: float, belongs: Callable[[RawOp], bool]) -> float:
         """Milliseconds a step that these ops take above what they would at this share of their roof."""
-        lost = sum(
-            max(0.0, sum(times) - len(times) * self.roof_ps(op) / share)
-            for op, times in self.by_op.items()
-            if belongs(op)
-        )
-        return lost / len(self.steps) / 1e9
+        return self._above_ms(belongs, lambda op: self.roof_ps(op) / share)
 
     def above_flops_ms(self, share: float, belongs: Callable[[RawOp], bool]) -> float:
         """Milliseconds a step that these ops take above their FLOPs at this share of the peak."""
-        lost = sum(
-            max(0.0, sum(times) - len(times) * op.flops / self.peak_flops / share * 1e12)
-            for op, times in self.by_op.items()
-            if belongs(op)
-        )
-        return lost / len(self.steps) / 1e9
+        return self._above_ms(belongs, lambda op: op.flops / self.peak_flops / share * 1e12)
+
+    def _above_ms(self, belongs: Callable[[RawOp], bool], least_ps: Callable[[RawOp], float]) -> float:
+        ops = ((op, times) for op, times in self.by_op.items() if belongs(op))
+        return sum(max(0.0, sum(times) - len(times) * least_ps(op)) for op, times in ops) / len(self.steps) / 1e9
 
 
 def read(path: Path) -> XSpace:
@@ -216,13 +209,10 @@ def times_of(plane: XPlane, line: XLine) -> list[_Time]:
     found = []
     for event in line.events:
         device = {names[stat.metadata_id]: stat.uint64_value for stat in event.stats}
-        begin, length = (device.get(name, own) for name, own in zip(_DEVICE_SPAN, _span(event), strict=True))
+        span = event.offset_ps, event.duration_ps
+        begin, length = (device.get(name, own) for name, own in zip(_DEVICE_SPAN, span, strict=True))
         found.append(_Time(begin, -begin - length, event.offset_ps, event.metadata_id))
     return sorted(found)
-
-
-def _span(event: XEvent) -> Span:
-    return event.offset_ps, event.duration_ps
 
 
 def _between_ends(line: XLine, times: Sequence[_Time]) -> tuple[list[Span], list[int]]:

@@ -29,7 +29,6 @@ from tests.insight.raw import (
 )
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.accounts.owners import Owner
@@ -142,12 +141,9 @@ def test_each_reason_is_worth_what_the_raw_events_say(profile: Profile) -> None:
     for finding in known:
         assert finding.per == "step"
         said = present(finding.worth_ps) / 1e9
-        assert said == pytest.approx(WORTH[finding.kind](cores), rel=_tolerance(finding)), finding.kind
+        tolerance = ESTIMATED if finding.is_estimate else MEASURED
+        assert said == pytest.approx(WORTH[finding.kind](cores), rel=tolerance), finding.kind
         assert present(finding.worth_fraction) == pytest.approx(said / fmean(step_ms(cores)), rel=MEASURED)
-
-
-def _tolerance(finding: Finding) -> float:
-    return ESTIMATED if finding.is_estimate else MEASURED
 
 
 # ---- figures of the sentences ----------------------------------------------------------------------------------------
@@ -223,10 +219,6 @@ def _reached(core: RawCore, ops: Sequence[RawOp]) -> float:
 
 N = r"~?(\d[\d.,]*(?: (?:ms|µs|GB/s|GB|MB))?)"
 """A figure with its unit."""
-
-
-def _figures(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace("#", N))
 
 
 OPCODES = "all-reduce|reduce-scatter|all-gather|all-to-all"
@@ -309,7 +301,7 @@ def test_figures_of_reasons_are_those_of_the_raw_events(profile: Profile) -> Non
                 (match, expected(cores, match))
                 for (kind, pattern), expected in FIGURES.items()
                 if kind == finding.kind
-                for match in _figures(pattern).finditer(sentence)
+                for match in re.finditer(pattern.replace("#", N), sentence)
             ]
             for match, values in found:
                 names = match.re.groupindex.values()

@@ -241,7 +241,7 @@ def _of_programs(host: HostEvents, runs: ModuleRuns, why: str, threads: frozense
     if found is None:
         return None
     steps = found.steps
-    marked = _during(host, launching_thread(host, among=threads), steps.start_ps, steps.end_ps, steps.names)
+    marked = _during(host, launching_thread(host, threads), steps.start_ps, steps.end_ps, steps.names)
     return replace(marked, source=found.source, note=found.note, are_whole=True, unasked=found.unasked)
 
 

@@ -181,11 +181,11 @@ def runs_after(host: HostEvents, ops: OpEvents, start: Int64s, end: Int64s, thre
     return bool(after > within)
 
 
-def launching_thread(host: HostEvents, default: int = 0, among: frozenset[int] = frozenset()) -> int:
-    """The number of the thread that launches most programs, of some threads or of all; the default where none does."""
+def launching_thread(host: HostEvents, among: frozenset[int]) -> int:
+    """The number of the thread that launches most programs, of some threads or (none) of all; 0 where none does."""
     ids = host.ids_named(launches)
     counts = [len(of.rows_of(ids)) * (not among or at in among) for at, of in enumerate(host.threads)]
-    return counts.index(max(counts)) if max(counts, default=0) else default
+    return counts.index(max(counts)) if max(counts, default=0) else 0
 
 
 def program_runs(host: HostEvents, ops: OpEvents) -> Intervals:

@@ -48,11 +48,11 @@ class Outcome:
     dump: tuple[Dumped, ...]
 
 
-def compile_program(case: Case, knobs: Mapping[str, Knob], to_the_end: bool = False) -> Outcome:
+def compile_program(case: Case, knobs: Mapping[str, Knob]) -> Outcome:
     """Compiles a case with these knobs.
 
-    Whether HBM has room for a program is decided once its buffers have their places, and code for it takes minutes:
-    unless it is `to_the_end`, the compiler is stopped there. A kernel's own memory is looked at later.
+    Whether HBM has room for a program is decided once its buffers have their places, and code for it takes minutes: the
+    compiler is stopped there. A kernel's own memory is looked at later.
 
     Raises:
         RuntimeError: the compiler says something else than that memory ran out, or nothing at all.
@@ -61,7 +61,7 @@ def compile_program(case: Case, knobs: Mapping[str, Knob], to_the_end: bool = Fa
     with tempfile.TemporaryDirectory() as folder:
         command = [PYTHON, str(HERE / "worker.py"), told, folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            answer = _answer(process, Path(folder), to_the_end or case.program == "kernels")
+            answer = _answer(process, Path(folder), case.program == "kernels")
         if answer["error"] and not any(words in answer["error"] for words in _RAN_OUT):
             raise RuntimeError(f"{case.name}: {answer['error']}")
         names = sorted(path.name for path in Path(folder).iterdir())

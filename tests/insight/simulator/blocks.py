@@ -163,12 +163,12 @@ def kernel(
     return code.run(value, ps, "custom-call", flops, Traffic(size * 2 // 3, size - size * 2 // 3))
 
 
-def relayout(code: Code, value: Value, ps: float | None = None) -> Value:
+def relayout(code: Code, value: Value) -> Value:
     """A copy into another layout; it reaches less of HBM's bandwidth than ops that read in order."""
     dims = dims_of(value)
     order = (len(dims) - 2, len(dims) - 1, *range(len(dims) - 3, -1, -1))
     moved = code.emit("copy", array(kind_of(value.shape), *dims, order=order), [value])
-    return code.run(moved, hbm_ps(code, 2 * size_of(value), 0.6) + OVERHEAD_PS if ps is None else ps)
+    return code.run(moved, hbm_ps(code, 2 * size_of(value), 0.6) + OVERHEAD_PS)
 
 
 # ---- collectives ----------------------------------------------------------------------------------------------------

@@ -152,11 +152,8 @@ class Chain:
             value = first
             for opcode in self.ops[: self.count]:
                 made = code.emit(opcode, value.shape, [value, value])
-                value = code.run(made, hbm_ps(code, 2 * size_of(value)) + OVERHEAD_PS, traffic=_through(value))
-
-
-def _through(value: Value) -> Traffic:
-    return Traffic(size_of(value), size_of(value))
+                size = size_of(value)
+                value = code.run(made, hbm_ps(code, 2 * size) + OVERHEAD_PS, traffic=Traffic(size, size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,22 +12,17 @@ from statistics import fmean
 from tests.insight.raw import RawCore, RawEvent, RawOp, mean_over, times_of
 from tests.support.made.heaps import plain_stays
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
-from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 MODULES = Path(__file__).parents[2] / "demo" / "modules"
 
 Cores = Sequence[RawCore]
 
 
-def device_planes(space: XSpace) -> list[XPlane]:
-    """The planes of TPU cores."""
-    return [plane for plane in space.planes if plane.name.startswith(b"/device:TPU:")]
-
-
 def durations(space: XSpace, name: str, line: str = "XLA Modules") -> list[int]:
     """Picoseconds of each event of a name on the lines of all cores; a module's goes without its program's number."""
     found = []
-    for plane in device_planes(space):
+    for plane in (plane for plane in space.planes if plane.name.startswith(b"/device:TPU:")):
         called = {key: _short(value.name.decode()) for key, value in plane.event_metadata.items()}
         for each in plane.lines:
             if each.name == line.encode():

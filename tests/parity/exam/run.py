@@ -40,7 +40,10 @@ class Score:
     def write(self) -> None:
         """Keeps it for the README's table."""
         SCORES.parent.mkdir(exist_ok=True)
-        kept = {name: [_rounded(each) for each in answers] for name, answers in self.answers.items()}
+        kept = {
+            name: [{**asdict(each), "seconds": round(each.seconds, 2)} for each in answers]
+            for name, answers in self.answers.items()
+        }
         SCORES.write_text(json.dumps({"xprof": self.version, "answers": kept}, indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
@@ -50,10 +53,6 @@ class Score:
         return cls(
             {name: [Answered(**each) for each in answers] for name, answers in found["answers"].items()}, found["xprof"]
         )
-
-
-def _rounded(answered: Answered) -> dict[str, object]:
-    return {**asdict(answered), "seconds": round(answered.seconds, 2)}
 
 
 def answered(question: Question, asked: Asked, made: Mapping[str, Made], run: Runner) -> Answered:

@@ -104,7 +104,8 @@ def _untraced(theirs: Fields, memory: SpaceMemory, hlo: HloModule) -> dict[str, 
     size = untraced_bytes(hlo, memory.space)
     if not size:
         return {}
-    sizes = sorted([*(float(theirs[f"bySize/{at}"] or 0) for at in range(_count(theirs))), size / MIB], reverse=True)
+    count = sum(name.startswith("bySize/") for name in theirs)
+    sizes = sorted([*(float(theirs[f"bySize/{at}"] or 0) for at in range(count)), size / MIB], reverse=True)
     changed = {
         f"bySize/{at}": value for at, value in enumerate(sizes) if theirs.get(f"bySize/{at}") not in (None, value)
     }
@@ -112,10 +113,6 @@ def _untraced(theirs: Fields, memory: SpaceMemory, hlo: HloModule) -> dict[str, 
     return {name: Difference(value, UNTRACED) for name, value in changed.items()} | {
         "peakUnpaddedHeapMib": Difference(None, UNTRACED)
     }
-
-
-def _count(theirs: Fields) -> int:
-    return sum(name.startswith("bySize/") for name in theirs)
 
 
 def compare_memory(answer: Any, hlo: HloModule, space: int) -> Comparison:

@@ -96,7 +96,8 @@ def _walk(node: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str,
         yield f"{path}/{'+'.join(members)}", kind, node
         below = path
     else:
-        below = f"{path}/{_program(node) if kind == 'program' else node['name']}" if depth else ""
+        name = next(iter(_programs(node))) if kind == "program" else node["name"]
+        below = f"{path}/{name}" if depth else ""
         yield below or "root", kind, node
     for child in node["children"]:
         yield from _walk(child, below, depth + 1)
@@ -112,10 +113,6 @@ def _kind(node: Any, depth: int) -> str:
     if node["name"] == "IDLE" and depth == 1:
         return "idle"
     return "duplicates" if node["name"].endswith(MARK) else "op"
-
-
-def _program(node: Any) -> str:
-    return next(iter(_programs(node)))
 
 
 def _programs(node: Any) -> set[str]:

@@ -226,7 +226,8 @@ def compare_roofline(answer: Any, ops: OpsPage, summaries: Sequence[HostSummary]
     if ops.time_scale is None:
         stated["device: time_scale_multiplier"] = Difference(None, NO_SCALE)
     if theirs.get("device: has_merged_vmem") == "0":
-        names = [f"device: {name}" for way in ("read", "write") for name in _vmem(way)]
+        ways = ("read", "write")
+        names = [f"device: {name}" for way in ways for name in (f"peak_vmem_{way}_bw", f"vmem_{way}_ridge_point")]
         stated |= {name: Difference(ours[name], VMEM) for name in names if ours[name] is not None}
     for key in theirs:
         row, _, column = key.rpartition(": ")
@@ -253,10 +254,6 @@ def _ratios(theirs: dict[str, Cells], ours: dict[str, Cells]) -> dict[str, float
         for key, row in theirs.items()
         if row["operation"] == "Program" and row["step"] != "Total" and ours.get(key, {}).get("total_time")
     }
-
-
-def _vmem(way: str) -> tuple[str, str]:
-    return f"peak_vmem_{way}_bw", f"vmem_{way}_ridge_point"
 
 
 def _step_times(theirs: dict[str, Cells], ours: dict[str, Cells]) -> dict[str, Difference]:

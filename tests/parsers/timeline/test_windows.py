@@ -24,10 +24,6 @@ def _track(events: list[LaneEvent]) -> Track:
     return track(events, of=_CLASSED)
 
 
-def _covered(start: int, end: int, a: int, b: int) -> int:
-    return max(0, min(end, b) - max(start, a))
-
-
 def _union(events: list[tuple[int, int]], a: int, b: int) -> int:
     return sum(any(start <= at < end for start, end in events) for at in range(a, b))
 
@@ -53,7 +49,7 @@ def test_a_lanes_cells_hold_what_lies_in_them(
             for start, end, key in zip(
                 one.start_ps[part].tolist(), one.end_ps[part].tolist(), one.key[part], strict=True
             ):
-                wanted[_CLASSED.classes[key]] += _covered(start, end, a, b)
+                wanted[_CLASSED.classes[key]] += max(0, min(end, b) - max(start, a))
             assert window.busy_ps[cell].tolist() == wanted.tolist()
 
 

@@ -222,20 +222,18 @@ def make_app(
     *,
     logdir: Logdir = LOGDIR,
     options: AppOptions | None = None,
-    environ: Mapping[str, str] | None = None,
 ) -> TpuprofApp:
     """The app over made-up runs; every run has the same pages."""
     options = options or AppOptions()
-    environ = {**ENVIRONMENT, **(environ or {})}
     shown = pages or ReadyPages(training_overview())
     return TpuprofApp(
         "~/logs",
         options,
-        detect(environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse, custom=options.custom),
+        detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, mouse=options.mouse, custom=options.custom),
         find=lambda _: logdir,
         open_session=shown.opened if isinstance(shown, ParkedPages) else lambda run, progress, cancelled: shown,
         now=lambda: NOW,
-        environ=environ,
+        environ=ENVIRONMENT,
     )
 
 

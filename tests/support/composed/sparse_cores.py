@@ -73,7 +73,7 @@ def _numbers(value: int) -> dict[str, StatInput]:
 
 
 def add_sparse_cores(
-    space: XSpace, chip: int, shapes: Sequence[Shape], steps: Sequence[tuple[str, int, int]], with_x: bool = False
+    space: XSpace, chip: int, shapes: Sequence[Shape], steps: Sequence[tuple[str, int, int]], with_x: bool
 ) -> None:
     """Adds planes of SparseCores beside a chip's TensorCore; they start nothing on it.
 
@@ -104,12 +104,8 @@ def add_sparse_cores(
                 plane.event(lines[3], plane.event_id("sync wait"), start + begin, length // 20)
 
 
-def add_beside_all(space: XSpace, shapes: Sequence[Shape], with_x: bool = False) -> None:
-    """Adds SparseCores beside every TensorCore of a profile, with the steps that this one has.
-
-    Args:
-        shapes, with_x: as of `add_sparse_cores`.
-    """
+def add_beside_all(space: XSpace, shapes: Sequence[Shape]) -> None:
+    """Adds SparseCores beside every TensorCore of a profile, with the steps that this one has."""
     for plane in list(space.planes):
         chip = plane.name.decode().removeprefix("/device:TPU:")
         lines = [line for line in plane.lines if line.name == b"Steps"]
@@ -120,7 +116,7 @@ def add_beside_all(space: XSpace, shapes: Sequence[Shape], with_x: bool = False)
             (plane.event_metadata[event.metadata_id].name.decode(), begin + event.offset_ps, event.duration_ps)
             for event in lines[0].events
         ]
-        add_sparse_cores(space, int(chip), shapes, steps, with_x)
+        add_sparse_cores(space, int(chip), shapes, steps, with_x=False)
 
 
 def _tensor_core(space: XSpace, chip: int, shape: Shape, steps: Sequence[tuple[str, int, int]]) -> None:

@@ -56,11 +56,6 @@ def register_values(chip: Chip, busy: float = 1.0) -> dict[int, int]:
     return values
 
 
-def counter_name(number: int) -> str:
-    """What the profile calls a register here; XProf goes by its number."""
-    return f"VF_CHIP_REGISTER_{number:X}"
-
-
 def add_reading(
     plane: PlaneBuilder,
     values: Mapping[int, int],
@@ -72,7 +67,7 @@ def add_reading(
     events = plane.line(line)
     for number, value in values.items():
         of_metadata: dict[str, StatInput] = {"performance_counter_id": number} if number_in_metadata else {}
-        name = plane.event_id(counter_name(number), "", **of_metadata)
+        name = plane.event_id(f"VF_CHIP_REGISTER_{number:X}", "", **of_metadata)  # XProf goes by the number
         stats: dict[str, StatInput] = {} if number_in_metadata else {"performance_counter_id": number}
         stats |= {"performance_counter_description": f"register {number:x}", "performance_counter_sets": "issue"}
         plane.event(events, name, at_ps, 0, counter_value=value, **stats)

@@ -33,9 +33,9 @@ def demo_modules() -> HloModules:
     return HloModules.of(Trace.from_bytes(space.SerializeToString()))
 
 
-def compiled_modules(device_type: str | None = "TPU v5e", ran: tuple[tuple[int, str], ...] = ()) -> CompiledModules:
+def compiled_modules() -> CompiledModules:
     """Both modules, of one host."""
-    return CompiledModules([ModuleSource("host0", demo_modules(), ran, device_type, "TPU")])
+    return CompiledModules([ModuleSource("host0", demo_modules(), (), "TPU v5e", "TPU")])
 
 
 def memory_over_time() -> MemoryProfilePage:

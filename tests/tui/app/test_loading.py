@@ -81,7 +81,7 @@ async def test_first_frame_stands_before_anything_is_looked_for() -> None:
     assert "1 Overview" in frames[0]
 
 
-def parked(act_on: str = "") -> tuple[TpuprofApp, ParkedPages]:
+def parked() -> tuple[TpuprofApp, ParkedPages]:
     pages = ParkedPages()
     return make_app(pages), pages
 

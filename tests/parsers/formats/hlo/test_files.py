@@ -34,10 +34,6 @@ def whole() -> hlo_pb2.HloProto:
     return proto
 
 
-def module_alone() -> bytes:
-    return small().hlo_module.SerializeToString()
-
-
 def write(path: Path, data: bytes | None = None) -> Path:
     path.write_bytes(whole().SerializeToString() if data is None else data)
     return path
@@ -171,7 +167,7 @@ def test_odd_names_are_taken(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("zipped", [False, True])
 def test_each_kind_of_message_is_read(tmp_path: Path, zipped: bool) -> None:
-    kinds = {"proto": whole().SerializeToString(), "module": module_alone()}
+    kinds = {"proto": whole().SerializeToString(), "module": small().hlo_module.SerializeToString()}
     for kind, data in kinds.items():
         path = write(tmp_path / f"{kind}.pb", gzip.compress(data) if zipped else data)
         module = read_hlo_file(only(path))

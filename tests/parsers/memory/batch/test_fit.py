@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.bench.oom_proof.fits import FITTING, Answer, FitScore, fit_of, kept
+from tests.bench.oom_proof.fits import FITTING, FitScore, fit_of, kept
 from tests.support.imports import ROOT
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
@@ -26,12 +26,8 @@ peak at the largest is within 5 %. Only ever bettered."""
 _fit = functools.cache(fit_of)
 
 
-def _answers() -> list[tuple[Answer, BatchFit]]:
-    return [(answer, _fit(answer.case)) for answer in kept()]
-
-
 def test_the_compiler_agrees() -> None:
-    answers = _answers()
+    answers = [(answer, _fit(answer.case)) for answer in kept()]
     assert [answer.case for answer, _ in answers] == [case.name for case in FITTING]
     score = FitScore.of(answers)
     assert score.largest >= LEAST_LARGEST and score.right >= LEAST_RIGHT and score.near >= LEAST_NEAR, score

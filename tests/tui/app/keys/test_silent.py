@@ -73,10 +73,10 @@ def place(app: App[Any]) -> tuple[object, ...]:
     )
 
 
-async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, height: int = 24) -> list[str]:
+async def silent_keys(app: App[Any], opening: Sequence[str]) -> list[str]:
     """The keys after which everything looks as before."""
     silent = []
-    async with app.run_test(size=(width, height)) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
 
         async def press(*keys: str) -> None:
             for key in keys:

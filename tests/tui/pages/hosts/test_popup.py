@@ -5,7 +5,6 @@ from __future__ import annotations
 from textual.geometry import Size
 
 from tests.support.made.many_hosts import straggling_page
-from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.hosts.popup import HostsList
 from tpuprof.tui.terminal.theme import palette
@@ -13,11 +12,10 @@ from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ListPopup
 
 
-def popup_of(opened: list[str | None], width: int = 80, page: HostsPage | None = None) -> ListPopup:
+def popup_of(opened: list[str | None], width: int = 80) -> ListPopup:
     look = ScreenLook(palette("truecolor", False), BLOCK)
-    popup = ListPopup(
-        look, "Hosts", HostsList(page or straggling_page(), lambda host, core: opened.append(core or host))
-    )
+    listed = HostsList(straggling_page(), lambda host, core: opened.append(core or host))
+    popup = ListPopup(look, "Hosts", listed)
     popup.place(Size(width, 24))
     return popup
 

@@ -67,12 +67,8 @@ def test_no_text_of_a_module_breaks_a_card(words: str, width: int, glyphs: Glyph
         label=words,
     )
     page = space_of([Buffer("a", "constant", 1), Buffer("b", "temporary", 5, 1, born=2, dies=4)], 8)
-    lines = buffer_card(_with(page, buffer), 1, Pen(width, glyphs), page.peak_position)
-    check_lines(lines, width, glyphs)
-
-
-def _with(page: SpaceMemory, buffer: Buffer) -> SpaceMemory:
-    return dataclasses.replace(page, buffers=(page.buffers[0], buffer))
+    odd = dataclasses.replace(page, buffers=(page.buffers[0], buffer))
+    check_lines(buffer_card(odd, 1, Pen(width, glyphs), page.peak_position), width, glyphs)
 
 
 def test_padding_is_explained() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -49,15 +48,8 @@ def nothing() -> MemoryProfilePage:
 PAGES = {"training": lambda: training()[0], "sparse": sparse, "nothing": nothing}
 
 
-def memory_profile_report(
-    page: MemoryProfilePage,
-    run: Run,
-    form: Format,
-    look: TextLook,
-    limit: int | None = None,
-    runs: Sequence[DeviceModuleRuns] = (),
-) -> str:
-    made = REPORT.writers[form](MemoryOverTime(page, runs), asked_of(run, form, look, limit))
+def memory_profile_report(page: MemoryProfilePage, form: Format, limit: int | None = None) -> str:
+    made = REPORT.writers[form](MemoryOverTime(page, ()), asked_of(RUN, form, LOOK, limit))
     assert isinstance(made, str)
     return made
 
@@ -76,9 +68,9 @@ def test_the_text_shows_some_rows_unless_all_are_asked_for() -> None:
     page = training()[0]
     page = replace(page, allocators=(replace(page.allocators[0], at_peak=rows),))
     last = f"op{TEXT_ROWS}."
-    assert last not in memory_profile_report(page, RUN, "text", LOOK)
-    assert "and 1 more kind;" in memory_profile_report(page, RUN, "text", LOOK)
-    assert last in memory_profile_report(page, RUN, "text", LOOK, 0)
+    assert last not in memory_profile_report(page, "text")
+    assert "and 1 more kind;" in memory_profile_report(page, "text")
+    assert last in memory_profile_report(page, "text", 0)
 
 
 def test_a_timeline_of_very_many_events_is_thinned_to_the_largest_of_each_stretch() -> None:
@@ -96,11 +88,11 @@ def test_a_timeline_of_very_many_events_is_thinned_to_the_largest_of_each_stretc
         peak_index=count - 1 - int(np.argmax(heap[::-1])),
     )
     page = replace(training()[0], allocators=(long,))
-    document = json.loads(memory_profile_report(page, RUN, "json", LOOK))
+    document = json.loads(memory_profile_report(page, "json"))
     timeline = document["allocators"][0]["timeline"]
     assert len(timeline) == MOST_POINTS and "--limit 0" in document["warnings"][0]
     borders = [at * count // MOST_POINTS for at in range(MOST_POINTS + 1)]
     assert [point["heap_bytes"] for point in timeline] == [int(heap[a:b].max()) for a, b in pairwise(borders)]
     assert long.peak_index in {point["time_ps"] for point in timeline}
-    whole = json.loads(memory_profile_report(page, RUN, "json", LOOK, 0))
+    whole = json.loads(memory_profile_report(page, "json", 0))
     assert len(whole["allocators"][0]["timeline"]) == count and whole["warnings"] == []

@@ -16,7 +16,6 @@ from tests.support.golden import frame as text_of
 from tests.support.made.pages import MS, training_account, training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
 from tpuprof.parsers.pages.overview.ledger import MeanStep, with_claims
-from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.tui.draw.pen import Pen
@@ -35,10 +34,6 @@ LOSS = OwnerOps(
 
 def account_with_ops() -> MeanStep:
     return dataclasses.replace(training_account(), ops={"loss": LOSS, "collective_wait": LOSS})
-
-
-def page_with_ops() -> Overview:
-    return dataclasses.replace(training_overview(), account=account_with_ops())
 
 
 def bar_of(owner: Owner, account: MeanStep) -> Bar:
@@ -142,7 +137,8 @@ def test_each_owner_leads_to_where_to_look() -> None:
 
 
 async def test_enter_on_a_bar_opens_its_card_and_o_leads_on_from_it() -> None:
-    async with scene(make_app(ReadyPages(page_with_ops())), width=120, height=40) as (app, pilot):
+    page = dataclasses.replace(training_overview(), account=account_with_ops())
+    async with scene(make_app(ReadyPages(page)), width=120, height=40) as (app, pilot):
         assert "23.6% of the mean step of 212 ms" in await after(pilot, "j", "j", "enter")
         assert "o shows fusion.3 in tab 3, ops" in frame(app) and "O timeline" not in frame(app)
         await press(pilot, "o")

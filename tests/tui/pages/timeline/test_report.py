@@ -47,24 +47,24 @@ def run_of(*hosts: str) -> Run:
     return Run("2026_11_21_03_00_00", "/logs", files, ())
 
 
-def small_profile(name: str = "") -> XSpace:
+def small_profile() -> XSpace:
     """A core with two ops under steps and a counter, another one without a known peak, and a host thread that nests."""
     space = XSpace()
-    ops = [(f"fusion.{n % 2}{name}", "loop fusion", n * 100 * US, 60 * US) for n in range(4)]
-    steps = [(f"{n}{name}", n * 100 * US, (n + 1) * 100 * US) for n in range(4)]
+    ops = [(f"fusion.{n % 2}", "loop fusion", n * 100 * US, 60 * US) for n in range(4)]
+    steps = [(str(n), n * 100 * US, (n + 1) * 100 * US) for n in range(4)]
     core = tpu_plane(space, 0, ops, steps)
     line = core.line("_counters_")
-    counter = core.event_id(f"power(W){name}")
+    counter = core.event_id("power(W)")
     for at, value in ((0, 100.0), (100, 300.0), (350, 60.0)):
         core.event(line, counter, at * US, 0, power=value)
     bare = PlaneBuilder(space, "/device:TPU:1", 2)
     line = bare.line("XLA Ops")
-    metadata = bare.event_id(f"dot{name}", hlo_category="convolution fusion", flops=10**6)
+    metadata = bare.event_id("dot", hlo_category="convolution fusion", flops=10**6)
     bare.event(line, metadata, 10 * US, 50 * US)
     host = PlaneBuilder(space, "/host:CPU", 9)
-    line = host.line(f"main{name}/77")
-    outer, inner = host.event_id(f"outer{name}", long="yes"), host.event_id("inner")
-    host.event(line, outer, 5 * US, 300 * US, bytes=b"12345", text=f"a{name}", number=-3, ratio=0.5)
+    line = host.line("main/77")
+    outer, inner = host.event_id("outer", long="yes"), host.event_id("inner")
+    host.event(line, outer, 5 * US, 300 * US, bytes=b"12345", text="a", number=-3, ratio=0.5)
     host.event(line, inner, 20 * US, 30 * US, nan=float("nan"))
     host.event(line, inner, 400 * US, 0)
     return space
@@ -103,16 +103,10 @@ class OneTimeline:
 
 
 def timeline_report(
-    timeline: Timeline,
-    run: Run,
-    asked: Interval,
-    form: Format,
-    look: TextLook,
-    limit: int | None = None,
-    host: str | None = None,
+    timeline: Timeline, run: Run, asked: Interval, form: Format, look: TextLook, limit: int | None = None
 ) -> tuple[Iterable[str], tuple[str, ...]]:
     options = {"from_ps": asked.from_ps, "to_ps": asked.to_ps, "track": asked.track}
-    call = asked_of(run, form, look, limit, host, lambda _: OneTimeline(timeline), **options)
+    call = asked_of(run, form, look, limit, None, lambda _: OneTimeline(timeline), **options)
     content = REPORT.read(call)
     made = REPORT.writers[form](content, call)
     assert not callable(made)
