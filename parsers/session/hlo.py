@@ -117,12 +117,8 @@ def open_hlo(path: str) -> Logdir:
     where = os.path.abspath(_inside(path))
     files = find_hlo_files(where)
     if not files:
-        raise ProfileError(
-            "not_found",
-            f"There is no HLO module in {printable(path)}.",
-            "a file *.hlo_proto.pb, or a folder written with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto",
-            EXIT_NOT_FOUND,
-        )
+        hint = "a file *.hlo_proto.pb, or a folder written with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto"
+        raise ProfileError("not_found", f"There is no HLO module in {printable(path)}.", hint, EXIT_NOT_FOUND)
     run = Run(os.path.basename(where) or where, where, (), ())
     return Logdir(path, (run,), (f"{counted(len(files), 'HLO module')} in {printable(path)}",), ())
 

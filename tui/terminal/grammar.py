@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from functools import partial
 
 from tpuprof.parsers.base.record import dataclass
 
@@ -59,6 +60,9 @@ _ARROWS = "Letters for hands that stay on the keyboard, arrows for all others."
 _WASD = "The zoom and pan keys of XProf's trace viewer and of Perfetto, which hands know."
 _NO_OP = "There is no op under the cursor."
 _END = "The cursor is at the end."
+_ZOOMS, _MARKED = "It zooms the timeline; notes are W.", "Intervals are marked on the timeline."
+_TRACKS, _RELATIVE = "Tracks are on the timeline.", "Times are relative on the timeline."
+_HOSTS = "Hosts stand below each other on the timeline; H lists them."
 _TYPED = "While letters are typed into a list's filter, letters can't move the cursor."
 
 MOTIONS: tuple[Verb, ...] = (
@@ -164,70 +168,25 @@ GENERAL: tuple[Verb, ...] = (
     Verb("repaint", ("ctrl+l",), "Repaint the whole screen", ""),
 )
 
+_of_timeline = partial(Verb, page="timeline")
 OWN: tuple[Verb, ...] = (
     Verb("module", ("m",), "Choose a module or an allocator", "Modules are chosen on the memory tab.", page="memory"),
     Verb("advice", ("a",), "What to do first", "Advice on memory is on the memory tab.", page="memory"),
-    Verb(
-        "zoom_in",
-        ("w", "+", "="),
-        "Zoom in at the cursor",
-        "It zooms the timeline; notes are W.",
-        _WASD,
-        "timeline",
-        _WASD,
-    ),
-    Verb("zoom_out", ("s", "-"), "Zoom out", "It zooms the timeline.", _WASD, "timeline", _WASD),
-    Verb("pan_left", ("a",), "Pan to the left", "", "", "timeline", _WASD),
-    Verb("pan_right", ("d",), "Pan to the right", "It pans the timeline.", "", "timeline", _WASD),
-    Verb(
-        "fit", ("f",), "Fit the interval; again: the event, the step", "Only the timeline is fitted.", page="timeline"
-    ),
-    Verb("next_event", (".",), "Next event of the row", "Events are on the timeline.", page="timeline"),
-    Verb("previous_event", (",",), "Previous event", "Events are on the timeline.", page="timeline"),
-    Verb(
-        "interval_begin",
-        ("(",),
-        "Begin of the interval to the cursor",
-        "Intervals are marked on the timeline.",
-        page="timeline",
-    ),
-    Verb(
-        "interval_end",
-        (")",),
-        "End of the interval to the cursor",
-        "Intervals are marked on the timeline.",
-        page="timeline",
-    ),
-    Verb("fold", ("z",), "Open or close the track or section", "Tracks are on the timeline.", page="timeline"),
-    Verb("fold_all", ("Z",), "Open or close all of them", "Tracks are on the timeline.", page="timeline"),
-    Verb(
-        "next_host",
-        ("J",),
-        "Next host",
-        "Hosts stand below each other on the timeline; H lists them.",
-        page="timeline",
-    ),
-    Verb(
-        "previous_host",
-        ("K",),
-        "Previous host",
-        "Hosts stand below each other on the timeline; H lists them.",
-        page="timeline",
-    ),
-    Verb(
-        "filter_tracks",
-        ("F",),
-        "Only tracks with these words in their names",
-        "Tracks are on the timeline.",
-        page="timeline",
-    ),
-    Verb(
-        "base",
-        ("A",),
-        "Times relative to the trace, the step or the mark",
-        "Times are relative on the timeline.",
-        page="timeline",
-    ),
+    _of_timeline("zoom_in", ("w", "+", "="), "Zoom in at the cursor", _ZOOMS, _WASD, why_shared=_WASD),
+    _of_timeline("zoom_out", ("s", "-"), "Zoom out", "It zooms the timeline.", _WASD, why_shared=_WASD),
+    _of_timeline("pan_left", ("a",), "Pan to the left", "", why_shared=_WASD),
+    _of_timeline("pan_right", ("d",), "Pan to the right", "It pans the timeline.", why_shared=_WASD),
+    _of_timeline("fit", ("f",), "Fit the interval; again: the event, the step", "Only the timeline is fitted."),
+    _of_timeline("next_event", (".",), "Next event of the row", "Events are on the timeline."),
+    _of_timeline("previous_event", (",",), "Previous event", "Events are on the timeline."),
+    _of_timeline("interval_begin", ("(",), "Begin of the interval to the cursor", _MARKED),
+    _of_timeline("interval_end", (")",), "End of the interval to the cursor", _MARKED),
+    _of_timeline("fold", ("z",), "Open or close the track or section", _TRACKS),
+    _of_timeline("fold_all", ("Z",), "Open or close all of them", _TRACKS),
+    _of_timeline("next_host", ("J",), "Next host", _HOSTS),
+    _of_timeline("previous_host", ("K",), "Previous host", _HOSTS),
+    _of_timeline("filter_tracks", ("F",), "Only tracks with these words in their names", _TRACKS),
+    _of_timeline("base", ("A",), "Times relative to the trace, the step or the mark", _RELATIVE),
 )
 
 READING: tuple[Verb, ...] = (

@@ -410,11 +410,8 @@ class Trace:
 
     def _check_is_profile(self) -> None:
         if self.source.size == 0:
-            raise ProfileError(
-                "empty_file",
-                f"{self.source.name} is empty (0 bytes).",
-                "capture again for a shorter time: a profile over protobuf's 2 GB limit leaves an empty file",
-            )
+            hint = "capture again for a shorter time: a profile over protobuf's 2 GB limit leaves an empty file"
+            raise ProfileError("empty_file", f"{self.source.name} is empty (0 bytes).", hint)
         whole = (
             self._broken_at < 0
             and (self.planes or self.hostnames or self.errors or self.warnings)
@@ -422,18 +419,13 @@ class Trace:
         )
         if not whole and not any(plane.holds_something for plane in self.planes):
             if self.planes and self.planes[0].name.startswith("/") and self.planes[0].is_cut:
-                raise ProfileError(
-                    "corrupt",
-                    f"{self.source.name} is cut off after {self.source.size:,} bytes, before its first line of events.",
-                    "copy or capture it again",
-                )
+                cut = f"is cut off after {self.source.size:,} bytes, before its first line of events"
+                raise ProfileError("corrupt", f"{self.source.name} {cut}.", "copy or capture it again")
             if (found := of_another_tool(self.source.read(0, min(self.source.size, BEGIN_BYTES)))) is not None:
                 raise found.error(self.source.name)
-            raise ProfileError(
-                "corrupt",
-                f"{self.source.name} is not a profile: its bytes do not read as an XSpace.",
-                "a profile's name ends in .xplane.pb; a copy that went through a text conversion cannot be repaired",
-            )
+            sentence = f"{self.source.name} is not a profile: its bytes do not read as an XSpace."
+            hint = "a profile's name ends in .xplane.pb; a copy that went through a text conversion cannot be repaired"
+            raise ProfileError("corrupt", sentence, hint)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -466,13 +458,8 @@ class Trace:
                 problems.append(_cut_problem(name, size, plane))
             elif plane.broken_at >= 0 or plane.lost_bytes:
                 lost = plane.end - max(plane.broken_at, plane.begin)
-                problems.append(
-                    Problem(
-                        "damaged",
-                        f"{name}, plane {plane.name}",
-                        f"Plane {plane.name or plane.index} is damaged: its last {lost:,} bytes can't be read.",
-                    )
-                )
+                sentence = f"Plane {plane.name or plane.index} is damaged: its last {lost:,} bytes can't be read."
+                problems.append(Problem("damaged", f"{name}, plane {plane.name}", sentence))
         if self._lost_bytes and not (self._found and self._found[-1].lost_bytes):
             sentence = f"{name} is cut off after {size:,} bytes: the last text in it is incomplete."
             problems.append(Problem("truncated", name, sentence))
