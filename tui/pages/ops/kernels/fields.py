@@ -210,11 +210,6 @@ class PartRow:
         return self.part.total_ps / traced.traced_ps if traced is not None and traced.traced_ps else None
 
 
-def part_rows(page: TpuKernelsPage) -> tuple[PartRow, ...]:
-    """The spans of all kernels."""
-    return tuple(PartRow(kernel, part) for kernel in page.kernels for part in kernel.parts)
-
-
 _PARTS: tuple[Field[Any], ...] = (
     named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
     named("name", TEXT, of_each("part.name"), "the span's name", "span", 24, fixed=True, grows=True),
@@ -245,11 +240,6 @@ class Block:
     def waits(self) -> float | None:
         """The part of the kernel's waits for copies in that is for it (0-1); None where unknown."""
         return next((part for row, part in self.kernel.waited_for if row is self.row), None)
-
-
-def blocks_of(page: TpuKernelsPage) -> tuple[Block, ...]:
-    """What all kernels keep on the chip."""
-    return tuple(Block(kernel, row) for kernel in page.kernels for row in kernel.blocks)
 
 
 _NOT_COPIED = "it is not copied by the grid, or the module does not say"
@@ -290,13 +280,6 @@ class Region:
 
     def __init__(self, kernel: TpuKernel, row: RegionUse) -> None:
         self.kernel, self.row = kernel, row
-
-
-def regions_of(page: TpuKernelsPage) -> tuple[Region, ...]:
-    """The regions of all kernels whose schedule the profile has."""
-    return tuple(
-        Region(kernel, row) for kernel in page.kernels if kernel.static is not None for row in kernel.static.regions
-    )
 
 
 def _unit(name: str) -> Field[Any]:

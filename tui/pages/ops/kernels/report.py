@@ -21,9 +21,9 @@ from tpuprof.tui.pages.ops.kernels.fields import (
     PARTS,
     REGIONS,
     VARIANTS,
-    blocks_of,
-    part_rows,
-    regions_of,
+    Block,
+    PartRow,
+    Region,
 )
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
@@ -88,10 +88,12 @@ def declare(page: Page, request: ReportRequest) -> Declared:
     wanted = request.options.get("op")
     chosen = place_of(page, wanted) if wanted is not None and page.kernels else None
     calls = Section(CALLS, page, "Kernels", request.most_rows, rows=None if chosen is None else [chosen])
-    parts = [row for row in part_rows(page) if chosen is None or row.kernel is page.kernels[chosen]]
+    kernels = page.kernels if chosen is None else (page.kernels[chosen],)
+    parts = [PartRow(kernel, part) for kernel in kernels for part in kernel.parts]
     spans = Section(PARTS, parts, "Spans inside", request.most_rows)
-    blocks = [row for row in blocks_of(page) if chosen is None or row.kernel is page.kernels[chosen]]
-    regions = [row for row in regions_of(page) if chosen is None or row.kernel is page.kernels[chosen]]
+    blocks = [Block(kernel, row) for kernel in kernels for row in kernel.blocks]
+    scheduled = ((kernel, kernel.static) for kernel in kernels if kernel.static is not None)
+    regions = [Region(kernel, row) for kernel, schedule in scheduled for row in schedule.regions]
     several = variants(page.kernels if chosen is None else _alike(page, chosen))
     of_sizes = Section(VARIANTS, several, "Which block size", request.most_rows)
     ops = page.ops
