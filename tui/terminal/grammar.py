@@ -58,6 +58,9 @@ def typed_name(key: str) -> str:
 
 _ARROWS = "Letters for hands that stay on the keyboard, arrows for all others."
 _WASD = "The zoom and pan keys of XProf's trace viewer and of Perfetto, which hands know."
+_WAY_OUT = "The way out stays, whatever is open and whatever terminals keep for themselves."
+_DIGITS, _ONE_EACH = tuple("123456789"), "One verb for each number."
+_NO_ARRAYS = "There is no device memory profile (*.prof) beside it."
 _NO_OP = "There is no op under the cursor."
 _END = "The cursor is at the end."
 _ZOOMS, _MARKED = "It zooms the timeline; notes are W.", "Intervals are marked on the timeline."
@@ -93,13 +96,7 @@ MOTIONS: tuple[Verb, ...] = (
 GOING: tuple[Verb, ...] = (
     Verb("open", ("Enter",), "Open what is under the cursor", "There is nothing to open here."),
     Verb("back", ("Esc",), "Close what was opened last", "Nothing is open; q quits."),
-    Verb(
-        "pick",
-        tuple("123456789"),
-        "The tab, view or advice of that number",
-        "Nothing here has that number.",
-        "One verb for each number.",
-    ),
+    Verb("pick", _DIGITS, "The tab, view or advice of that number", "Nothing here has that number.", _ONE_EACH),
     Verb("next_tab", ("Tab",), "Next tab", "There are no tabs here."),
     Verb("previous_tab", ("shift+Tab",), "Previous tab", "There are no tabs here."),
     Verb("view", ("v",), "Next view of the page", "This page has only one view."),
@@ -145,25 +142,14 @@ GENERAL: tuple[Verb, ...] = (
     Verb("runs", ("R",), "Choose a run", "No runs were found."),
     Verb("compare", ("D",), "Compare with another run", "There is only one run: nothing to compare it with."),
     Verb("hosts", ("H",), "Hosts and cores: compare, choose one", "No hosts were read."),
-    Verb(
-        "live_arrays",
-        ("L",),
-        "Live arrays: who holds the memory",
-        "There is no device memory profile (*.prof) beside it.",
-    ),
+    Verb("live_arrays", ("L",), "Live arrays: who holds the memory", _NO_ARRAYS),
     Verb("capture", ("C",), "Capture a profile of a running program", "A capture can't begin here."),
     Verb("reload", ("r",), "Look for runs again and reload", "There is nothing to read again."),
     Verb("background", ("T",), "Light or dark background", "There are no colours to change."),
     Verb("help", ("?",), "Keys, and what the numbers mean", "This is the help: Esc closes it."),
     Verb("palette", ("ctrl+p",), "All commands that work now", "Close this first: Esc."),
     Verb("quit", ("q",), "Quit", "Close this first: Esc."),
-    Verb(
-        "leave",
-        ("Q", "ctrl+c", "ctrl+q"),
-        "Quit from anywhere",
-        "",
-        "The way out stays, whatever is open and whatever terminals keep for themselves.",
-    ),
+    Verb("leave", ("Q", "ctrl+c", "ctrl+q"), "Quit from anywhere", "", _WAY_OUT),
     Verb("suspend", ("ctrl+z",), "Suspend (fg brings it back)", ""),
     Verb("repaint", ("ctrl+l",), "Repaint the whole screen", ""),
 )

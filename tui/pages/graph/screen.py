@@ -200,17 +200,14 @@ class GraphScreen(PageScreen):
         leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
         origins = "Real producers and users past tuples, loops and calls; or direct ones"
         text = "The computation's text with the op's line, and back"
+        elsewhere = "The op in the ops tab, on the timeline, its buffers in memory"
         return (
             KeyRow("exclude", behind, origins, {"exclude": self._look_behind}, rank=HELPS + 1),
             KeyRow("search next_match previous_match", "" if view.is_text else "find", found, find, "/", HELPS + 2),
             KeyRow("next_match", "next" if self._matches and not view.is_text else ""),
             KeyRow("view", "graph" if view.is_text else "text", text, {"view": self._swap_text}, rank=view.is_text),
             KeyRow("figures", title="All that is known of the op", acts={"figures": self._tell_all}),
-            KeyRow(
-                "there timeline buffers",
-                title="The op in the ops tab, on the timeline, its buffers in memory",
-                acts=leave,
-            ),
+            KeyRow("there timeline buffers", title=elsewhere, acts=leave),
             KeyRow("edit", title=BY_NAME["edit"].meaning, acts={"edit": self._edit}),
             KeyRow("export", "write", written, {"export": self._ask_export}, rank=HELPS + 3),
             KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, framework_types
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes
 from tpuprof.parsers.pages.ops.kernels.gpu import kernels_page
 from tpuprof.parsers.pages.ops.op_groups import OpGroups, op_groups
 from tpuprof.parsers.pages.ops.roofline import RooflinePage
@@ -201,8 +201,7 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 
     @cached_property
     def _types(self) -> framework_ops.TypesOfOps:
-        types = framework_types(self._page, self._pages.ops)
-        return framework_ops.TypesOfOps(types.page, self._pages.ops, types)
+        return framework_ops.TypesOfOps.of(self._page, self._pages.ops)
 
     def _made_groups(self) -> FrameworkTypes:
         return self._types.types

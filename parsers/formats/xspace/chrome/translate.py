@@ -111,11 +111,8 @@ def _origin(name: str, threads: Threads) -> str:
 
 
 def _no_trace(name: str, why: str) -> ProfileError:
-    return ProfileError(
-        "corrupt",
-        f"{name} is JSON, but not a trace of a profiler: it {why}.",
-        "a trace is called HOST.trace.json.gz, and lies beside the profile of its host, HOST.xplane.pb",
-    )
+    hint = "a trace is called HOST.trace.json.gz, and lies beside the profile of its host, HOST.xplane.pb"
+    return ProfileError("corrupt", f"{name} is JSON, but not a trace of a profiler: it {why}.", hint)
 
 
 def _steps_of_torch(threads: Threads) -> Thread:

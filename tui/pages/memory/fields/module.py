@@ -78,6 +78,7 @@ def _bytes(
 
 
 _NO_DEVICE = "the profile does not say the device"
+_HEADROOM = "capacity less peak, and outside HBM less the largest scoped allocation; negative where it does not fit"
 DEVICE: Metric[MemoryPage] = attribute("device_type", VERBATIM, "the device's type", null=_NO_DEVICE)
 
 SPACE: tuple[Metric[SpaceMemory], ...] = (
@@ -85,12 +86,7 @@ SPACE: tuple[Metric[SpaceMemory], ...] = (
     attribute("memory_space", VERBATIM, "which memory the figures are of", name="name"),
     Metric("capacity_bytes", BYTES, _capacity("size_bytes"), _ROOM, _NO_CAPACITY, "capacity", words=_capacity_words),
     Metric("capacity_source", VERBATIM, _capacity("source"), "how the capacity is known", _NO_CAPACITY),
-    _bytes(
-        "headroom_bytes",
-        "capacity less peak, and outside HBM less the largest scoped allocation; negative where it does not fit",
-        "headroom",
-        null=_NO_CAPACITY,
-    ),
+    _bytes("headroom_bytes", _HEADROOM, "headroom", null=_NO_CAPACITY),
     _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),
     _bytes(
         "peak_unpadded_bytes", "the part of the peak in elements, without padding", "unpadded peak", null=_NO_ELEMENTS

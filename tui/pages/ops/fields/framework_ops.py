@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, above_peak_of_ops
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, above_peak_of_ops, framework_types
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields, shown_field
@@ -34,6 +34,11 @@ class TypesOfOps(FrameworkOps):
     """The types of framework ops: `page` has a row a type."""
 
     types: FrameworkTypes
+
+    @classmethod
+    def of(cls, page: FrameworkOpsPage, ops: OpsPage) -> TypesOfOps:
+        types = framework_types(page, ops)
+        return cls(types.page, ops, types)
 
 
 def _sides(source: FrameworkOps, rows: Rows) -> list[str]:

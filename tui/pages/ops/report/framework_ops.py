@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.framework_ops import FRAMEWORK_OPS as PAGE
-from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_types
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
@@ -56,8 +56,7 @@ def read(request: ReportRequest) -> FrameworkOps:
 
 def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
     """Figures, framework ops, those of the device first, and their types."""
-    page, most, of_types = source.page, request.most_rows, framework_types(source.page, source.ops)
-    types = TypesOfOps(of_types.page, source.ops, of_types)
+    page, most, types = source.page, request.most_rows, TypesOfOps.of(source.page, source.ops)
     own = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
     times = [replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES]
     ops = Section(FRAMEWORK_OPS, source, rows=_rows(page, most))
