@@ -59,7 +59,8 @@ class OpSummary:
         op_events: number of op events over these.
         self_ps: self time of all ops.
         total_ps: the cores' whole time, idle time included; see `CoreTotals`.
-        span_ps, ran_ps: the cores' whole time, and how much of it ops ran, whatever was recorded: XProf's.
+        span_ps, ran_ps: the cores' whole time, and how much of it ops ran, whatever was recorded: XProf's. Of streams
+            that run side by side they are the time from the first event to the last, and that of their ops added up.
         holes: modules with runs that lost their ops, over all cores.
         kernels: of GPUs, most time first.
         programs: program id to the name of its HLO module.
@@ -132,7 +133,8 @@ def op_summary(
     core_count = len(cores)
     infos = [*infos, *(device.info for device in streams)]
     sums = [device.sums() for device in streams]
-    own = [(each.total_ps, each.total_ps, int(each.table.self_ps.sum())) for each in sums]
+    own = [(each.total_ps, each.span_ps, int(each.table.self_ps.sum())) for each in sums]
+    span_ps = sum(max(core.span_ps, core.ran_ps) for core in cores) + sum(of.span_ps for of in sums)
     cores = [*cores, *(CoreTotals(each.table, each.op_events, *of, ()) for each, of in zip(sums, own, strict=True))]
     device, remarks = merge_devices(infos)
     environment = trace.plane(ENVIRONMENT_PLANE)
@@ -150,7 +152,7 @@ def op_summary(
         op_events=sum(core.op_events for core in cores),
         self_ps=sum(self_ps),
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
-        span_ps=sum(max(core.span_ps, core.ran_ps) for core in cores),
+        span_ps=span_ps,
         ran_ps=sum(core.ran_ps for core in cores),
         holes=joined_holes(of for core in cores for of in core.modules),
         kernels=added_kernels(kernel for device in streams for kernel in device.kernels()),

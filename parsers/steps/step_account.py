@@ -213,6 +213,8 @@ either: that is the host's time, whether or not Python's functions were traced.
 def gpu_account(steps: Sequence[GenericStep], name: str) -> Account | None:
     """The account of steps on GPUs, which are those of all devices of a host together; None as for `tpu_account`.
 
+    Where steps that lack kernels lie between two, what else lies between them counts as between the others.
+
     Args:
         name: of what the account is of.
     """
@@ -226,7 +228,9 @@ def gpu_account(steps: Sequence[GenericStep], name: str) -> Account | None:
     owner_ps[0] = scaled_down(owner_ps[0], duration[0])
     start = np.array([[step.start_ps for step in steps]], np.int64)
     between_ps = np.zeros_like(owner_ps)
-    between_ps[:, :-1, owner_index("host")] = np.maximum(start[:, 1:] - (start + duration)[:, :-1], 0)
+    gap, known = np.maximum(start[:, 1:] - (start + duration)[:, :-1], 0), [step.follows for step in steps[1:]]
+    gap[:, np.logical_not(known)] = gap[:, known].mean() if any(known) else 0
+    between_ps[:, :-1, owner_index("host")] = gap
     names = [step.name for step in steps]
     return account_of_cores(names, (name,), duration, owner_ps, between_ps, np.zeros_like(duration))
 

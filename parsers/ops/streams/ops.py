@@ -2,7 +2,8 @@
 
 Streams and threads run side by side. So the time of ops is theirs added up, and idle is the time in which no event of
 any stream runs: the whole time is both together, which is the time from the first event to the last where streams take
-turns. XProf takes that time for the whole even where they overlap, and for idle what the ops leave of it.
+turns. XProf takes that time for the whole even where they overlap, and for idle what the ops leave of it. The share of
+idle time is of the time from the first event to the last.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ class StreamSums:
     Attributes:
         table: time by op.
         op_events: number of events.
-        idle_ps: from the first event to the last, when none ran.
+        span_ps: from the first event to the last; idle_ps: of that, when none ran.
     """
 
     table: OpTable
     op_events: int
+    span_ps: int
     idle_ps: int
 
     @property
@@ -60,8 +62,8 @@ def stream_sums(streams: Sequence[HostThread], attribution: Attribution, *, nest
     symbol = np.array([op.symbol for op in ops], np.uint64)
     if symbol.any():  # ops whose program's name alone is known stay apart from those of that name in other programs
         table = replace(table, symbol_id=symbol, has_ids=symbol > 0)
-    idle = int(end.max()) - int(start.min()) - union_length(start, end) if len(start) else 0
-    return StreamSums(table, len(start), max(0, idle))
+    span = int(end.max()) - int(start.min()) if len(start) else 0
+    return StreamSums(table, len(start), span, max(0, span - union_length(start, end)))
 
 
 def _columns(

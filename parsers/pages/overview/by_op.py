@@ -16,15 +16,22 @@ TOP_OPS = 10
 
 
 def shares_of(table: OpTable, summaries: Sequence[HostSummary]) -> tuple[Share, ...]:
-    """The cores' time by class of op, idle time included; nothing without ops."""
-    total = sum(summary.total_ps for summary in summaries)
+    """The cores' time by class of op, idle time included; nothing without ops.
+
+    The idle time of GPUs is a share of the time that passes, and their ops share the rest: streams run side by side.
+    """
+    total, span = (sum(getattr(summary, key) for summary in summaries) for key in ("total_ps", "span_ps"))
     if not total or not len(table):
         return ()
     times: dict[OpClass, int] = dict.fromkeys(OP_CLASSES, 0)
     for op_class, self_ps in zip(table.classes(), table.self_ps.tolist(), strict=True):
         times[op_class] += self_ps
-    times["idle"] = total - sum(summary.self_ps for summary in summaries)
-    return tuple(Share(kind, times[kind], times[kind] / total) for kind in OP_CLASSES if times[kind] > 0)
+    busy = sum(summary.self_ps for summary in summaries)
+    idle = times["idle"] = total - busy
+    wholes = dict.fromkeys(OP_CLASSES, float(total))
+    if span < total and not any(summary.core_count for summary in summaries):
+        wholes = {**dict.fromkeys(OP_CLASSES, busy * span / (span - idle)), "idle": span}
+    return tuple(Share(kind, times[kind], times[kind] / wholes[kind]) for kind in OP_CLASSES if times[kind] > 0)
 
 
 def top_ops_of(table: OpTable) -> tuple[TopOp, ...]:

@@ -224,7 +224,7 @@ def _performance(
     is_cpu = not any(of_host.device_count for of_host in generic)
     host = merge_host_ops([summary.host_ops for summary in summaries])
     bits16, bits32 = (sum(getattr(gpu, f"compute_{bits}bit_ps") for gpu in generic) for bits in (16, 32))
-    total, busy = (sum(getattr(summary, key) for summary in summaries) for key in ("total_ps", "self_ps"))
+    total, busy, span = (sum(getattr(of, key) for of in summaries) for key in ("total_ps", "self_ps", "span_ps"))
     observed = [of for summary in summaries for of in summary.observed]
     told = [gpu.eager_ps for gpu in generic if gpu.eager_ps is not None]
     no_compute = NOT_OF_CPU if is_cpu else NO_TYPES if steps else NO_COMPUTE
@@ -235,7 +235,7 @@ def _performance(
         "device_idle_percent": (None, NOT_OF_CPU) if is_cpu else (idle_percent(observed), no_idle),
         "xprof_idle_percent": (None, NOT_OF_CPU)
         if is_cpu
-        else (percent_of(total - busy, total), "no event ran on a GPU"),
+        else (percent_of(total - busy, span), "no event ran on a GPU"),
         "eager_device_percent": (percent_of(sum(told), busy) if told else None, NO_EAGER),
         "bits16_percent": (percent_of(bits16, bits16 + bits32), no_compute),
         "bits32_percent": (percent_of(bits32, bits16 + bits32), no_compute),

@@ -16,6 +16,7 @@ takes the short ones for compute with 32 bits; here they are copies.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.generic.lost_kernels import lost_in_steps, lost_launches
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, HOLDS_OPS, OpEvents, device_times, op_events
-from tpuprof.parsers.steps.generic.programs import ProgramSteps, runs_on, steps_of_programs
+from tpuprof.parsers.steps.generic.programs import NOT_MARKED, ProgramSteps, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
     DeviceBusy,
     EventType,
@@ -78,6 +79,8 @@ _STEPS_LINE = 0xDEADBEEF
 
 _READ_BYTES = 1 << 23
 
+NOT_LAUNCHING = "no step that the host marks launched a kernel of these GPUs"
+
 
 def gpu_summary(
     trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice], waits: Intervals
@@ -96,9 +99,10 @@ def gpu_summary(
     groups = (
         EventGroups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
     )
-    marked = grouped or any(root.step_num is not None or is_marker(root.name) for root in groups.roots)
-    ops = [op_events(gpu) for gpu in gpus]
-    found = None if marked else _of_programs(gpus, ops, host, HloModules.of(trace))
+    marking = {root.group for root in groups.roots if root.step_num is not None or is_marker(root.name)}
+    launching = {group for line in groups.streams for group in distinct(line.of_events()).tolist()}
+    ops, why = [op_events(gpu) for gpu in gpus], NOT_LAUNCHING if marking else NOT_MARKED
+    found = None if grouped or marking & launching else _of_programs(gpus, ops, host, HloModules.of(trace), why)
     lost, kinds = lost_launches(host, gpus), [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus]
     if found is None:
         steps, whole = _of_groups(gpus, kinds, host, groups, waits, not grouped)
@@ -117,10 +121,11 @@ def gpu_summary(
     are_lost = np.any([of > 0 for of in lost_ps], axis=0)
     are_lost |= is_among(np.array([step.group_id for step in steps], np.int64), distinct(holed))
     lacking = {step.group_id for step, is_lost in zip(steps, are_lost.tolist(), strict=True) if is_lost}
-    if trace.source.origin:  # a trace does not tell the types of the tensors
-        whole = np.zeros_like(whole)
+    without = set(holed[holed >= 0].tolist()) - {step.group_id for step in steps}
+    if trace.source.origin or not (whole[EventType.COMPUTE_16] or any(len(of.stat("shape").rows) for of in every)):
+        whole = np.zeros_like(whole)  # nothing tells the types of the tensors; of a trace of events nothing does
     kept = without_ends(steps) if found is None else steps
-    recorded = tuple(step for step in kept if step.group_id not in lacking)
+    recorded = _after_each_other(kept, lacking, without)
     return GenericSummary(
         device_count=len(gpus),
         device_type=gpus[0].info.device_type or "GPU",
@@ -134,7 +139,7 @@ def gpu_summary(
         of_gpus=_beside_each_other(gpus, kinds, recorded),
         launches=lost.launches,
         lost_launches=len(lost),
-        lost_steps=len(kept) - len(recorded),
+        lost_steps=len(kept) - len(recorded) + len(without),
         source="steps" if found is None else found.source,
         note="" if found is None else found.note,
     )
@@ -145,6 +150,18 @@ _Steps = tuple[tuple[GenericStep, ...], Int64s]
 
 _Kinds = Sequence[Sequence[Int64s]]
 """What each event of the streams of each GPU is."""
+
+
+def _after_each_other(kept: Sequence[GenericStep], lacking: set[int], without: set[int]) -> tuple[GenericStep, ...]:
+    """The whole steps, which know whether the step before them is whole.
+
+    Args:
+        kept: the steps with kernels; lacking: those of them that lack some.
+        without: the steps that lack all their kernels.
+    """
+    whole, lost = [step for step in kept if step.group_id not in lacking], np.array(sorted(lacking | without), np.int64)
+    before = np.searchsorted(lost, [step.group_id for step in whole])
+    return tuple(replace(step, follows=not more) for step, more in zip(whole, np.diff(before, prepend=0), strict=True))
 
 
 def _beside_each_other(gpus: Sequence[StreamDevice], kinds: _Kinds, steps: Sequence[GenericStep]) -> DeviceTimes | None:
@@ -190,11 +207,11 @@ def _of_groups(
 
 
 def _of_programs(
-    gpus: Sequence[StreamDevice], ops: Sequence[OpEvents], host: HostEvents | None, modules: HloModules
+    gpus: Sequence[StreamDevice], ops: Sequence[OpEvents], host: HostEvents | None, modules: HloModules, why: str
 ) -> ProgramSteps | None:
     """The steps that runs of programs make on the GPU with most time in them; None where none runs often."""
     of_gpus = [runs_on(gpu, modules, of) for gpu, of in zip(gpus, ops, strict=True)]
-    return steps_of_programs(max(of_gpus, key=lambda runs: int(runs.module_ps.sum())), host)
+    return steps_of_programs(max(of_gpus, key=lambda runs: int(runs.module_ps.sum())), host, why)
 
 
 def _of_spans(
@@ -217,8 +234,7 @@ def _of_spans(
         ]
         parts.append(host_step_events(host, groups, launches=True))
     found, whole = generic_steps(StepEvents.joined(parts), begin, stop, numbers, steps.names)
-    tells_types = any(len(stream.stat("shape").rows) for stream in streams)
-    return found, whole if tells_types else np.zeros_like(whole)
+    return found, whole
 
 
 def _busy(gpu: StreamDevice, lost_ps: int | None) -> DeviceBusy:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, is_among, no_ints, numbered
+from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, is_among, no_ints, numbered, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
@@ -50,8 +50,10 @@ class LostLaunches:
 def lost_launches(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> LostLaunches:
     """Finds the launches whose number no event of a GPU has.
 
-    Events of other calls have numbers too, such as those that wait for a GPU. So a launch is an event of a name of
-    which some have a kernel. What is launched after the last launch with a kernel may run after the capture.
+    Events of other calls have numbers too, such as those that wait for a GPU, and other threads may launch for other
+    GPUs. So a launch is an event of a name, on a thread, of which some have a kernel. What is launched after the last
+    launch with a kernel may run after the capture, unless events go on for longer than any kernel ended after its
+    launch.
 
     Args:
         host: None for a profile without the host's events.
@@ -59,14 +61,30 @@ def lost_launches(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> Lost
     """
     threads = () if host is None else host.threads
     streams = [stream for gpu in gpus for stream in gpu.streams]
-    numbers = distinct(np.concatenate([no_ints(), *(of.stat(_LAUNCH).values.integers() for of in streams)]))
+    kernels = [stream.stat(_LAUNCH) for stream in streams]
+    numbers, kernel = np.unique(
+        np.concatenate([no_ints(), *(of.values.integers() for of in kernels)]), return_inverse=True
+    )
+    ends = np.zeros(len(numbers), np.int64)
+    np.maximum.at(
+        ends,
+        kernel,
+        np.concatenate([no_ints(), *(of.end_ps[at.rows] for of, at in zip(streams, kernels, strict=True))]),
+    )
     rows = [thread.stat(_LAUNCH).rows for thread in threads]
-    has_kernel = [is_among(thread.stat(_LAUNCH).values.integers(), numbers) for thread in threads]
+    place = [positions(thread.stat(_LAUNCH).values.integers(), numbers) for thread in threads]
+    has_kernel = [of >= 0 for of in place]
     names = [thread.metadata_id[of] for thread, of in zip(threads, rows, strict=True)]
     starts = [thread.start_ps[of] for thread, of in zip(threads, rows, strict=True)]
     launching = distinct(np.concatenate([no_ints(), *(of[has] for of, has in zip(names, has_kernel, strict=True))]))
     last = max((int(of[has].max()) for of, has in zip(starts, has_kernel, strict=True) if has.any()), default=0)
-    launches = [is_among(name, launching) & (start <= last) for name, start in zip(names, starts, strict=True)]
+    took = [ends[of[has]] - start[has] for of, has, start in zip(place, has_kernel, starts, strict=True)]
+    until = max((int(of.end_ps.max()) for of in (*threads, *streams) if len(of)), default=0)
+    last = max(last, until - max((int(of.max(initial=0)) for of in took), default=0))
+    launches = [
+        is_among(name, launching) & (start <= last) & has.any()
+        for name, start, has in zip(names, starts, has_kernel, strict=True)
+    ]
     lost = [launch & ~has for launch, has in zip(launches, has_kernel, strict=True)]
     return LostLaunches(
         tuple(of[which] for of, which in zip(rows, lost, strict=True)),

@@ -69,6 +69,7 @@ class GenericStep:
         group_id: the group's number.
         start_ps, duration_ps: the step's longest span on a GPU, or its annotation's on the host.
         breakdown: where the duration went; XProf's generic step.
+        follows: whether no step that lacks kernels lies between the step before it and this one.
     """
 
     name: str
@@ -76,6 +77,7 @@ class GenericStep:
     start_ps: int
     duration_ps: int
     breakdown: GenericBreakdown
+    follows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class GenericSummary:
         steps: by group; of GPUs those with compute.
         dropped: number of steps left out at both ends.
         compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
-            Both are 0 where steps are made of programs and no event tells the types of its tensors.
+            Both are 0 where no event tells the types of its tensors, by their shapes or by its name.
         eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
         busy: the time of each GPU, or of each device of the CPU that ran ops.
         on_cpu: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
