@@ -475,6 +475,11 @@ class Trace:
         empty = ((plane, Plane(source, plane.index, plane.begin, plane.begin, none)) for plane in self.planes)
         self.planes = tuple(plane if is_wanted(plane) else instead for plane, instead in empty)
 
+    @property
+    def left_out(self) -> tuple[Plane, ...]:
+        """The planes that `keep` left out."""
+        return tuple(plane for plane in self._found if plane not in self.planes)
+
     def plane(self, name: str) -> Plane | None:
         """The first plane with this name."""
         return next((plane for plane in self.planes if plane.name == name), None)

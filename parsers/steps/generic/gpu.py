@@ -103,7 +103,10 @@ def gpu_summary(
     launching = {group for line in groups.streams for group in distinct(line.of_events()).tolist()}
     ops, why = [op_events(gpu) for gpu in gpus], NOT_LAUNCHING if marking else NOT_MARKED
     found = None if grouped or marking & launching else _of_programs(gpus, ops, host, HloModules.of(trace), why)
-    lost, kinds = lost_launches(host, gpus), [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus]
+    lost, kinds = (
+        lost_launches(trace, host, gpus),
+        [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus],
+    )
     if found is None:
         steps, whole = _of_groups(gpus, kinds, host, groups, waits, not grouped)
         holed = np.concatenate(

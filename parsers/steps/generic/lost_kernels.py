@@ -12,7 +12,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, is_among, no_ints, numbered, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.types import StepCells
-from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
+from tpuprof.parsers.formats.xspace.parts_of_lines import PartOfLine
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.device import is_gpu
+from tpuprof.parsers.ops.host_events.events import Ends, HostEvents, read_threads
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.steps.boundaries.markers import ends_of
@@ -47,15 +50,16 @@ class LostLaunches:
         return len(self) > 0 and len(self) >= LEAST_LOST * self.launches
 
 
-def lost_launches(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> LostLaunches:
+def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice]) -> LostLaunches:
     """Finds the launches whose number no event of a GPU has.
 
     Events of other calls have numbers too, such as those that wait for a GPU, and other threads may launch for other
     GPUs. So a launch is an event of a name, on a thread, of which some have a kernel. What is launched after the last
     launch with a kernel may run after the capture, unless events go on for longer than any kernel ended after its
-    launch.
+    launch; after a part of the capture it does run.
 
     Args:
+        trace: GPUs of it that are left out have the kernels of some launches.
         host: None for a profile without the host's events.
         gpus: decoded with `correlation_id`.
     """
@@ -72,18 +76,22 @@ def lost_launches(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> Lost
         np.concatenate([no_ints(), *(of.end_ps[at.rows] for of, at in zip(streams, kernels, strict=True))]),
     )
     rows = [thread.stat(_LAUNCH).rows for thread in threads]
-    place = [positions(thread.stat(_LAUNCH).values.integers(), numbers) for thread in threads]
+    launched = [thread.stat(_LAUNCH).values.integers() for thread in threads]
+    place = [positions(of, numbers) for of in launched]
     has_kernel = [of >= 0 for of in place]
     names = [thread.metadata_id[of] for thread, of in zip(threads, rows, strict=True)]
     starts = [thread.start_ps[of] for thread, of in zip(threads, rows, strict=True)]
     launching = distinct(np.concatenate([no_ints(), *(of[has] for of, has in zip(names, has_kernel, strict=True))]))
     last = max((int(of[has].max()) for of, has in zip(starts, has_kernel, strict=True) if has.any()), default=0)
     took = [ends[of[has]] - start[has] for of, has, start in zip(place, has_kernel, starts, strict=True)]
-    until = max((int(of.end_ps.max()) for of in (*threads, *streams) if len(of)), default=0)
-    last = max(last, until - max((int(of.max(initial=0)) for of in took), default=0))
+    if not any(isinstance(line, PartOfLine) for plane in trace.planes for line in plane.lines):
+        until = max((int(of.end_ps.max()) for of in (*threads, *streams) if len(of)), default=0)
+        last = max(last, until - max((int(of.max(initial=0)) for of in took), default=0))
+    others = [of.stat(_LAUNCH) for plane in filter(is_gpu, trace.left_out) for of in read_threads(plane, (_LAUNCH,))]
+    elsewhere = distinct(np.concatenate([no_ints(), *(of.values.integers() for of in others)]))
     launches = [
-        is_among(name, launching) & (start <= last) & has.any()
-        for name, start, has in zip(names, starts, has_kernel, strict=True)
+        is_among(name, launching) & (start <= last) & has.any() & (has | ~is_among(number, elsewhere))
+        for name, start, has, number in zip(names, starts, has_kernel, launched, strict=True)
     ]
     lost = [launch & ~has for launch, has in zip(launches, has_kernel, strict=True)]
     return LostLaunches(
