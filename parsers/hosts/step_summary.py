@@ -74,7 +74,8 @@ class HostGroup:
         run_ps, run_count: the median run of the first program, and how many runs there are on all cores.
         steps: the steps that they share; None without any, and for a host's first group, whose steps are the host's.
         step_note: how these were inferred, or why there are none; of the first group it is the host's.
-        generic: what devices of the host's CPU did; None for TPUs, for a host's first group, and where nobody asks.
+        generic: what GPUs or devices of the host's CPU did; None for TPUs, and for a host's first group, whose is the
+            host's.
     """
 
     core_names: tuple[str, ...]
@@ -336,24 +337,27 @@ def host_groups(
     return tuple(groups)
 
 
-def devices_on_cpu(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> Sequence[DeviceGroup]:
-    """The groups of the devices of a host's CPU; none where it ran no ops."""
-    if side.events is None or not streams or not streams[0].is_host:
+def groups_of_devices(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> Sequence[DeviceGroup]:
+    """The groups of a host's GPUs, or of the devices of its CPU; none where there are no GPUs and it ran no ops."""
+    if not streams:
         return ()
-    from tpuprof.parsers.steps.generic.device_groups import device_groups  # noqa: PLC0415 - for CPUs only
+    from tpuprof.parsers.steps.generic.device_groups import cpu_groups, gpu_groups  # noqa: PLC0415 - without TPUs only
 
-    return device_groups(side.events, streams[0], HloModules.of(trace))
+    modules = HloModules.of(trace)
+    if side.events is None or not streams[0].is_host:
+        return gpu_groups(trace, side.events, streams, modules)
+    return cpu_groups(side.events, streams[0], modules)
 
 
 def generic_summaries(
-    trace: Trace, streams: Sequence[StreamDevice], side: HostSide, on_cpu: Sequence[DeviceGroup]
+    trace: Trace, streams: Sequence[StreamDevice], side: HostSide, found: Sequence[DeviceGroup]
 ) -> list[GenericSummary | None]:
-    """What GPUs did, or each group of the devices of a host's CPU; at least one, None with TPUs."""
+    """What each group of GPUs did, or of the devices of a host's CPU; at least one, None with TPUs."""
     if any(devices.is_tensor_core(plane) or devices.is_sparse_core(plane) for plane in trace.planes):
         return [None]
     from tpuprof.parsers.steps.generic.device_groups import generic_of_groups  # noqa: PLC0415 - without TPUs only
 
-    return generic_of_groups(trace, streams, side.events, side.waits, on_cpu)
+    return generic_of_groups(trace, streams, side.events, side.waits, found)
 
 
 def spans_of_steps(steps: AlignedSteps | None, generic: GenericSummary | None) -> Intervals:
@@ -363,10 +367,10 @@ def spans_of_steps(steps: AlignedSteps | None, generic: GenericSummary | None) -
     return (no_ints(), no_ints()) if generic is None else generic.cpu_steps
 
 
-def groups_on_cpu(
+def groups_without_tpus(
     host: str, found: Sequence[DeviceGroup], generic: Sequence[GenericSummary | None]
 ) -> tuple[HostGroup, ...]:
-    """What pages need of the groups of the devices of a host's CPU, given what each did."""
+    """What pages need of the groups of a host's GPUs, or of the devices of its CPU, given what each did."""
     numbers = sorted(number for group in found for number in group.numbers)
     runs = {number: of for group in found for number, of in group.runs.items()}
     busy = {number: of for group in found for number, of in group.busy_ps.items()}

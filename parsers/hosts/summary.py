@@ -26,10 +26,10 @@ from tpuprof.parsers.hosts.step_summary import (
     NOTHING_SHARED,
     HostGroup,
     HostSide,
-    devices_on_cpu,
     find_steps,
     generic_summaries,
-    groups_on_cpu,
+    groups_of_devices,
+    groups_without_tpus,
     host_groups,
     spans_of_steps,
     streams_and_host,
@@ -142,6 +142,11 @@ class HostSummary(FrameworkOpsSummary):
     calls: tuple[CallRuns, ...]
 
     @property
+    def generics(self) -> tuple[GenericSummary, ...]:
+        """What each group of its GPUs did, or of the devices of its CPU; none with TPUs."""
+        return tuple(of for of in (self.generic, *(group.generic for group in self.groups[1:])) if of is not None)
+
+    @property
     def on_cpu(self) -> HostOnCpu | None:
         """The steps on its own CPU; None with a device, without steps, and where neither ops nor functions ran."""
         steps = None if self.generic is None else self.generic.on_cpu
@@ -229,8 +234,8 @@ def summarise(
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
     input_source = _input_source(ops.table, waits, step_lists)
-    on_cpu = devices_on_cpu(trace, streams, side)
-    generics = generic_summaries(trace, streams, side, on_cpu)
+    of_devices = groups_of_devices(trace, streams, side)
+    generics = generic_summaries(trace, streams, side, of_devices)
     generic = generics[0]
     capture = _capture(trace, summaries, side, generic, part)
     is_of_cores = capture is not None and _is_of_cores(capture, summaries)
@@ -248,7 +253,7 @@ def summarise(
     joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)
     busy_ps = [core.ran_ps for core in summaries]
     steps, note = steps_of(joined[0].cores) if joined else (None, NO_RUNS)
-    served = launched or [of for group in on_cpu for of in group.runs.values()]
+    served = launched or [of for group in of_devices if group.devices[0].is_host for of in group.runs.values()]
     run_ps = [core.run_ps for core in summaries] or None
     host_stats = _plane_stats(trace, HOST_PLANE)
     return HostSummary(
@@ -257,7 +262,8 @@ def summarise(
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
-        groups=host_groups(joined, names, found.runs, busy_ps, steps_of) or groups_on_cpu(host, on_cpu, generics),
+        groups=host_groups(joined, names, found.runs, busy_ps, steps_of)
+        or groups_without_tpus(host, of_devices, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, found.groups, cores, served, run_ps, shift),

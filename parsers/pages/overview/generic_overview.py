@@ -52,7 +52,7 @@ from tpuprof.parsers.pages.overview.performance import (
     step_parts,
 )
 from tpuprof.parsers.pages.shared.common import warnings_of
-from tpuprof.parsers.pages.shared.groups import group_shown, shown_words
+from tpuprof.parsers.pages.shared.groups import group_shown, in_group, shown_words
 from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
 from tpuprof.parsers.pages.shared.steps import group_rows, step_time
 from tpuprof.parsers.steps.accounts.owners import op_owners
@@ -92,12 +92,14 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     Args:
         summaries: at least one with steps or ops of GPUs or of its CPU. Of several hosts with GPUs it shows the steps
             of the host with most of them.
-        of_group: the summaries of one group of devices alone, where there are several: steps and findings are its own.
+        of_group: the summaries of one group of devices alone, where there are several: findings are of its ops.
     """
-    generic = [summary.generic for summary in summaries if summary.generic is not None]
+    main = group_shown(summaries)
+    of_main = summaries if main is None else in_group(summaries, main)
+    generic = [summary.generic for summary in of_main if summary.generic is not None]
     is_cpu = not any(of_host.device_count for of_host in generic)
-    cpu = on_cpu(summaries) if is_cpu else None
-    shown = [summary.generic for summary in summaries if cpu is not None and summary.host == cpu.hosts[0][0]]
+    cpu = on_cpu(of_main) if is_cpu else None
+    shown = [summary.generic for summary in of_main if cpu is not None and summary.host == cpu.hosts[0][0]]
     most = next(filter(None, shown), max(generic, key=lambda of_host: len(of_host.steps)))
     steps = tuple(
         Step(step.name, step.group_id, step.start_ps, step.duration_ps, step.breakdown) for step in most.steps
@@ -108,20 +110,22 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
     if len(generic) > 1 and steps and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
-    remarks += [] if is_cpu else [*_which_gpus(summaries), *_lost_kernels(generic)]
+    if not is_cpu:
+        remarks += [*_which_gpus(summaries), *_lost_kernels([each for of in summaries for each in of.generics])]
     names = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     if not names:
         unknown["environment.is_training"] = NO_SCOPES
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
-    account, found = _on_gpus(summaries, table, remarks) if cpu is None else account_on_cpu(cpu, shown_table, remarks)
+    account, found = (
+        _on_gpus(of_main, shown_table, remarks) if cpu is None else account_on_cpu(cpu, shown_table, remarks)
+    )
     looked = KINDS_ON_CPU if cpu is not None else KINDS_ON_GPUS if most.of_gpus is not None else frozenset()
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
-    main = group_shown(summaries)
     if account is not None and main is not None:
         account, remarks = of_group_shown(account, main.label), [shown_words(main), *remarks]
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
-        steps = steps_on_cpu(cpu, summaries)
+        steps = steps_on_cpu(cpu, of_main)
         remarks += filter(
             None, (*map(outside_words, longest_outside(summaries)), left_out(cpu), not_shown(cpu, summaries))
         )
@@ -130,12 +134,13 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
             unknown["bottleneck.input_percent"] = INPUT_NOT_TRACED
     if is_cpu and not on_host:
         unknown["environment.device_type"] = NO_DEVICE
-    device = most.device_type if on_host or not is_cpu else None, sum(of_host.device_count for of_host in generic)
+    device = most.device_type if on_host or not is_cpu else None, sum(summary.gpu_count for summary in summaries)
+    tasks = max(1, sum(summary.generic is not None for summary in summaries))
     training = any(map(is_gradient, names)) if names else None
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
-        environment=environment_of(summaries, unknown, NO_START, len(generic), device, training),
-        performance=_performance(summaries, generic, table, steps, unknown, why_no_steps, most),
+        environment=environment_of(summaries, unknown, NO_START, tasks, device, training),
+        performance=_performance(summaries, table, steps, unknown, why_no_steps, most),
         shares=shares_of(table, summaries),
         steps=steps,
         step_parts=step_parts(steps),
@@ -187,6 +192,8 @@ def _lost_kernels(generic: Sequence[GenericSummary]) -> list[str]:
 
 def generic_steps(summaries: Sequence[HostSummary]) -> Account | None:
     """The account of the steps that `generic_overview` shows; None without steps."""
+    main = group_shown(summaries)
+    summaries = summaries if main is None else in_group(summaries, main)
     cpu = on_cpu(summaries)
     if cpu is not None:
         return cpu.account
@@ -214,14 +221,13 @@ def _on_gpus(
 
 def _performance(
     summaries: Sequence[HostSummary],
-    generic: Sequence[GenericSummary],
     table: OpTable,
     steps: Sequence[Step],
     unknown: dict[str, str],
     why_no_steps: str,
     most: GenericSummary,
 ) -> Performance:
-    is_cpu = not any(of_host.device_count for of_host in generic)
+    is_cpu, generic = not most.device_count, [each for summary in summaries for each in summary.generics]
     host = merge_host_ops([summary.host_ops for summary in summaries])
     bits16, bits32 = (sum(getattr(gpu, f"compute_{bits}bit_ps") for gpu in generic) for bits in (16, 32))
     total, busy, span = (sum(getattr(of, key) for of in summaries) for key in ("total_ps", "self_ps", "span_ps"))

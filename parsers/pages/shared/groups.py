@@ -68,8 +68,8 @@ class CoreGroup:
 
 def groups_of(summaries: Sequence[HostSummary]) -> tuple[CoreGroup, ...]:
     """The groups of the cores of some hosts."""
-    if all(summary.thread_count and len(summary.groups) <= 1 for summary in summaries):
-        return ()  # programs on CPUs that are one group each are compared as hosts
+    if all((of.thread_count or of.gpu_count) and len(of.groups) <= 1 for of in summaries):
+        return ()  # programs on CPUs or GPUs that are one group each are compared as hosts
     together: dict[object, list[tuple[int, int]]] = {}
     needed = _needed(summaries)
     for part in [(at, of) for at, summary in enumerate(summaries) for of in range(len(summary.groups))]:
@@ -172,4 +172,4 @@ def _of_group(summary: HostSummary, of: int) -> HostSummary:
     if generic is None:
         return alone
     busy = tuple(each for each in generic.busy if core_label(summary.host, each.number) in group.core_names)
-    return replace(alone, generic=replace(generic, busy=busy))
+    return replace(alone, generic=replace(generic, busy=busy, device_count=len(busy) if generic.device_count else 0))

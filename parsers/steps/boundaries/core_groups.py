@@ -45,7 +45,7 @@ class JoinedCores:
 def by_program(runs: Sequence[ModuleRuns]) -> list[list[int]]:
     """The cores in parts of which none runs the busiest program of another; a core without runs goes to the first."""
     parts: list[list[int]] = []
-    often = [_often(core) for core in runs]
+    often = [runs_often(core) for core in runs]
     for core in sorted(range(len(often)), key=lambda core: not often[core]):  # one without runs joins no parts
         mine, shared = often[core], sorted(parts)[:1]
         if mine:
@@ -55,7 +55,7 @@ def by_program(runs: Sequence[ModuleRuns]) -> list[list[int]]:
     return sorted(parts)
 
 
-def _often(core: ModuleRuns) -> list[str]:
+def runs_often(core: ModuleRuns) -> list[str]:
     """The programs that a core runs often, most time first; none whose name a damaged file has lost."""
     counts, times = np.bincount(core.module, minlength=len(core.names)), core.module_ps
     return [
@@ -120,9 +120,9 @@ def _devices(table: OpTable, rows: Sequence[int]) -> int:
 def _started_together(part: Sequence[int], runs: Sequence[ModuleRuns], processes: Sequence[int]) -> list[list[int]]:
     """The cores of a part in those whose runs begin together; cores without runs go with the first."""
     engines: list[list[int]] = []
-    for core in sorted(part, key=lambda core: not _often(runs[core])):
+    for core in sorted(part, key=lambda core: not runs_often(runs[core])):
         of_process = [of for of in engines if processes[of[0]] == processes[core]]
-        engine = next((engine for engine in of_process if _begin_together(runs[engine[0]], runs[core])), None)
+        engine = next((engine for engine in of_process if begin_together(runs[engine[0]], runs[core])), None)
         if engine is None:
             engines.append([core])
         else:
@@ -130,11 +130,11 @@ def _started_together(part: Sequence[int], runs: Sequence[ModuleRuns], processes
     return engines
 
 
-def _begin_together(first: ModuleRuns, second: ModuleRuns) -> bool:
+def begin_together(first: ModuleRuns, second: ModuleRuns) -> bool:
     """Whether two cores begin the runs of their busiest program together, as far as they have some."""
-    shared = [name for name in _often(first) if name in second.names]
+    shared = [name for name in runs_often(first) if name in second.names]
     if not shared or not len(second):
-        return not _often(first) or not _often(second)
+        return not runs_often(first) or not runs_often(second)
     mine, its = (core.module == core.names.index(shared[0]) for core in (first, second))
     fewer, more = sorted((first.start_ps[mine], second.start_ps[its]), key=len)
     period = median(np.diff(more).astype(np.float64))

@@ -24,7 +24,8 @@ from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.generic.op_events import OpEvents
 from tpuprof.parsers.steps.generic.programs import programs_on
 
-_LAUNCH = "correlation_id"
+LAUNCH = "correlation_id"
+"""Stat of a launch on the host, and of the kernel that it launched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
     """
     threads = () if host is None else host.threads
     streams = [stream for gpu in gpus for stream in gpu.streams]
-    kernels = [stream.stat(_LAUNCH) for stream in streams]
+    kernels = [stream.stat(LAUNCH) for stream in streams]
     numbers, kernel = np.unique(
         np.concatenate([no_ints(), *(of.values.integers() for of in kernels)]), return_inverse=True
     )
@@ -75,8 +76,8 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
         kernel,
         np.concatenate([no_ints(), *(of.end_ps[at.rows] for of, at in zip(streams, kernels, strict=True))]),
     )
-    rows = [thread.stat(_LAUNCH).rows for thread in threads]
-    launched = [thread.stat(_LAUNCH).values.integers() for thread in threads]
+    rows = [thread.stat(LAUNCH).rows for thread in threads]
+    launched = [thread.stat(LAUNCH).values.integers() for thread in threads]
     place = [positions(of, numbers) for of in launched]
     has_kernel = [of >= 0 for of in place]
     names = [thread.metadata_id[of] for thread, of in zip(threads, rows, strict=True)]
@@ -87,7 +88,7 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
     if not any(isinstance(line, PartOfLine) for plane in trace.planes for line in plane.lines):
         until = max((int(of.end_ps.max()) for of in (*threads, *streams) if len(of)), default=0)
         last = max(last, until - max((int(of.max(initial=0)) for of in took), default=0))
-    others = [of.stat(_LAUNCH) for plane in filter(is_gpu, trace.left_out) for of in read_threads(plane, (_LAUNCH,))]
+    others = [of.stat(LAUNCH) for plane in filter(is_gpu, trace.left_out) for of in read_threads(plane, (LAUNCH,))]
     elsewhere = distinct(np.concatenate([no_ints(), *(of.values.integers() for of in others)]))
     launches = [
         is_among(name, launching) & (start <= last) & has.any() & (has | ~is_among(number, elsewhere))
