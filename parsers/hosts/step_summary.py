@@ -371,14 +371,12 @@ def groups_without_tpus(
     host: str, found: Sequence[DeviceGroup], generic: Sequence[GenericSummary | None]
 ) -> tuple[HostGroup, ...]:
     """What pages need of the groups of a host's GPUs, or of the devices of its CPU, given what each did."""
-    numbers = sorted(number for group in found for number in group.numbers)
-    runs = {number: of for group in found for number, of in group.runs.items()}
-    busy = {number: of for group in found for number, of in group.busy_ps.items()}
+    members = sorted((of for group in found for of in group.members), key=lambda of: of.number)
     groups = host_groups(
         [group.joined for group in found],
-        [core_label(host, number) for number in numbers],
-        [runs[number].runs for number in numbers],
-        [busy[number] for number in numbers],
+        [core_label(host, of.number) for of in members],
+        [of.ran.runs for of in members],
+        [of.busy_ps for of in members],
         lambda _: (None, ""),
     )
     return (*groups[:1], *(replace(group, generic=of) for group, of in zip(groups[1:], generic[1:], strict=True)))

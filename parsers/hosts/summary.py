@@ -253,7 +253,7 @@ def summarise(
     joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)
     busy_ps = [core.ran_ps for core in summaries]
     steps, note = steps_of(joined[0].cores) if joined else (None, NO_RUNS)
-    served = launched or [of for group in of_devices if group.devices[0].is_host for of in group.runs.values()]
+    served = launched or [of.ran for group in of_devices for of in group.members if of.device.is_host]
     run_ps = [core.run_ps for core in summaries] or None
     host_stats = _plane_stats(trace, HOST_PLANE)
     return HostSummary(

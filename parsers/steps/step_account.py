@@ -18,13 +18,16 @@ from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.generic.step_events import GenericStep
+from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 LEAST_BETWEEN = 0.05
 """Steps lie apart where this share of the time from a step to the next is between them."""
 
 _FAR_PS = 1 << 60
 """Clocks that are further apart, by days, are as good as this far apart."""
+
+_MET = 0.02
+"""A collective ends on all GPUs at a time, within this share of a step."""
 
 _NAMED_WAIT = 0.25
 """A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
@@ -210,33 +213,50 @@ either: that is the host's time, whether or not Python's functions were traced.
 """
 
 
-def gpu_account(steps: Sequence[GenericStep], name: str) -> Account | None:
-    """The account of steps on GPUs, which are those of all devices of a host together; None as for `tpu_account`.
+def steps_on_gpus(of: GenericSummary, began_ns: int | None = None) -> HostOnCpu:
+    """The steps on the GPUs of one host, all of them together, as those on a CPU.
 
     Where steps that lack kernels lie between two, what else lies between them counts as between the others.
 
     Args:
-        name: of what the account is of.
+        began_ns: as of a `HostOnCpu`.
     """
-    duration = np.array([[max(step.duration_ps, 0) for step in steps]], np.int64)
-    owner_ps = np.zeros((1, len(steps), len(OWNERS)), np.int64)
+    steps, none = of.steps, np.zeros(len(of.steps), np.int64)
+    duration = np.array([max(step.duration_ps, 0) for step in steps], np.int64)
+    owner_ps = np.zeros((len(steps), len(OWNERS)), np.int64)
     for part, owner in _OF_GENERIC.items():
         of_part = [max(getattr(step.breakdown, part), 0.0) for step in steps]
-        owner_ps[0, :, owner_index(owner)] += np.rint(of_part).astype(np.int64)
-    rest = duration - owner_ps.sum(axis=2)  # parts are rounded
-    owner_ps[:, :, owner_index("host")] += np.maximum(rest, 0)
-    owner_ps[0] = scaled_down(owner_ps[0], duration[0])
-    start = np.array([[step.start_ps for step in steps]], np.int64)
-    between_ps = np.zeros_like(owner_ps)
-    gap, known = np.maximum(start[:, 1:] - (start + duration)[:, :-1], 0), [step.follows for step in steps[1:]]
-    gap[:, np.logical_not(known)] = gap[:, known].mean() if any(known) else 0
-    between_ps[:, :-1, owner_index("host")] = gap
-    names = [step.name for step in steps]
-    return account_of_cores(names, (name,), duration, owner_ps, between_ps, np.zeros_like(duration))
+        owner_ps[:, owner_index(owner)] += np.rint(of_part).astype(np.int64)
+    owner_ps[:, owner_index("host")] += np.maximum(duration - owner_ps.sum(axis=1), 0)  # parts are rounded
+    owner_ps = scaled_down(owner_ps, duration)
+    start, between_ps = np.array([step.start_ps for step in steps], np.int64), np.zeros_like(owner_ps)
+    gap, known = np.maximum(start[1:] - (start + duration)[:-1], 0), [step.follows for step in steps[1:]]
+    gap[np.logical_not(known)] = gap[known].mean() if any(known) else 0
+    between_ps[:-1, owner_index("host")] = gap
+    return HostOnCpu(
+        names=tuple(step.name for step in steps),
+        start_ps=start,
+        step_ps=duration,
+        owner_ps=owner_ps,
+        between_ps=between_ps,
+        untraced_ps=none,
+        untraced_between_ps=none,
+        functions=(),
+        compiled=(),
+        collective_names=("",),  # all of them together
+        collective_ps=owner_ps[:, [owner_index("collective_transfer")]],
+        waits_ps=none,
+        devices=0,
+        local_devices=0,
+        is_traced=False,
+        of_devices=of.of_gpus,
+        began_ns=began_ns,
+        met_ps=np.array([step.met_ps for step in steps], np.int64),
+    )
 
 
 def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:
-    """The account of steps on the CPUs of some hosts that keep step, else of the host whose steps take longest.
+    """The account of steps on the CPUs or GPUs of hosts that keep step, else of the host whose steps take longest.
 
     Between processes whose profiles are there a collective takes what it takes on the one that comes last, and the
     others wait; one alone says how much is no transfer (`HostOnCpu.waits_ps`).
@@ -271,20 +291,28 @@ def steps_kept(hosts: Sequence[HostOnCpu]) -> tuple[str, ...]:
     """The names of the steps that all hosts run together; none where nothing joins them.
 
     Processes of one program meet in collectives. Those of programs of their own do not, whatever their steps are
-    called; nor do steps of one name that go on at other times.
+    called; nor do steps of one name that go on at other times. No event says how many GPUs a collective is of: there
+    the last ones of a step end together by the hosts' clocks.
     """
     common = [name for name in hosts[0].names if all(name in host.names for host in hosts)]
     if not common or not all(host.meets_others for host in hosts):
         return ()
     clocks = [host.began_ns for host in hosts if host.began_ns is not None]
+    are_gpus = all(host.met_ps is not None for host in hosts)
+    if are_gpus and len(hosts) > len(clocks):
+        return ()
     if len(clocks) == len(hosts):
-        starts, ends = list[Int64s](), list[Int64s]()
+        starts, ends, met = list[Int64s](), list[Int64s](), list[Int64s]()
         for host, clock in zip(hosts, clocks, strict=True):
             rows = [host.names.index(name) for name in common]
             later_ps = min(1000 * (clock - min(clocks)), _FAR_PS)
             starts.append(host.start_ps[rows] + later_ps)
             ends.append(starts[-1] + host.step_ps[rows])
-        together = np.max(starts, axis=0) < np.min(ends, axis=0)
+            met.append(ends[-1] if host.met_ps is None else host.met_ps[rows] + later_ps)
+        begin, end, first, last = np.max(starts, axis=0), np.min(ends, axis=0), np.min(met, axis=0), np.max(met, axis=0)
+        together = begin < end
+        if are_gpus:
+            together &= (first > begin) & (last - first <= _MET * (end - begin))
         if 2 * int(np.count_nonzero(together)) < len(common):
             return ()
     return tuple(common)

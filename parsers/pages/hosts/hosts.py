@@ -30,7 +30,7 @@ from tpuprof.parsers.pages.hosts.cores import (
     parts_of,
 )
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
-from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS, steps_without_tpus, with_other_steps
+from tpuprof.parsers.pages.hosts.without_tpus import steps_without_tpus, with_other_steps
 from tpuprof.parsers.pages.ops.parts import steps_asked, words_of_steps
 from tpuprof.parsers.pages.shared.common import complaints, damage_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.shared.groups import COMPARED_INSIDE, CoreGroup, groups_of, largest
@@ -83,8 +83,7 @@ def hosts_page(
         for index, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
     )
     cores = core_rows(summaries, rows, steps, others.of)
-    apart = NO_COMMON_STEPS if len(others.own) > 1 else ""
-    slowest_core, cores_statement = judged_cores(cores, steps, apart or common.note)
+    slowest_core, cores_statement = judged_cores(cores, steps, others.apart or common.note)
     verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
     statement = others.statement or statement
     said = warnings_of(summaries, common.remarks, [summary.clocks for summary in summaries])

@@ -16,11 +16,11 @@ from tpuprof.parsers.pages.hosts.cores import WAIT, part_percent, parts_of_owner
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps
 from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
-from tpuprof.parsers.steps.step_account import Account, cpu_account, gpu_account
+from tpuprof.parsers.steps.step_account import Account, cpu_account, steps_on_gpus
 
 _COMPUTE, _IDLE = PARTS.index("compute"), PARTS.index("idle")
 _MOST_NAMED = 4
-NOT_JOINED = "The steps of hosts with GPUs are not joined"
+NOT_JOINED = "nothing shows that the hosts keep step"
 NO_COMMON_STEPS = "the hosts do not keep step, and none waits for another"
 
 
@@ -31,11 +31,12 @@ class OtherSteps:
     Attributes:
         shared: those that hosts run together, or that the only one has; None where there are none.
         own: by number of a host, those of hosts that share none.
-        statement: a sentence where hosts have steps and share none; else empty.
+        apart, statement: why hosts that have steps share none, and as a sentence with these; else empty.
     """
 
     shared: SharedSteps | None
     own: Mapping[int, SharedSteps]
+    apart: str = ""
     statement: str = ""
 
     def of(self, index: int) -> SharedSteps | None:
@@ -45,6 +46,12 @@ class OtherSteps:
 def steps_without_tpus(summaries: Sequence[HostSummary]) -> OtherSteps:
     """The steps on the CPUs of hosts that keep step, and each other host's own."""
     cpus = [(index, of.host, of.on_cpu) for index, of in enumerate(summaries) if of.on_cpu is not None]
+    is_cpu = bool(cpus)
+    cpus += [
+        (index, of.host, steps_on_gpus(of.generic, of.profile_start_ns))
+        for index, of in enumerate(summaries)
+        if of.generic is not None and of.generic.device_count
+    ]
     account = cpu_account([(host, steps) for _, host, steps in cpus])
     if account is not None and len(account.core_names) == len([each for each in cpus if len(each[2])]):
         shown = set(map(host_of, account.core_names))
@@ -54,19 +61,12 @@ def steps_without_tpus(summaries: Sequence[HostSummary]) -> OtherSteps:
         alone = cpu_account([(host, steps)])
         if alone is not None:
             own[index] = _by_device(alone, [_of_cpu(alone, index, host, steps)])
-    for index, summary in enumerate(summaries):
-        generic = summary.generic
-        of_gpus = gpu_account(generic.steps, summary.host) if generic is not None and generic.device_count else None
-        if generic is not None and of_gpus is not None:
-            own[index] = _by_device(of_gpus, [(index, summary.host, of_gpus.step_ps, generic.of_gpus)])
-    if len(summaries) == len(own) == 1 and not cpus:
-        return OtherSteps(own[0], {})
     words = ", ".join(
         f"{shortened(summaries[index].host)} takes {time(float(steps.duration_ps.mean()))} a step"
         for index, steps in list(own.items())[:_MOST_NAMED]
     )
-    statement = f"{NOT_JOINED if len(cpus) < len(own) else f'T{NO_COMMON_STEPS[1:]}'}: {words}." if len(own) > 1 else ""
-    return OtherSteps(None, own, statement)
+    apart = "" if len(own) < 2 else NO_COMMON_STEPS if is_cpu else NOT_JOINED
+    return OtherSteps(None, own, apart, f"{apart[0].upper()}{apart[1:]}: {words}." if apart else "")
 
 
 _HostTimes = tuple[int, str, Int64s, DeviceTimes | None]
@@ -89,7 +89,8 @@ def _by_device(account: Account, hosts: Sequence[_HostTimes]) -> SharedSteps:
             took.append(step_ps)
             parts.append(whole)
             if devices is not None and len(devices.numbers) > 1:
-                parts[-1] = _of_device(whole, devices.compute_ps[place], devices.waits_ps[place])
+                waits_ps = devices.waits_ps[place] + (whole[:, WAIT] if len(hosts) > 1 else 0)
+                parts[-1] = _of_device(whole, devices.compute_ps[place], waits_ps)
     return _shared(account, tuple(host[0] for host in hosts), names, np.stack(parts), np.stack(took), np.array(of_host))
 
 

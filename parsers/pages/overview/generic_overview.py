@@ -20,7 +20,7 @@ from tpuprof.parsers.ops.host_events.ops import merge_host_ops
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.generic.on_cpu import KINDS_ON_CPU
+from tpuprof.parsers.pages.findings.generic.on_cpu import KINDS_ON_CPU, OnCpu
 from tpuprof.parsers.pages.findings.generic.on_gpus import KINDS_ON_GPUS, findings_on_gpus
 from tpuprof.parsers.pages.findings.idle.outside import longest_outside, outside_words
 from tpuprof.parsers.pages.findings.why_slow import KINDS
@@ -41,6 +41,7 @@ from tpuprof.parsers.pages.overview.on_cpu import (
     left_out,
     not_shown,
     on_cpu,
+    on_gpus,
     steps_on_cpu,
 )
 from tpuprof.parsers.pages.overview.performance import (
@@ -59,7 +60,7 @@ from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.generic.programs import NOT_MARKED
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
-from tpuprof.parsers.steps.step_account import Account, gpu_account
+from tpuprof.parsers.steps.step_account import Account
 
 NO_STEPS = "no step of the host launched work on a GPU: nothing marks steps in this profile"
 NO_STEPS_ON_CPU = f"{NOT_MARKED} in this profile, and no program runs often"
@@ -99,16 +100,16 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     generic = [summary.generic for summary in of_main if summary.generic is not None]
     is_cpu = not any(of_host.device_count for of_host in generic)
     cpu = on_cpu(of_main) if is_cpu else None
-    shown = [summary.generic for summary in of_main if cpu is not None and summary.host == cpu.hosts[0][0]]
-    most = next(filter(None, shown), max(generic, key=lambda of_host: len(of_host.steps)))
-    steps = tuple(
-        Step(step.name, step.group_id, step.start_ps, step.duration_ps, step.breakdown) for step in most.steps
-    )
+    shown_on = cpu or on_gpus(of_main)
+    hosts = () if shown_on is None else [host for host, _ in shown_on.hosts]
+    shown = [summary.generic for summary in of_main if summary.host in hosts]
+    most = next(filter(None, shown), generic[0])
+    steps = () if shown_on is None else steps_on_cpu(shown_on, of_main)
     table = merge_tables([summary.table for summary in summaries])
     shown_table = merge_tables([summary.table for summary in of_group]) if of_group else table
     unknown: dict[str, str] = {}
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
-    if len(generic) > 1 and steps and not is_cpu:
+    if len(generic) > len(hosts) > 0 and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
     if not is_cpu:
         remarks += [*_which_gpus(summaries), *_lost_kernels([each for of in summaries for each in of.generics])]
@@ -117,15 +118,14 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
         unknown["environment.is_training"] = NO_SCOPES
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
     account, found = (
-        _on_gpus(of_main, shown_table, remarks) if cpu is None else account_on_cpu(cpu, shown_table, remarks)
+        _on_gpus(shown_on, shown_table, remarks) if cpu is None else account_on_cpu(cpu, shown_table, remarks)
     )
-    looked = KINDS_ON_CPU if cpu is not None else KINDS_ON_GPUS if most.of_gpus is not None else frozenset()
+    looked = KINDS_ON_CPU if cpu is not None else KINDS_ON_GPUS if shown_on is not None else frozenset()
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
     if account is not None and main is not None:
         account, remarks = of_group_shown(account, main.label), [shown_words(main), *remarks]
     bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
     if cpu is not None and account is not None:
-        steps = steps_on_cpu(cpu, of_main)
         remarks += filter(
             None, (*map(outside_words, longest_outside(summaries)), left_out(cpu), not_shown(cpu, summaries))
         )
@@ -194,28 +194,16 @@ def generic_steps(summaries: Sequence[HostSummary]) -> Account | None:
     """The account of the steps that `generic_overview` shows; None without steps."""
     main = group_shown(summaries)
     summaries = summaries if main is None else in_group(summaries, main)
-    cpu = on_cpu(summaries)
-    if cpu is not None:
-        return cpu.account
-    most, host = _with_most(summaries)
-    return gpu_account(most.steps, f"{host}:0")
+    of = on_cpu(summaries) or on_gpus(summaries)
+    return None if of is None else of.account
 
 
-def _with_most(summaries: Sequence[HostSummary]) -> tuple[GenericSummary, str]:
-    """What ran on the GPUs of the host with most steps, and its name."""
-    having = [(summary.generic, summary.host) for summary in summaries if summary.generic is not None]
-    return max(having, key=lambda of_host: len(of_host[0].steps))
-
-
-def _on_gpus(
-    summaries: Sequence[HostSummary], table: OpTable, failed: list[str]
-) -> tuple[MeanStep | None, tuple[Finding, ...]]:
+def _on_gpus(of: OnCpu | None, table: OpTable, failed: list[str]) -> tuple[MeanStep | None, tuple[Finding, ...]]:
     """Where the mean step goes, and why; None without steps. What could not be looked for is told in `failed`."""
-    account, (most, host) = generic_steps(summaries), _with_most(summaries)
-    if account is None:
+    if of is None:
         return None, ()
-    found = () if most.of_gpus is None else findings_on_gpus(account, host, most.of_gpus, failed)
-    mean = mean_step(account, table, table_rates(table, Peaks()), op_owners(table, Peaks()))
+    found = findings_on_gpus(of, failed)
+    mean = mean_step(of.account, table, table_rates(table, Peaks()), op_owners(table, Peaks()))
     return with_claims(mean, found), found
 
 

@@ -21,7 +21,7 @@ from tpuprof.parsers.pages.overview.verdict import LEAST_BOUND, Verdict, Verdict
 from tpuprof.parsers.steps.accounts.owners import OpOwners, op_owners, owner_index
 from tpuprof.parsers.steps.generic.step_events import GenericStep
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.parsers.steps.step_account import cpu_account
+from tpuprof.parsers.steps.step_account import cpu_account, steps_kept, steps_on_gpus
 
 _VERDICTS: Mapping[str, VerdictKind] = {
     "input": "input-bound",
@@ -50,6 +50,16 @@ def on_cpu(summaries: Sequence[HostSummary]) -> OnCpu | None:
     names = [host_of(name) for name in account.core_names]
     has_ops = any(summary.thread_count for summary in summaries)
     return OnCpu(account, tuple(pair for pair in hosts if pair[0] in names), has_ops)
+
+
+def on_gpus(summaries: Sequence[HostSummary]) -> OnCpu | None:
+    """The account of the steps on the GPUs of hosts that keep step, else of the one with most; None without steps."""
+    having = [(of.host, of.generic, of.profile_start_ns) for of in summaries if of.generic is not None]
+    hosts = [(host, steps_on_gpus(of, began)) for host, of, began in having if of.steps]
+    if hosts and not steps_kept([steps for _, steps in hosts]):
+        hosts = [max(hosts, key=lambda pair: len(pair[1]))]
+    account = cpu_account(hosts)
+    return None if account is None else OnCpu(account, tuple(hosts))
 
 
 def account_on_cpu(of: OnCpu, table: OpTable, failed: list[str]) -> tuple[MeanStep, tuple[Finding, ...]]:

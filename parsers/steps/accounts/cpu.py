@@ -1,4 +1,4 @@
-"""The steps of a program on the CPU of one host. `parsers.steps.generic.host_on_cpu` makes it."""
+"""The steps of a program on the CPU of one host, or on its GPUs. `parsers.steps.generic.host_on_cpu` makes it."""
 
 from __future__ import annotations
 
@@ -90,6 +90,7 @@ class HostOnCpu:
         is_traced: whether the Python tracer ran for the step's thread.
         parts: what else the host did of its time, where it did any of that.
         of_devices: the devices beside each other; None without ops.
+        met_ps: int64[steps], when the last collective of each step on GPUs ended, -1 without any; None for a CPU.
         began_ns: when the capture began, from which times count, in nanoseconds since 1970; None where the profile does
             not say.
     """
@@ -112,6 +113,7 @@ class HostOnCpu:
     parts: tuple[HostPart, ...] = ()
     of_devices: DeviceTimes | None = None
     began_ns: int | None = None
+    met_ps: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.names)

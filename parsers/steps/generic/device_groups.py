@@ -11,25 +11,26 @@ the host launched kernels on both, or their runs begin together; and where nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, is_among, no_ints, overlap
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, overlap
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import device_ordinal, is_gpu
 from tpuprof.parsers.ops.host_events.events import HostEvents
+from tpuprof.parsers.ops.streams.attribution import StreamOp
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.boundaries.core_groups import JoinedCores, begin_together, runs_often
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
 from tpuprof.parsers.steps.generic.cpu import cpu_summary
 from tpuprof.parsers.steps.generic.gpu import gpu_summary
 from tpuprof.parsers.steps.generic.host_on_cpu import devices_of
-from tpuprof.parsers.steps.generic.lost_kernels import LAUNCH
+from tpuprof.parsers.steps.generic.lost_kernels import launches_for
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, NO_RUN, OpEvents, op_events
 from tpuprof.parsers.steps.generic.programs import runs_on
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
@@ -41,38 +42,75 @@ _CALL = pattern(r"P\w+Function\((?P<name>.*)\)\Z")
 
 
 @dataclass(frozen=True, slots=True)
+class GroupedDevice:
+    """A GPU, or a device of a CPU.
+
+    Attributes:
+        number: its ordinal.
+        device, ops, ran: what ran on it, the events of that, and the runs of programs.
+    """
+
+    number: int
+    device: StreamDevice
+    ops: OpEvents
+    ran: LaunchedRuns
+
+    @classmethod
+    def of(cls, number: int, device: StreamDevice, modules: HloModules) -> GroupedDevice:
+        ops = op_events(device)
+        return cls(number, device, ops, Launches.of(None).of_runs(runs_on(device, modules, ops)))
+
+    @property
+    def busy_ps(self) -> int:
+        start, end = self.ops.when(COMPUTES, COLLECTIVE)
+        return int((end - start).sum())
+
+    def moving(self) -> list[StreamOp]:
+        """Its collectives."""
+        return [self.device.attribution.ops[op] for op in distinct(self.ops.op[self.ops.kind == COLLECTIVE]).tolist()]
+
+    def programs(self, modules: HloModules) -> set[str]:
+        """What the functions are called whose programs it ran: ``train_step`` of ``jit_train_step``."""
+        names = {op.module or modules.names.get(op.program) or "" for op in self.device.attribution.ops}
+        return {name.partition("(")[0].partition("_")[2] for name in names} - {""}
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceGroup:
     """Some GPUs of a host, or devices of its CPU, that depend on each other.
 
     Attributes:
-        numbers: their ordinals.
-        devices: the GPUs, or the CPU with what these devices ran.
-        threads: numbers of the threads that launch programs on the CPU; none where no event says it.
+        members: each of them.
+        devices: the GPUs, or the CPU with what they ran.
         joined: their places among all devices, and how many devices their collectives need.
-        runs, busy_ps: of each: the runs of programs, and how long it ran something.
+        threads: numbers of the threads that launch programs on the CPU; none where no event says it.
     """
 
-    numbers: tuple[int, ...]
+    members: tuple[GroupedDevice, ...]
     devices: tuple[StreamDevice, ...]
-    threads: frozenset[int]
     joined: JoinedCores
-    runs: Mapping[int, LaunchedRuns]
-    busy_ps: Mapping[int, int]
+    threads: frozenset[int] = frozenset()
+
+    @property
+    def busy_ps(self) -> int:
+        return sum(of.busy_ps for of in self.members)
 
 
 def cpu_groups(host: HostEvents, cpu: StreamDevice, modules: HloModules) -> list[DeviceGroup]:
     """The groups of the devices of a host's CPU: first the one whose threads mark steps, then those with most time."""
-    ops = op_events(cpu)
-    numbers = distinct(ops.device).tolist()
-    threads = [_launching(host, _programs(cpu, ops, modules, number)) for number in numbers]
-    runs = [distinct(ops.run[(ops.device == number) & (ops.run != NO_RUN)]) for number in numbers]
-    groups = _united(range(len(numbers)), lambda a, b: _are_joined(runs[a], runs[b], threads[a], threads[b]))
+    numbers = distinct(op_events(cpu).device).tolist()
+    each = [GroupedDevice.of(number, cpu.only((number,)), modules) for number in numbers]
+    threads = [_launching(host, of.programs(modules)) for of in each]
+    runs = [distinct(of.ops.run[of.ops.run != NO_RUN]) for of in each]
     marking = {number for number, thread in enumerate(host.threads) if len(thread.stat("step_num").rows)}
-    made = [
-        _group(places, numbers, cpu, ops, modules, frozenset.union(*(threads[at] for at in places)))
-        for places in groups
-    ]
-    return sorted(made, key=lambda of: (not of.threads & marking, -sum(of.busy_ps.values())))
+    made = list[DeviceGroup]()
+    for places in _united(range(len(each)), lambda a, b: _are_joined(runs[a], runs[b], threads[a], threads[b])):
+        own = tuple(each[place] for place in places)
+        devices = max((devices_of(modules, op) for of in own for op in of.moving()), default=None)
+        launching = frozenset.union(*(threads[at] for at in places))
+        of_own = (cpu.only([of.number for of in own]),)
+        made.append(DeviceGroup(own, of_own, JoinedCores(tuple(places), devices), launching))
+    return sorted(made, key=lambda of: (not of.threads & marking, -of.busy_ps))
 
 
 def _united(places: Iterable[int], are_joined: Callable[[int, int], bool]) -> list[list[int]]:
@@ -95,38 +133,20 @@ def _are_joined(first: Int64s, second: Int64s, launch_first: frozenset[int], lau
     return shared >= min(MINIMUM_RUNS, len(first), len(second))
 
 
-def _group(
-    places: Sequence[int],
-    numbers: Sequence[int],
-    cpu: StreamDevice,
-    ops: OpEvents,
-    modules: HloModules,
-    threads: frozenset[int],
-) -> DeviceGroup:
-    own = tuple(numbers[place] for place in places)
-    moving = distinct(ops.op[(ops.kind == COLLECTIVE) & np.isin(ops.device, own)]).tolist()
-    devices = max((devices_of(modules, cpu.attribution.ops[op]) for op in moving), default=None)
-    parts = {number: cpu.only((number,)) for number in own}
-    runs = {number: Launches.of(None).of_runs(runs_on(of, modules, op_events(of))) for number, of in parts.items()}
-    ran = {number: ops.take(ops.device == number).when(COMPUTES, COLLECTIVE) for number in own}
-    busy = {number: int((end - start).sum()) for number, (start, end) in ran.items()}
-    return DeviceGroup(own, (cpu.only(own),), threads, JoinedCores(tuple(places), devices), runs, busy)
-
-
 def gpu_groups(
     trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice], modules: HloModules
 ) -> list[DeviceGroup]:
     """The groups of a host's GPUs, the largest first, of these the one with most time; idle GPUs go with that."""
-    ops = [op_events(gpu) for gpu in gpus]
-    ran = [Launches.of(None).of_runs(runs_on(gpu, modules, of)) for gpu, of in zip(gpus, ops, strict=True)]
-    moving = [of.when(COLLECTIVE) for of in ops]
-    launching = [_launching_kernels(host, gpu) for gpu in gpus]
-    known = [at for at, of in enumerate(ran) if runs_often(of.runs)]
+    each = [GroupedDevice.of(device_ordinal(gpu.plane), gpu, modules) for gpu in gpus]
+    moving = [of.ops.when(COLLECTIVE) for of in each]
+    launched = [np.array(launches_for(host, (gpu,)), np.int64) for gpu in gpus]
+    known = [at for at, of in enumerate(each) if runs_often(of.ran.runs)]
 
     def are_joined(first: int, second: int) -> bool:
-        is_one_launch = not launching[first].isdisjoint(launching[second])
         return (
-            is_one_launch or _meet(moving[first], moving[second]) or begin_together(ran[first].runs, ran[second].runs)
+            bool((launched[first] * launched[second]).any())
+            or _meet(moving[first], moving[second])
+            or begin_together(each[first].ran.runs, each[second].ran.runs)
         )
 
     groups = _united(known, are_joined)
@@ -134,22 +154,14 @@ def gpu_groups(
         lines = iter(event_groups(host, (), [stream for gpu in gpus for stream in gpu.streams]).streams)
         steps = [{of for _ in gpu.streams for of in next(lines).of_events().tolist() if of >= 0} for gpu in gpus]
         groups = _united(known, lambda a, b: are_joined(a, b) or not steps[a].isdisjoint(steps[b]))
-    busy = [int((end - start).sum()) for start, end in (of.when(COMPUTES, COLLECTIVE) for of in ops)]
-    groups.sort(key=lambda of: (-len(of), -sum(busy[at] for at in of)))
-    unknown = [at for at in range(len(gpus)) if at not in known]
-    groups = [sorted([*of, *(unknown if not place else [])]) for place, of in enumerate(groups or [[]])]
-    numbers = [device_ordinal(gpu.plane) for gpu in gpus]
-    return [
-        DeviceGroup(
-            tuple(numbers[at] for at in of),
-            tuple(gpus[at] for at in of),
-            frozenset(),
-            JoinedCores(tuple(of), 0 if any(len(moving[at][0]) for at in of) else None),
-            {numbers[at]: ran[at] for at in of},
-            {numbers[at]: busy[at] for at in of},
-        )
-        for of in groups
-    ]
+    groups = groups or [[]]
+    groups.sort(key=lambda of: (-len(of), -sum(each[at].busy_ps for at in of)))
+    groups[0] = sorted([*groups[0], *(at for at in range(len(gpus)) if at not in known)])
+    made = []
+    for of in groups:
+        joined = JoinedCores(tuple(of), 0 if any(len(moving[at][0]) for at in of) else None)
+        made.append(DeviceGroup(tuple(each[at] for at in of), tuple(gpus[at] for at in of), joined))
+    return made
 
 
 def _meet(first: Intervals, second: Intervals) -> bool:
@@ -159,20 +171,6 @@ def _meet(first: Intervals, second: Intervals) -> bool:
         return False
     span = max(first[1][-1], second[1][-1]) - min(first[0][0], second[0][0])
     return bool(2 * overlap(*first, *second).sum() >= min(lengths) * (1 + max(lengths) / span))
-
-
-def _launching_kernels(host: HostEvents | None, gpu: StreamDevice) -> set[int]:
-    """The threads that launched kernels of a GPU."""
-    numbers = distinct(np.concatenate([no_ints(), *(of.stat(LAUNCH).values.integers() for of in gpu.streams)]))
-    threads = () if host is None else host.threads
-    return {at for at, of in enumerate(threads) if is_among(of.stat(LAUNCH).values.integers(), numbers).any()}
-
-
-def _programs(cpu: StreamDevice, ops: OpEvents, modules: HloModules, device: int) -> set[str]:
-    """What the functions are called whose programs a device ran: ``train_step`` of ``jit_train_step``."""
-    ran = (cpu.attribution.ops[op] for op in distinct(ops.op[ops.device == device]).tolist())
-    names = {op.module or modules.names.get(op.program) or "" for op in ran}
-    return {name.partition("(")[0].partition("_")[2] for name in names} - {""}
 
 
 def _launching(host: HostEvents, programs: set[str]) -> frozenset[int]:

@@ -40,10 +40,9 @@ from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.host_events.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
-from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
-from tpuprof.parsers.steps.generic.lost_kernels import lost_in_steps, lost_launches
-from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, HOLDS_OPS, OpEvents, device_times, op_events
+from tpuprof.parsers.steps.generic.lost_kernels import launches_for, lost_in_steps, lost_launches
+from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, OpEvents, device_times, op_events
 from tpuprof.parsers.steps.generic.programs import NOT_MARKED, ProgramSteps, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
     DeviceBusy,
@@ -103,10 +102,8 @@ def gpu_summary(
     launching = {group for line in groups.streams for group in distinct(line.of_events()).tolist()}
     ops, why = [op_events(gpu) for gpu in gpus], NOT_LAUNCHING if marking else NOT_MARKED
     found = None if grouped or marking & launching else _of_programs(gpus, ops, host, HloModules.of(trace), why)
-    lost, kinds = (
-        lost_launches(trace, host, gpus),
-        [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus],
-    )
+    lost = lost_launches(trace, host, gpus)
+    kinds = [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus]
     if found is None:
         steps, whole = _of_groups(gpus, kinds, host, groups, waits, not grouped)
         holed = np.concatenate(
@@ -128,7 +125,8 @@ def gpu_summary(
     if trace.source.origin or not (whole[EventType.COMPUTE_16] or any(len(of.stat("shape").rows) for of in every)):
         whole = np.zeros_like(whole)  # nothing tells the types of the tensors; of a trace of events nothing does
     kept = without_ends(steps) if found is None else steps
-    recorded = _after_each_other(kept, lacking, without)
+    beside = OpEvents.joined(ops)
+    recorded = _after_each_other(kept, lacking, without, beside.when(COLLECTIVE))
     return GenericSummary(
         device_count=len(gpus),
         device_type=gpus[0].info.device_type or "GPU",
@@ -139,7 +137,7 @@ def gpu_summary(
         eager_ps=_eager(gpus),
         busy=tuple(_busy(gpu, None if lost.are_many else int(of.sum())) for gpu, of in zip(gpus, lost_ps, strict=True)),
         why_no_steps="" if recorded or not kept else "kernels of every step are lost",
-        of_gpus=_beside_each_other(gpus, kinds, recorded),
+        of_gpus=device_times(beside, spans_of(recorded), distinct(beside.device)) if recorded else None,
         launches=lost.launches,
         lost_launches=len(lost),
         lost_steps=len(kept) - len(recorded) + len(without),
@@ -155,30 +153,25 @@ _Kinds = Sequence[Sequence[Int64s]]
 """What each event of the streams of each GPU is."""
 
 
-def _after_each_other(kept: Sequence[GenericStep], lacking: set[int], without: set[int]) -> tuple[GenericStep, ...]:
-    """The whole steps, which know whether the step before them is whole.
+def _after_each_other(
+    kept: Sequence[GenericStep], lacking: set[int], without: set[int], moving: Intervals
+) -> tuple[GenericStep, ...]:
+    """The whole steps, which know whether the step before them is whole, and when their last collective ended.
 
     Args:
         kept: the steps with kernels; lacking: those of them that lack some.
         without: the steps that lack all their kernels.
+        moving: when collectives ran.
     """
     whole, lost = [step for step in kept if step.group_id not in lacking], np.array(sorted(lacking | without), np.int64)
     before = np.searchsorted(lost, [step.group_id for step in whole])
-    return tuple(replace(step, follows=not more) for step, more in zip(whole, np.diff(before, prepend=0), strict=True))
-
-
-def _beside_each_other(gpus: Sequence[StreamDevice], kinds: _Kinds, steps: Sequence[GenericStep]) -> DeviceTimes | None:
-    """What each GPU that ran anything does in the steps; None for fewer than two, and without steps."""
-    parts = []
-    for gpu, of_streams in zip(gpus, kinds, strict=True):
-        for stream, kind in zip(gpu.streams, of_streams, strict=True):
-            device, none = np.full(len(stream), device_ordinal(gpu.plane)), np.zeros(len(stream), np.int64)
-            what = np.full(len(stream), HOLDS_OPS)
-            what[kind >= EventType.COMPUTE_32] = COMPUTES
-            what[kind == EventType.COLLECTIVE] = COLLECTIVE
-            parts.append(OpEvents(none, stream.start_ps, stream.end_ps, device, none, what))
-    events = OpEvents.joined(parts)
-    return device_times(events, spans_of(steps), distinct(events.device)) if steps else None
+    (start, end), ends = spans_of(whole), np.append(-1, moving[1])
+    last = ends[np.searchsorted(moving[1], end, side="right")]
+    columns = np.diff(before, prepend=0) == 0, np.where(last > start, last, -1)
+    return tuple(
+        replace(step, follows=follows, met_ps=met)
+        for step, follows, met in zip(whole, *(of.tolist() for of in columns), strict=True)
+    )
 
 
 def _of_groups(
@@ -230,7 +223,8 @@ def _of_spans(
     for each in distinct(kind).tolist():
         parts.append(during(union(start[kind == each], end[kind == each]), numbers, begin, stop, EventType(each)))
     if host is not None:
-        thread = max(host.threads, key=lambda each: len(each.stat("correlation_id").rows), default=None)
+        launched = launches_for(host, gpus)
+        thread = max(zip(launched, host.threads, strict=True), key=lambda of: of[0], default=(0, None))[1]
         groups = [
             interval_index(each.start_ps, begin, stop) if each is thread else np.full(len(each), -1)
             for each in host.threads

@@ -24,8 +24,7 @@ from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.generic.op_events import OpEvents
 from tpuprof.parsers.steps.generic.programs import programs_on
 
-LAUNCH = "correlation_id"
-"""Stat of a launch on the host, and of the kernel that it launched."""
+_LAUNCH = "correlation_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,14 @@ class LostLaunches:
         return len(self) > 0 and len(self) >= LEAST_LOST * self.launches
 
 
+def launches_for(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> list[int]:
+    """How many launches of each thread of a host have a kernel on some GPUs."""
+    stats = [stream.stat(_LAUNCH) for gpu in gpus for stream in gpu.streams]
+    kernels = distinct(np.concatenate([no_ints(), *(of.values.integers() for of in stats)]))
+    launched = [of.stat(_LAUNCH).values.integers() for of in (() if host is None else host.threads)]
+    return [int(is_among(of, kernels).sum()) for of in launched]
+
+
 def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice]) -> LostLaunches:
     """Finds the launches whose number no event of a GPU has.
 
@@ -66,7 +73,7 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
     """
     threads = () if host is None else host.threads
     streams = [stream for gpu in gpus for stream in gpu.streams]
-    kernels = [stream.stat(LAUNCH) for stream in streams]
+    kernels = [stream.stat(_LAUNCH) for stream in streams]
     numbers, kernel = np.unique(
         np.concatenate([no_ints(), *(of.values.integers() for of in kernels)]), return_inverse=True
     )
@@ -76,8 +83,8 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
         kernel,
         np.concatenate([no_ints(), *(of.end_ps[at.rows] for of, at in zip(streams, kernels, strict=True))]),
     )
-    rows = [thread.stat(LAUNCH).rows for thread in threads]
-    launched = [thread.stat(LAUNCH).values.integers() for thread in threads]
+    rows = [thread.stat(_LAUNCH).rows for thread in threads]
+    launched = [thread.stat(_LAUNCH).values.integers() for thread in threads]
     place = [positions(of, numbers) for of in launched]
     has_kernel = [of >= 0 for of in place]
     names = [thread.metadata_id[of] for thread, of in zip(threads, rows, strict=True)]
@@ -88,7 +95,7 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
     if not any(isinstance(line, PartOfLine) for plane in trace.planes for line in plane.lines):
         until = max((int(of.end_ps.max()) for of in (*threads, *streams) if len(of)), default=0)
         last = max(last, until - max((int(of.max(initial=0)) for of in took), default=0))
-    others = [of.stat(LAUNCH) for plane in filter(is_gpu, trace.left_out) for of in read_threads(plane, (LAUNCH,))]
+    others = [of.stat(_LAUNCH) for plane in filter(is_gpu, trace.left_out) for of in read_threads(plane, (_LAUNCH,))]
     elsewhere = distinct(np.concatenate([no_ints(), *(of.values.integers() for of in others)]))
     launches = [
         is_among(name, launching) & (start <= last) & has.any() & (has | ~is_among(number, elsewhere))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Columns, Int64s, Intervals, overlap, union
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.device import op_class
+from tpuprof.parsers.ops.device import device_ordinal, op_class
 from tpuprof.parsers.ops.streams.attribution import StreamOp
 from tpuprof.parsers.ops.streams.devices import RUN, StreamDevice, device_numbers
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
@@ -14,9 +14,9 @@ from tpuprof.parsers.steps.accounts.cpu import DeviceTimes
 NO_RUN = -1
 """The run of an event without a number; TensorFlow gives it to all of them."""
 
-COMPUTES, COLLECTIVE, CALLBACK, HOLDS_OPS = range(4)
-"""What an event is: of an op that computes, moves data between devices, or calls the host's Python; or a loop's, which
-lasts for all of its ops."""
+COMPUTES, COLLECTIVE, CALLBACK, HOLDS_OPS, COPIES = range(5)
+"""What an event is: of an op that computes, moves data between devices, or calls the host's Python; a loop's, which
+lasts for all of its ops; or a copy of a GPU, which is no op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,13 @@ class OpEvents(Columns):
 
 
 def op_events(cpu: StreamDevice | None) -> OpEvents:
-    """The events of the ops that ran on the CPU; none where it is None."""
+    """The events of the ops that ran on a CPU or GPU; none where it is None."""
     parts = []
     if cpu is not None:
         of_op = np.array([_kind(op) for op in cpu.attribution.ops], np.int64)
         for stream, op, is_leaf in zip(cpu.streams, cpu.attribution.numbers, cpu.leaves(), strict=True):
-            device, run = device_numbers(stream), stream.integers(RUN, NO_RUN)
+            run, number = stream.integers(RUN, NO_RUN), device_ordinal(cpu.plane)
+            device = device_numbers(stream) if cpu.is_host else np.full(len(stream), number, np.int64)
             kind = np.where(is_leaf, of_op[op], HOLDS_OPS)
             parts.append(OpEvents(op, stream.start_ps, stream.end_ps, device, run, kind))
     return OpEvents.joined(parts)
@@ -57,6 +58,8 @@ def op_events(cpu: StreamDevice | None) -> OpEvents:
 def _kind(op: StreamOp) -> int:
     if op.is_callback:
         return CALLBACK
+    if op.category.startswith("memcpy"):
+        return COPIES
     return COLLECTIVE if op_class(op.category, op.name) == "collective" else COMPUTES
 
 

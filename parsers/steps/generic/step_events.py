@@ -69,6 +69,7 @@ class GenericStep:
         group_id: the group's number.
         start_ps, duration_ps: the step's longest span on a GPU, or its annotation's on the host.
         breakdown: where the duration went; XProf's generic step.
+        met_ps: when its last collective on GPUs ended; -1 without any.
         follows: whether no step that lacks kernels lies between the step before it and this one.
     """
 
@@ -78,6 +79,7 @@ class GenericStep:
     duration_ps: int
     breakdown: GenericBreakdown
     follows: bool = True
+    met_ps: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class GenericSummary:
         on_cpu: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
         why_no_steps: why the steps that the program marks are left out; empty where they are not.
         source: where the steps come from; note: what to say of steps that no annotation of the program marks.
-        of_gpus: the GPUs beside each other; None for fewer than two, and without steps.
+        of_gpus: the GPUs that ran anything beside each other; None without steps.
         launches: how many kernels the host launched; lost_launches: how many of these are not in the profile.
         lost_steps: the steps that launched such a kernel, or ran then; they are left out.
     """

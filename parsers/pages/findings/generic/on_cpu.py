@@ -323,7 +323,7 @@ def _untraced(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None
     )
 
 
-def _late_process(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
+def late_process(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
     """Processes whose profiles are there wait for one of them."""
     waits = left[:, [owner_index(owner) for owner in WAITS]].sum(axis=1)
     if len(of.hosts) < 2 or waits.max() < LEAST * of.whole_ps:
@@ -464,7 +464,7 @@ def _other_processes(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding
 _Look = Callable[[OnCpu, Floats, Floats], tuple[Finding | None, Floats]]
 
 _DETECTORS: tuple[tuple[Kind, _Look], ...] = (
-    (STRAGGLER, _late_process),
+    (STRAGGLER, late_process),
     (STRAGGLER, _other_processes),
     (STRAGGLER, late_device),
     (COLLECTIVE, _collectives),

@@ -14,9 +14,15 @@ from tests.support.build import present
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, owner_index
-from tpuprof.parsers.steps.generic.step_events import GenericStep
+from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.parsers.steps.step_account import AccountRows, account_of_cores, collective_waits, cpu_account, gpu_account
+from tpuprof.parsers.steps.step_account import (
+    AccountRows,
+    account_of_cores,
+    collective_waits,
+    cpu_account,
+    steps_on_gpus,
+)
 
 NOW_NS = 1_795_903_998_749_981_671
 COLLECTIVES = ("all-reduce.1", "all-gather.2")
@@ -156,7 +162,7 @@ def test_hosts_that_do_not_keep_step_show_the_one_that_takes_longest(
 @given(st.lists(st.tuples(st.integers(0, 1 << 40), st.lists(st.floats(0, 2**38), min_size=8, max_size=8)), max_size=4))
 def test_steps_of_gpus_are_divided_as_far_as_they_go(spec: list[tuple[int, list[float]]]) -> None:
     steps = [GenericStep(str(at), at, 0, took, GenericBreakdown(*of)) for at, (took, of) in enumerate(spec)]
-    found = gpu_account(steps, "host0:0")
+    found = cpu_account([("host0", steps_on_gpus(GenericSummary(1, "GPU", tuple(steps), 0, 0, 0, None)))])
     if not sum(took for took, _ in spec):
         assert found is None
         return
