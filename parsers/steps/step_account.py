@@ -271,7 +271,7 @@ def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:
     if not common:
         having = [max(having, key=lambda host: float(host[1].step_ps.mean()))]
         common = having[0][1].names
-    rows = [(host, [host.names.index(name) for name in common]) for _, host in having]
+    rows = [(host, host.rows(common)) for _, host in having]
     if len(having) == 1:
         waits = having[0][1].waits_ps[rows[0][1]][None]
     else:
@@ -304,7 +304,7 @@ def steps_kept(hosts: Sequence[HostOnCpu]) -> tuple[str, ...]:
     if len(clocks) == len(hosts):
         starts, ends, met = list[Int64s](), list[Int64s](), list[Int64s]()
         for host, clock in zip(hosts, clocks, strict=True):
-            rows = [host.names.index(name) for name in common]
+            rows = host.rows(common)
             later_ps = min(1000 * (clock - min(clocks)), _FAR_PS)
             starts.append(host.start_ps[rows] + later_ps)
             ends.append(starts[-1] + host.step_ps[rows])

@@ -74,7 +74,7 @@ _HostTimes = tuple[int, str, Int64s, DeviceTimes | None]
 
 
 def _of_cpu(account: Account, index: int, host: str, steps: HostOnCpu) -> _HostTimes:
-    at = [steps.names.index(name) for name in account.names]
+    at = steps.rows(account.names)
     return index, host, steps.step_ps[at], None if steps.of_devices is None else steps.of_devices.take(at)
 
 

@@ -102,15 +102,19 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     cpu = on_cpu(of_main) if is_cpu else None
     shown_on = cpu or on_gpus(of_main)
     hosts = () if shown_on is None else [host for host, _ in shown_on.hosts]
-    shown = [summary.generic for summary in of_main if summary.host in hosts]
-    most = next(filter(None, shown), generic[0])
-    steps = () if shown_on is None else steps_on_cpu(shown_on, of_main)
+    shown = [(of.host, of.generic) for of in of_main if of.generic is not None and of.host in (hosts or [of.host])]
+    host, most = max(shown, key=lambda of: len(of[1].steps))
+    kept = {step.name for step in most.steps} if shown_on is None else set(shown_on.account.names)
+    parts = [(step.name, step.group_id, step.start_ps, step.duration_ps, step.breakdown) for step in most.steps]
+    steps = steps_on_cpu(cpu, of_main) if cpu is not None else tuple(Step(*of) for of in parts if of[0] in kept)
     table = merge_tables([summary.table for summary in summaries])
     shown_table = merge_tables([summary.table for summary in of_group]) if of_group else table
     unknown: dict[str, str] = {}
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
-    if len(generic) > len(hosts) > 0 and not is_cpu:
-        remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
+    if len(generic) > 1 and steps and not is_cpu:
+        whose = "the host with most of them: hosts with GPUs whose collectives do not end together are not merged"
+        whose = f"{shortened(host)}, as in XProf, and their account is of all hosts" if len(hosts) > 1 else whose
+        remarks.append(f"the parts of steps are those of {whose}")
     if not is_cpu:
         remarks += [*_which_gpus(summaries), *_lost_kernels([each for of in summaries for each in of.generics])]
     names = [parse_framework_op(op).name for op in set(table.framework_op) if op]

@@ -118,6 +118,10 @@ class HostOnCpu:
     def __len__(self) -> int:
         return len(self.names)
 
+    def rows(self, names: Sequence[str]) -> list[int]:
+        """The places of the steps of these names; names that several steps have are those of all steps."""
+        return list(range(len(self))) if self.names == tuple(names) else [self.names.index(name) for name in names]
+
     def functions_of(self, *owners: Owner) -> list[HostFunction]:
         """What the step's thread was in, of some owners' time, most first."""
         return sorted((each for each in self.functions if each.owner in owners), key=lambda each: -each.time_ps)

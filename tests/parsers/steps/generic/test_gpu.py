@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import build
 from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import Intervals, no_ints
@@ -18,10 +19,12 @@ from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import gpu_type
 from tpuprof.parsers.ops.streams.devices import read_gpus
+from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.steps.generic import gpu
 from tpuprof.parsers.steps.generic.gpu import STREAM_STATS, gpu_summary
 from tpuprof.parsers.steps.generic.step_events import DeviceBusy, EventType, GenericStep, GenericSummary, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
+from tpuprof.parsers.steps.step_account import cpu_account, steps_on_gpus
 
 US = 1_000_000
 NO_WAITS = no_ints(), no_ints()
@@ -84,14 +87,14 @@ def test_each_moment_counts_for_the_most_important_thing() -> None:
 
 
 def test_gpus_are_taken_together_and_the_longest_span_is_the_step() -> None:
-    first = [[("kernel", 10, 30, of(1)), ("kernel", 70, 80, of(3))]]
-    second = [[("kernel", 5, 15, of(1)), ("kernel", 40, 45, of(2)), ("kernel", 60, 75, of(3))]]
+    first = [[("half", 10, 30, of(1)), ("half", 70, 80, of(3))]]
+    second = [[("half", 5, 15, of(1)), ("half", 40, 45, of(2)), ("half", 60, 75, of(3))]]
     summary = summary_of(space_of([(0, 4, [1, 2]), (50, 55, [3])], [first, second]))
     assert [parts(step) for step in summary.steps] == [
         [0, 5, 40, 30, 0, 0, 0, 0, 0, 0, 0, 10],
         [1, 60, 15, 15, 0, 0, 0, 0, 0, 0, 0, 0],
     ]
-    assert summary.compute_32bit_ps == 50 * US  # what lies outside of a step counts for precision
+    assert summary.compute_16bit_ps == 50 * US  # what lies outside of a step counts for precision
     assert summary.device_count == 2
 
 
@@ -304,7 +307,7 @@ def test_programs_make_the_steps_of_gpus_unless_the_host_marks_some(
 
 
 def test_steps_whose_kernels_are_lost_are_left_out() -> None:
-    steps = [(100 * at, 100 * at + 50, [10 * at, 10 * at + 1]) for at in range(4)]
+    steps = [(100 * at, 100 * at + 25, [10 * at, 10 * at + 1]) for at in range(4)]
     kernels = [
         ("kernel", 100 * at + 20 * which, 100 * at + 20 * which + 10, of(10 * at + which))
         for at in range(4)
@@ -331,3 +334,68 @@ def test_steps_that_lack_kernels_of_a_program_are_left_out_and_not_idle(lost: se
     assert {step.duration_ps for step in summary.steps} == {30 * US}
     assert summary.lost_steps == len(lost)
     assert present(summary.busy[0].lost_ps) == pytest.approx(len(lost) * 10 * US, rel=1e-6)
+
+
+def trained(lags: Sequence[int], shown: set[tuple[int, int]], period: int = 60) -> XSpace:
+    """GPUs that compute for 10 us and a lag, and meet in collectives until 50 us; kernels of those steps and GPUs."""
+    of_gpus = [
+        [
+            kernel
+            for step in (step for step in range(11) if (step, which) in shown)
+            for kernel in (
+                ("gemm", step * period, step * period + 10 + lag, of(100 * step + 2 * which)),
+                ("ncclSum", step * period + 10 + lag, step * period + 50, of(100 * step + 2 * which + 1)),
+            )
+        ]
+        for which, lag in enumerate(lags)
+    ]
+    launched = [(at * period, at * period + 54, range(100 * at, 100 * at + 2 * len(lags))) for at in range(11)]
+    return space_of(launched, [[kernels] for kernels in of_gpus])
+
+
+@given(lost=st.sets(st.integers(1, 10), max_size=6), of_both=st.booleans(), period=st.integers(55, 70))
+def test_lost_kernels_are_told_and_are_no_time_between_steps(lost: set[int], of_both: bool, period: int) -> None:
+    """Those at the end too, after which the host goes on for as long as kernels take."""
+    shown = {(step, gpu) for step in range(11) for gpu in range(2) if step not in lost or (gpu == 0 and not of_both)}
+    summary = summary_of(trained([0, 5], shown, period))
+    assert (summary.lost_launches, summary.launches) == (2 * (1 + of_both) * len(lost), 44)
+    whole = [step.group_id for step in summary.steps]
+    account = cpu_account([("host", steps_on_gpus(summary))])
+    if any(after - before == 1 for before, after in pairwise(whole)):
+        assert present(account).mean_period_ps == pytest.approx(period * US)
+    assert not lost & set(whole)
+
+
+@given(
+    periods=st.lists(st.integers(10, 40), min_size=2, max_size=3, unique=True),
+    joined=st.sampled_from(["", "thread", "nccl"]),
+)
+def test_gpus_are_one_group_unless_their_runs_are_apart(periods: list[int], joined: str) -> None:
+    program: dict[str, StatInput] = {"hlo_module": "jit_serve", "hlo_op": "dot.1"}
+    gpus, launches = [], list[int]()
+    for which, period in enumerate(periods):
+        numbers = [1000 * which + at for at in range(1200 // period)]
+        kernels: list[Kernel] = [
+            ("dot", at * period + which, at * period + which + 7, {**program, **of(of_run)})
+            for at, of_run in enumerate(numbers)
+        ]
+        gpus.append([kernels, [("ncclSum", at, at + 5, {}) for at in range(0, 1200, 50)] if joined == "nccl" else []])
+        launches += numbers
+    summary = build.summary_of(space_of([(0, 1, launches)] if joined == "thread" else [], gpus))
+    assert len(summary.groups) == (1 if joined else len(periods))
+    if not joined:
+        page = hosts_page([summary])
+        assert [present(core.step_time).median_ps for core in page.cores] == [period * US for period in periods]
+
+
+@pytest.mark.parametrize("apart_us", [0, 7])
+def test_hosts_whose_collectives_end_together_are_compared(apart_us: int) -> None:
+    spaces = [trained(lags, {(step, gpu) for step in range(11) for gpu in range(2)}) for lags in ([0, 5], [0, 9])]
+    for space, later in zip(spaces, (0, apart_us), strict=True):
+        environment = PlaneBuilder(space, "Task Environment", 9)
+        environment.stat("profile_start_time", 10**18 + 1000 * later)
+        environment.stat("profile_stop_time", 10**18 + 1000 * later + 10**6)
+    page = hosts_page([build.summary_of(space, host) for space, host in zip(spaces, "ab", strict=True)])
+    waits = [core.wait_percent and core.wait_percent * 50 / 100 for core in page.cores]
+    assert waits == ([None] * 4 if apart_us else pytest.approx([9, 4, 9, 0]))
+    assert apart_us == 0 or page.cores_statement == "Steps can't be compared: nothing shows that the hosts keep step."
