@@ -230,8 +230,11 @@ def steps_on_gpus(of: GenericSummary, began_ns: int | None = None) -> HostOnCpu:
     owner_ps[:, owner_index("host")] += np.maximum(duration - owner_ps.sum(axis=1), 0)  # parts are rounded
     owner_ps = scaled_down(owner_ps, duration)
     start, between_ps = np.array([step.start_ps for step in steps], np.int64), np.zeros_like(owner_ps)
-    gap, known = np.maximum(start[1:] - (start + duration)[:-1], 0), [step.follows for step in steps[1:]]
-    gap[np.logical_not(known)] = gap[known].mean() if any(known) else 0
+    gap, known = (
+        np.maximum(start[1:] - (start + duration)[:-1], 0),
+        np.array((of.follows or (True,) * len(steps))[1:], np.bool_),
+    )
+    gap[~known] = gap[known].mean() if known.any() else 0
     between_ps[:-1, owner_index("host")] = gap
     return HostOnCpu(
         names=tuple(step.name for step in steps),
@@ -251,7 +254,7 @@ def steps_on_gpus(of: GenericSummary, began_ns: int | None = None) -> HostOnCpu:
         is_traced=False,
         of_devices=of.of_gpus,
         began_ns=began_ns,
-        met_ps=np.array([step.met_ps for step in steps], np.int64),
+        met_ps=np.array(of.met_ps or (-1,) * len(steps), np.int64),
     )
 
 

@@ -26,11 +26,9 @@ def shares_of(table: OpTable, summaries: Sequence[HostSummary]) -> tuple[Share, 
     times: dict[OpClass, int] = dict.fromkeys(OP_CLASSES, 0)
     for op_class, self_ps in zip(table.classes(), table.self_ps.tolist(), strict=True):
         times[op_class] += self_ps
-    busy = sum(summary.self_ps for summary in summaries)
-    idle = times["idle"] = total - busy
-    wholes = dict.fromkeys(OP_CLASSES, float(total))
-    if span < total and not any(summary.core_count for summary in summaries):
-        wholes = {**dict.fromkeys(OP_CLASSES, busy * span / (span - idle)), "idle": span}
+    idle = times["idle"] = total - sum(summary.self_ps for summary in summaries)
+    wholes = dict.fromkeys(OP_CLASSES, total if span >= total else (total - idle) * span / (span - idle))
+    wholes["idle"] = min(span, total)
     return tuple(Share(kind, times[kind], times[kind] / wholes[kind]) for kind in OP_CLASSES if times[kind] > 0)
 
 

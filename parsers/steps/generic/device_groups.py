@@ -69,11 +69,6 @@ class GroupedDevice:
         """Its collectives."""
         return [self.device.attribution.ops[op] for op in distinct(self.ops.op[self.ops.kind == COLLECTIVE]).tolist()]
 
-    def programs(self, modules: HloModules) -> set[str]:
-        """What the functions are called whose programs it ran: ``train_step`` of ``jit_train_step``."""
-        names = {op.module or modules.names.get(op.program) or "" for op in self.device.attribution.ops}
-        return {name.partition("(")[0].partition("_")[2] for name in names} - {""}
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceGroup:
@@ -81,13 +76,11 @@ class DeviceGroup:
 
     Attributes:
         members: each of them.
-        devices: the GPUs, or the CPU with what they ran.
         joined: their places among all devices, and how many devices their collectives need.
         threads: numbers of the threads that launch programs on the CPU; none where no event says it.
     """
 
     members: tuple[GroupedDevice, ...]
-    devices: tuple[StreamDevice, ...]
     joined: JoinedCores
     threads: frozenset[int] = frozenset()
 
@@ -100,7 +93,7 @@ def cpu_groups(host: HostEvents, cpu: StreamDevice, modules: HloModules) -> list
     """The groups of the devices of a host's CPU: first the one whose threads mark steps, then those with most time."""
     numbers = distinct(op_events(cpu).device).tolist()
     each = [GroupedDevice.of(number, cpu.only((number,)), modules) for number in numbers]
-    threads = [_launching(host, of.programs(modules)) for of in each]
+    threads = [_launching(host, modules, of.device) for of in each]
     runs = [distinct(of.ops.run[of.ops.run != NO_RUN]) for of in each]
     marking = {number for number, thread in enumerate(host.threads) if len(thread.stat("step_num").rows)}
     made = list[DeviceGroup]()
@@ -108,8 +101,7 @@ def cpu_groups(host: HostEvents, cpu: StreamDevice, modules: HloModules) -> list
         own = tuple(each[place] for place in places)
         devices = max((devices_of(modules, op) for of in own for op in of.moving()), default=None)
         launching = frozenset.union(*(threads[at] for at in places))
-        of_own = (cpu.only([of.number for of in own]),)
-        made.append(DeviceGroup(own, of_own, JoinedCores(tuple(places), devices), launching))
+        made.append(DeviceGroup(own, JoinedCores(tuple(places), devices), launching))
     return sorted(made, key=lambda of: (not of.threads & marking, -of.busy_ps))
 
 
@@ -139,12 +131,12 @@ def gpu_groups(
     """The groups of a host's GPUs, the largest first, of these the one with most time; idle GPUs go with that."""
     each = [GroupedDevice.of(device_ordinal(gpu.plane), gpu, modules) for gpu in gpus]
     moving = [of.ops.when(COLLECTIVE) for of in each]
-    launched = [np.array(launches_for(host, (gpu,)), np.int64) for gpu in gpus]
+    launched = [launches_for(host, (gpu,)) > 0 for gpu in gpus]
     known = [at for at, of in enumerate(each) if runs_often(of.ran.runs)]
 
     def are_joined(first: int, second: int) -> bool:
         return (
-            bool((launched[first] * launched[second]).any())
+            bool((launched[first] & launched[second]).any())
             or _meet(moving[first], moving[second])
             or begin_together(each[first].ran.runs, each[second].ran.runs)
         )
@@ -160,7 +152,7 @@ def gpu_groups(
     made = []
     for of in groups:
         joined = JoinedCores(tuple(of), 0 if any(len(moving[at][0]) for at in of) else None)
-        made.append(DeviceGroup(tuple(each[at] for at in of), tuple(gpus[at] for at in of), joined))
+        made.append(DeviceGroup(tuple(each[at] for at in of), joined))
     return made
 
 
@@ -173,8 +165,10 @@ def _meet(first: Intervals, second: Intervals) -> bool:
     return bool(2 * overlap(*first, *second).sum() >= min(lengths) * (1 + max(lengths) / span))
 
 
-def _launching(host: HostEvents, programs: set[str]) -> frozenset[int]:
-    """The threads that call functions of these names."""
+def _launching(host: HostEvents, modules: HloModules, device: StreamDevice) -> frozenset[int]:
+    """The threads that call the functions whose programs a device ran: ``train_step`` of ``jit_train_step``."""
+    names = {op.module or modules.names.get(op.program) or "" for op in device.attribution.ops}
+    programs = {name.partition("(")[0].partition("_")[2] for name in names} - {""}
     ids = host.ids_named(
         lambda name: (call := _CALL.match(name)) is not None and re.sub(r"\W", "_", call["name"]) in programs
     )
@@ -190,13 +184,15 @@ def generic_of_groups(
 ) -> list[GenericSummary | None]:
     """The steps as streams show them, or the host alone, of each group of devices; None without any."""
     if any(is_gpu(plane) for plane in trace.planes):
-        found = [gpu_summary(trace, host, group.devices, waits) for group in groups]
+        found = [gpu_summary(trace, host, [of.device for of in group.members], waits) for group in groups]
     elif host is None:
         return [None]
     elif len(groups) <= 1 and not trace.devices:
         return [cpu_summary(trace, host, next(iter(streams), None), waits)]
     else:
-        found = [cpu_summary(trace, host, group.devices[0], waits, group.threads) for group in groups]
+        numbers = [[of.number for of in group.members] for group in groups]
+        cpus = [streams[0].only(of) for of in numbers]
+        found = [cpu_summary(trace, host, cpu, waits, of.threads) for cpu, of in zip(cpus, groups, strict=True)]
     busy = sorted((of for each in found if each is not None for of in each.busy), key=lambda of: of.number)
     count = sum(each.device_count for each in found if each is not None)
     return [None if each is None else replace(each, busy=tuple(busy), device_count=count) for each in found] or [None]

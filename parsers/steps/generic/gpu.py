@@ -16,7 +16,6 @@ takes the short ones for compute with 32 bits; here they are copies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -43,7 +42,7 @@ from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.generic.lost_kernels import launches_for, lost_in_steps, lost_launches
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, OpEvents, device_times, op_events
-from tpuprof.parsers.steps.generic.programs import NOT_MARKED, ProgramSteps, runs_on, steps_of_programs
+from tpuprof.parsers.steps.generic.programs import NOT_MARKED, runs_on, steps_of_programs
 from tpuprof.parsers.steps.generic.step_events import (
     DeviceBusy,
     EventType,
@@ -101,7 +100,10 @@ def gpu_summary(
     marking = {root.group for root in groups.roots if root.step_num is not None or is_marker(root.name)}
     launching = {group for line in groups.streams for group in distinct(line.of_events()).tolist()}
     ops, why = [op_events(gpu) for gpu in gpus], NOT_LAUNCHING if marking else NOT_MARKED
-    found = None if grouped or marking & launching else _of_programs(gpus, ops, host, HloModules.of(trace), why)
+    found, beside = None, OpEvents.joined(ops)
+    if not grouped and not marking & launching:
+        runs = [runs_on(gpu, HloModules.of(trace), of) for gpu, of in zip(gpus, ops, strict=True)]
+        found = steps_of_programs(max(runs, key=lambda of: int(of.module_ps.sum())), host, why)
     lost = lost_launches(trace, host, gpus)
     kinds = [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus]
     if found is None:
@@ -110,7 +112,7 @@ def gpu_summary(
             [no_ints(), *(of.of_events()[at] for of, at in zip(groups.threads, lost.rows, strict=True))]
         )
     else:
-        steps, whole = _of_spans(gpus, kinds, host, found.steps, waits)
+        steps, whole = _of_spans(gpus, kinds, beside, host, found.steps, waits)
         holed = interval_index(lost.start_ps, found.steps.start_ps, found.steps.end_ps)
     start, end = spans_of(steps)
     follow = bool((start[1:] >= end[:-1]).all())  # those of several threads overlap
@@ -125,8 +127,10 @@ def gpu_summary(
     if trace.source.origin or not (whole[EventType.COMPUTE_16] or any(len(of.stat("shape").rows) for of in every)):
         whole = np.zeros_like(whole)  # nothing tells the types of the tensors; of a trace of events nothing does
     kept = without_ends(steps) if found is None else steps
-    beside = OpEvents.joined(ops)
-    recorded = _after_each_other(kept, lacking, without, beside.when(COLLECTIVE))
+    recorded = tuple(step for step in kept if step.group_id not in lacking)
+    lost_before = np.searchsorted(sorted(lacking | without), [step.group_id for step in recorded])
+    (start, end), ends = spans_of(recorded), beside.when(COLLECTIVE)[1]
+    met = np.append(-1, ends)[np.searchsorted(ends, end, side="right")]
     return GenericSummary(
         device_count=len(gpus),
         device_type=gpus[0].info.device_type or "GPU",
@@ -135,9 +139,14 @@ def gpu_summary(
         compute_16bit_ps=int(whole[EventType.COMPUTE_16]),
         compute_32bit_ps=int(whole[EventType.COMPUTE_32]),
         eager_ps=_eager(gpus),
-        busy=tuple(_busy(gpu, None if lost.are_many else int(of.sum())) for gpu, of in zip(gpus, lost_ps, strict=True)),
+        busy=tuple(
+            DeviceBusy.of(device_ordinal(gpu.plane), of.start, of.end, None if lost.are_many else int(ps.sum()))
+            for gpu, of, ps in zip(gpus, ops, lost_ps, strict=True)
+        ),
         why_no_steps="" if recorded or not kept else "kernels of every step are lost",
         of_gpus=device_times(beside, spans_of(recorded), distinct(beside.device)) if recorded else None,
+        follows=tuple((np.diff(lost_before, prepend=0) == 0).tolist()),
+        met_ps=tuple(np.where(met > start, met, -1).tolist()),
         launches=lost.launches,
         lost_launches=len(lost),
         lost_steps=len(kept) - len(recorded) + len(without),
@@ -151,27 +160,6 @@ _Steps = tuple[tuple[GenericStep, ...], Int64s]
 
 _Kinds = Sequence[Sequence[Int64s]]
 """What each event of the streams of each GPU is."""
-
-
-def _after_each_other(
-    kept: Sequence[GenericStep], lacking: set[int], without: set[int], moving: Intervals
-) -> tuple[GenericStep, ...]:
-    """The whole steps, which know whether the step before them is whole, and when their last collective ended.
-
-    Args:
-        kept: the steps with kernels; lacking: those of them that lack some.
-        without: the steps that lack all their kernels.
-        moving: when collectives ran.
-    """
-    whole, lost = [step for step in kept if step.group_id not in lacking], np.array(sorted(lacking | without), np.int64)
-    before = np.searchsorted(lost, [step.group_id for step in whole])
-    (start, end), ends = spans_of(whole), np.append(-1, moving[1])
-    last = ends[np.searchsorted(moving[1], end, side="right")]
-    columns = np.diff(before, prepend=0) == 0, np.where(last > start, last, -1)
-    return tuple(
-        replace(step, follows=follows, met_ps=met)
-        for step, follows, met in zip(whole, *(of.tolist() for of in columns), strict=True)
-    )
 
 
 def _of_groups(
@@ -202,44 +190,28 @@ def _of_groups(
     return tuple(step for step in steps if step.group_id in computing), whole
 
 
-def _of_programs(
-    gpus: Sequence[StreamDevice], ops: Sequence[OpEvents], host: HostEvents | None, modules: HloModules, why: str
-) -> ProgramSteps | None:
-    """The steps that runs of programs make on the GPU with most time in them; None where none runs often."""
-    of_gpus = [runs_on(gpu, modules, of) for gpu, of in zip(gpus, ops, strict=True)]
-    return steps_of_programs(max(of_gpus, key=lambda runs: int(runs.module_ps.sum())), host, why)
-
-
 def _of_spans(
-    gpus: Sequence[StreamDevice], kinds: _Kinds, host: HostEvents | None, steps: CoreSteps, waits: Intervals
+    gpus: Sequence[StreamDevice],
+    kinds: _Kinds,
+    events: OpEvents,
+    host: HostEvents | None,
+    steps: CoreSteps,
+    waits: Intervals,
 ) -> _Steps:
     """What went on at some times, on all GPUs and on the thread of the host that launches most kernels."""
     numbers, begin, stop = np.arange(len(steps)), steps.start_ps, steps.end_ps
-    streams = [stream for gpu in gpus for stream in gpu.streams]
-    of_streams = [kind for of in kinds for kind in of]
-    columns = [(kind, of.start_ps, of.end_ps) for kind, of in zip(of_streams, streams, strict=True)]
-    kind, start, end = (np.concatenate([no_ints(), *(column[at] for column in columns)]) for at in range(3))
+    kind = np.concatenate([no_ints(), *(kind for of in kinds for kind in of)])
     parts = [during(waits, numbers, begin, stop, EventType.WAIT_INPUT)]
     for each in distinct(kind).tolist():
-        parts.append(during(union(start[kind == each], end[kind == each]), numbers, begin, stop, EventType(each)))
+        ran = union(events.start[kind == each], events.end[kind == each])
+        parts.append(during(ran, numbers, begin, stop, EventType(each)))
     if host is not None:
-        launched = launches_for(host, gpus)
-        thread = max(zip(launched, host.threads, strict=True), key=lambda of: of[0], default=(0, None))[1]
-        groups = [
-            interval_index(each.start_ps, begin, stop) if each is thread else np.full(len(each), -1)
-            for each in host.threads
-        ]
+        groups = [np.full(len(each), -1) for each in host.threads]
+        if groups:
+            most = int(launches_for(host, gpus).argmax())
+            groups[most] = interval_index(host.threads[most].start_ps, begin, stop)
         parts.append(host_step_events(host, groups, launches=True))
-    found, whole = generic_steps(StepEvents.joined(parts), begin, stop, numbers, steps.names)
-    return found, whole
-
-
-def _busy(gpu: StreamDevice, lost_ps: int | None) -> DeviceBusy:
-    start, end = (
-        np.concatenate([no_ints(), *(getattr(stream, name) for stream in gpu.streams)])
-        for name in ("start_ps", "end_ps")
-    )
-    return DeviceBusy.of(device_ordinal(gpu.plane), start, end, lost_ps)
+    return generic_steps(StepEvents.joined(parts), begin, stop, numbers, steps.names)
 
 
 def _eager(gpus: Sequence[StreamDevice]) -> int | None:

@@ -9,13 +9,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, is_among, no_ints, numbered, positions
+from tpuprof.parsers.base.intervals import (
+    Columns,
+    Int64s,
+    distinct,
+    interval_index,
+    is_among,
+    no_ints,
+    numbered,
+    positions,
+)
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.parts_of_lines import PartOfLine
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import is_gpu
-from tpuprof.parsers.ops.host_events.events import Ends, HostEvents, read_threads
+from tpuprof.parsers.ops.host_events.events import Ends, HostEvents, HostThread, read_threads
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.steps.boundaries.markers import ends_of
@@ -50,12 +59,32 @@ class LostLaunches:
         return len(self) > 0 and len(self) >= LEAST_LOST * self.launches
 
 
-def launches_for(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> list[int]:
-    """How many launches of each thread of a host have a kernel on some GPUs."""
-    stats = [stream.stat(_LAUNCH) for gpu in gpus for stream in gpu.streams]
-    kernels = distinct(np.concatenate([no_ints(), *(of.values.integers() for of in stats)]))
-    launched = [of.stat(_LAUNCH).values.integers() for of in (() if host is None else host.threads)]
-    return [int(is_among(of, kernels).sum()) for of in launched]
+def launches_for(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> Int64s:
+    """int64[threads]: how many launches of each thread of a host have a kernel on some GPUs."""
+    threads = () if host is None else host.threads
+    launches, kernels = _numbered(threads), _numbered([stream for gpu in gpus for stream in gpu.streams])
+    return np.bincount(launches.line[is_among(launches.number, kernels.number)], minlength=len(threads))
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered(Columns):
+    """Events with the number of a launch: int64[n] each. `line` and `row` are their places."""
+
+    line: Int64s
+    row: Int64s
+    number: Int64s
+    name: Int64s
+    start: Int64s
+    end: Int64s
+
+
+def _numbered(lines: Sequence[HostThread]) -> _Numbered:
+    parts = []
+    for at, line in enumerate(lines):
+        stat, row = line.stat(_LAUNCH), line.stat(_LAUNCH).rows
+        columns = stat.values.integers(), line.metadata_id[row].astype(np.int64), line.start_ps[row], line.end_ps[row]
+        parts.append(_Numbered(np.full(len(row), at), row, *columns))
+    return _Numbered.joined(parts)
 
 
 def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice]) -> LostLaunches:
@@ -73,40 +102,22 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
     """
     threads = () if host is None else host.threads
     streams = [stream for gpu in gpus for stream in gpu.streams]
-    kernels = [stream.stat(_LAUNCH) for stream in streams]
-    numbers, kernel = np.unique(
-        np.concatenate([no_ints(), *(of.values.integers() for of in kernels)]), return_inverse=True
-    )
+    of, kernels = _numbered(threads), _numbered(streams)
+    numbers, which = np.unique(kernels.number, return_inverse=True)
     ends = np.zeros(len(numbers), np.int64)
-    np.maximum.at(
-        ends,
-        kernel,
-        np.concatenate([no_ints(), *(of.end_ps[at.rows] for of, at in zip(streams, kernels, strict=True))]),
-    )
-    rows = [thread.stat(_LAUNCH).rows for thread in threads]
-    launched = [thread.stat(_LAUNCH).values.integers() for thread in threads]
-    place = [positions(of, numbers) for of in launched]
-    has_kernel = [of >= 0 for of in place]
-    names = [thread.metadata_id[of] for thread, of in zip(threads, rows, strict=True)]
-    starts = [thread.start_ps[of] for thread, of in zip(threads, rows, strict=True)]
-    launching = distinct(np.concatenate([no_ints(), *(of[has] for of, has in zip(names, has_kernel, strict=True))]))
-    last = max((int(of[has].max()) for of, has in zip(starts, has_kernel, strict=True) if has.any()), default=0)
-    took = [ends[of[has]] - start[has] for of, has, start in zip(place, has_kernel, starts, strict=True)]
+    np.maximum.at(ends, which, kernels.end)
+    place = positions(of.number, numbers)
+    has = place >= 0
+    last = int(of.start[has].max(initial=0))
     if not any(isinstance(line, PartOfLine) for plane in trace.planes for line in plane.lines):
-        until = max((int(of.end_ps.max()) for of in (*threads, *streams) if len(of)), default=0)
-        last = max(last, until - max((int(of.max(initial=0)) for of in took), default=0))
-    others = [of.stat(_LAUNCH) for plane in filter(is_gpu, trace.left_out) for of in read_threads(plane, (_LAUNCH,))]
-    elsewhere = distinct(np.concatenate([no_ints(), *(of.values.integers() for of in others)]))
-    launches = [
-        is_among(name, launching) & (start <= last) & has.any() & (has | ~is_among(number, elsewhere))
-        for name, start, has, number in zip(names, starts, has_kernel, launched, strict=True)
-    ]
-    lost = [launch & ~has for launch, has in zip(launches, has_kernel, strict=True)]
-    return LostLaunches(
-        tuple(of[which] for of, which in zip(rows, lost, strict=True)),
-        np.concatenate([no_ints(), *(of[which] for of, which in zip(starts, lost, strict=True))]),
-        sum(int(of.sum()) for of in launches),
-    )
+        until = max((int(line.end_ps.max()) for line in (*threads, *streams) if len(line)), default=0)
+        last = max(last, until - int((ends[place[has]] - of.start[has]).max(initial=0)))
+    others = [each for plane in filter(is_gpu, trace.left_out) for each in read_threads(plane, (_LAUNCH,))]
+    is_launch = is_among(of.name, distinct(of.name[has])) & is_among(of.line, distinct(of.line[has]))
+    is_launch &= (of.start <= last) & (has | ~is_among(of.number, _numbered(others).number))
+    lost = is_launch & ~has
+    rows = tuple(of.row[lost & (of.line == at)] for at in range(len(threads)))
+    return LostLaunches(rows, of.start[lost], int(is_launch.sum()))
 
 
 def lost_in_steps(gpu: StreamDevice, ops: OpEvents, start_ps: Int64s, end_ps: Int64s) -> Int64s:

@@ -69,8 +69,6 @@ class GenericStep:
         group_id: the group's number.
         start_ps, duration_ps: the step's longest span on a GPU, or its annotation's on the host.
         breakdown: where the duration went; XProf's generic step.
-        met_ps: when its last collective on GPUs ended; -1 without any.
-        follows: whether no step that lacks kernels lies between the step before it and this one.
     """
 
     name: str
@@ -78,8 +76,6 @@ class GenericStep:
     start_ps: int
     duration_ps: int
     breakdown: GenericBreakdown
-    follows: bool = True
-    met_ps: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +115,8 @@ class GenericSummary:
         why_no_steps: why the steps that the program marks are left out; empty where they are not.
         source: where the steps come from; note: what to say of steps that no annotation of the program marks.
         of_gpus: the GPUs that ran anything beside each other; None without steps.
+        follows: for each step on GPUs whether no step that lacks kernels lies between the one before and it.
+        met_ps: when its last collective ended; -1 without any.
         launches: how many kernels the host launched; lost_launches: how many of these are not in the profile.
         lost_steps: the steps that launched such a kernel, or ran then; they are left out.
     """
@@ -136,6 +134,8 @@ class GenericSummary:
     source: StepSource = "steps"
     note: str = ""
     of_gpus: DeviceTimes | None = None
+    follows: tuple[bool, ...] = ()
+    met_ps: tuple[int, ...] = ()
     launches: int = 0
     lost_launches: int = 0
     lost_steps: int = 0
