@@ -140,10 +140,10 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
         unknown["environment.device_type"] = NO_DEVICE
     device = most.device_type if on_host or not is_cpu else None, sum(summary.gpu_count for summary in summaries)
     tasks = max(1, sum(summary.generic is not None for summary in summaries))
+    training = any(map(is_gradient, names)) if names else None
     environment = environment_of(summaries, unknown, NO_START, tasks, device, training)
     if environment.first_op_ps is not None and environment.silence_ps is None and not is_cpu:
         unknown["environment.longest_silence_ms"] = LOST_KERNELS
-    training = any(map(is_gradient, names)) if names else None
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
