@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
-from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, read_threads
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, HostThread, read_threads
 from tpuprof.parsers.ops.host_events.input_events import (
     INPUT_STATS,
     InputRows,
@@ -100,13 +100,14 @@ class HostSide:
     Attributes:
         events: the events of all threads; None without a host plane.
         ops: framework ops.
-        waits: disjoint intervals in order in which a thread waited for input or sent it.
+        waits: disjoint intervals in order in which a thread waited for input or sent it; waiting: the threads that did.
         input_rows: what the host did for input that is no framework op.
     """
 
     events: HostEvents | None
     ops: HostOps
     waits: Intervals
+    waiting: Sequence[HostThread]
     input_rows: InputRows
 
 
@@ -119,14 +120,14 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None, more: Sequen
     plane = trace.plane(HOST_PLANE)
     none = no_ints()
     if plane is None:
-        return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
+        return HostSide(None, merge_host_ops([]), (none, none), (), merge_input_rows([]))
     reader = HostOpsReader(plane)
     wanted = (*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS, *memory_stats(plane), *more)
     stats = tuple(dict.fromkeys(wanted))
     events = HostEvents(plane, tuple(read_threads(plane, stats, on_chunk)))
     for thread in events.threads:
         reader.take(thread)
-    return HostSide(events, reader.ops(), input_waits(events), input_rows(events))
+    return HostSide(events, reader.ops(), *input_waits(events), input_rows(events))
 
 
 def streams_and_host(trace: Trace, on_chunk: ChunkDone | None) -> tuple[Sequence[StreamDevice], HostSide]:

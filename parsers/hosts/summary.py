@@ -56,11 +56,11 @@ from tpuprof.parsers.ops.host_events.input_events import InputRows
 from tpuprof.parsers.ops.host_events.memory_use import fullest_memory
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses, barriers, causes_of_core, meets
-from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align
+from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, without_unseen_waits
 from tpuprof.parsers.steps.boundaries.core_groups import joined_cores
 from tpuprof.parsers.steps.boundaries.duty import ChipDuty, chip_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
-from tpuprof.parsers.steps.boundaries.observed import Capture, Observed, capture_of
+from tpuprof.parsers.steps.boundaries.observed import Capture, Observed, capture_of, without_record
 from tpuprof.parsers.steps.boundaries.outside import Outside, outside_of
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.boundaries.sparse_core import sparse_core_times
@@ -244,7 +244,7 @@ def summarise(
     def steps_of(chosen: Sequence[int]) -> tuple[AlignedSteps | None, str]:
         origin = found.origins[chosen[0]]
         of_cores = [names[core] for core in chosen], [summaries[core] for core in chosen]
-        grid = _grid(trace, *of_cores, origin.source, input_source)
+        grid = _grid(trace, *of_cores, origin.source, input_source, side, shift)
         if grid is None:
             return None, origin.note or NOTHING_SHARED
         return replace(grid, is_numbered=origin.is_numbered), origin.note
@@ -440,10 +440,16 @@ def _grid(
     summaries: Sequence[CoreSummary],
     source: StepSource,
     input_source: InputSource | None,
+    side: HostSide,
+    shift_ps: int,
 ) -> AlignedSteps | None:
     grid = align([core.step_times for core in summaries], source, names, input_source)
     if grid is None:
         return None
+    if input_source == "host":
+        spans = grid.start_ps + shift_ps, grid.end_ps + shift_ps
+        unseen = without_record([(of.start_ps, of.end_ps) for of in side.waiting], spans)
+        grid = without_unseen_waits(grid, unseen & (overlap(*spans, *side.waits) == 0))
     return replace(grid, sparse_core=sparse_core_times(trace, grid.names, grid.start_ps, grid.longest_ps))
 
 

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, interval_index, no_ints, without
+from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.steps.accounts.core import where_known
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.matching import HostSteps, by_name, matched, repeats
@@ -37,7 +39,7 @@ _MOST_NAMED = 4  # cores or steps in a sentence
 
 @dataclass(frozen=True, slots=True)
 class LostOps:
-    """A core that lost ops, all or some, and the names of the steps in which it did."""
+    """A core that lost ops, or a host that lost events, all or some, and the names of the steps in which it did."""
 
     core: str
     steps: tuple[str, ...]
@@ -59,7 +61,7 @@ class AlignedSteps:
         hosts: int64[cores], the host of each core.
         dropped: number of steps that some cores have and others lack.
         incomplete: sentences on what else is left out: cores, steps with lost ops, steps that the capture cut into.
-        lost: the cores that lost ops, and the steps that are left out for it.
+        lost: the cores that lost ops, or hosts that lost events, and the steps that are left out for it.
         are_lost: whether each step lost ops on some core: then they are all kept, and only their durations are known.
         part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
             ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
@@ -271,8 +273,30 @@ def _without_lost_ops(grid: AlignedSteps, op_count: Int64s, holes: Bools) -> Ali
         if steps.any()
     )
     named = tuple(core for core, steps in zip(cores, told[lost.any(axis=1)], strict=True) if steps.any())
-    remarks = [_of_lost(grid.names, told, named)] if named else []
+    remarks = [_of_lost(grid.names, told, _of_cores(named))] if named else []
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *remarks), lost=cores)
+
+
+_WAITS_MATTER = 0.05
+"""How long a step waits for input is worth knowing where no op runs for this share of it."""
+
+
+def without_unseen_waits(grid: AlignedSteps, unseen: Bools) -> AlignedSteps:
+    """Leaves out steps whose waits for input are unknown, unless these are most: no op ran for part of them.
+
+    Args:
+        unseen: bool[steps], those of which the host's events were not recorded.
+    """
+    idle = grid.class_ps[:, :, OP_CLASSES.index("idle")].max(axis=0)
+    unknown = unseen & (idle >= _WAITS_MATTER * grid.longest_ps)
+    if not unknown.any() or grid.are_lost:
+        return grid
+    host = LostOps(host_of(grid.core_names[0]), tuple(np.array(grid.names, object)[unknown].tolist()))
+    words = (
+        f"{_of_lost(grid.names, unknown[None], f'host {host.core} lost events')}, so their waits for input are unknown"
+    )
+    kept = grid.take(np.flatnonzero(~unknown))
+    return replace(kept, incomplete=(*grid.incomplete, words), lost=(*grid.lost, host))
 
 
 def _lost(op_count: Int64s) -> NDArray[np.bool_]:
@@ -292,18 +316,21 @@ def _lost(op_count: Int64s) -> NDArray[np.bool_]:
     return lost
 
 
-def _of_lost(names: Sequence[str], lost: NDArray[np.bool_], cores: Sequence[LostOps]) -> str:
+def _of_cores(cores: Sequence[LostOps]) -> str:
+    more = f" and {len(cores) - _MOST_NAMED} more" if len(cores) > _MOST_NAMED else ""
+    return f"core{'s' * (len(cores) > 1)} {', '.join(core.core for core in cores[:_MOST_NAMED])}{more} lost ops"
+
+
+def _of_lost(names: Sequence[str], lost: NDArray[np.bool_], who: str) -> str:
     """``6 steps were left out: core host0:2 lost ops in 106 to 111``."""
     steps = np.flatnonzero(lost.any(axis=0)).tolist()
     were = "step was" if len(steps) == 1 else "steps were"
-    more = f" and {len(cores) - _MOST_NAMED} more" if len(cores) > _MOST_NAMED else ""
-    whose = f"core{'s' * (len(cores) > 1)} {', '.join(core.core for core in cores[:_MOST_NAMED])}{more}"
     if len(steps) > 2 and steps[-1] - steps[0] == len(steps) - 1:
         which = f"{names[steps[0]]} to {names[steps[-1]]}"
     else:
         more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
         which = f"{', '.join(names[step] for step in steps[:_MOST_NAMED])}{more}"
-    return f"{len(steps)} {were} left out: {whose} lost ops in {which}"
+    return f"{len(steps)} {were} left out: {who} in {which}"
 
 
 def _at_once(cores: Sequence[CoreSteps]) -> list[NDArray[np.intp]]:

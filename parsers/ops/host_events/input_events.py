@@ -191,17 +191,18 @@ class _Fed:
     is_known: Bools
 
 
-def input_waits(host: HostEvents) -> Intervals:
-    """When a thread of the host waited for input, or sent it to the device.
+def input_waits(host: HostEvents) -> tuple[Intervals, tuple[HostThread, ...]]:
+    """When a thread of the host waited for input, or sent it to the device, and the threads that did.
 
     Returns:
-        Start and end of disjoint intervals in order, in picoseconds on the trace's clock.
+        Start and end of disjoint intervals in order, in picoseconds on the trace's clock; the threads.
     """
-    spans = []
+    spans, threads = [], []
     for fed in _feeding(host):
         rows = fed.rows[fed.category != _PRODUCE]
         spans.append((fed.thread.start_ps[rows], fed.thread.end_ps[rows]))
-    return union_of(spans)
+        threads += [fed.thread] * (len(rows) > 0)
+    return union_of(spans), tuple(threads)
 
 
 def input_rows(host: HostEvents) -> InputRows:

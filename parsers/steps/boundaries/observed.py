@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tpuprof.parsers.base.intervals import Intervals
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Bools, Intervals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.formats.xspace.trace import Plane
@@ -111,6 +113,28 @@ def idle_percent(observed: Sequence[Observed]) -> float | None:
     idle = [of.idle_ps for of in observed if of.idle_ps is not None]
     whole = sum(of.capture.length_ps for of in observed)
     return percent_of(sum(idle), whole) if len(idle) == len(observed) else None
+
+
+_SEVERAL = 3
+"""A thread that records nothing for so many steps, although it does in every other one, lost its events there."""
+
+
+def without_record(threads: Sequence[Intervals], spans: Intervals) -> Bools:
+    """bool[n]: the steps in which a thread of the host lost its events.
+
+    Args:
+        threads: start and end of each thread's events, in any order; most steps have some.
+        spans: start and end of the steps, in order, on the trace's clock.
+    """
+    lost = np.zeros(len(spans[0]), np.bool_)
+    for start, end in threads:
+        order = np.argsort(start, kind="stable")
+        latest = np.append(spans[0].min(initial=0) - 1, np.maximum.accumulate(end[order]))
+        quiet = latest[np.searchsorted(start[order], spans[1])] <= spans[0]
+        borders = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]])))
+        if 2 * np.count_nonzero(quiet) < len(quiet) and (borders[1::2] - borders[::2] >= _SEVERAL).all():
+            lost |= quiet
+    return lost
 
 
 @dataclass(frozen=True, slots=True)

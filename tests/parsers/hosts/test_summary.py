@@ -19,6 +19,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts import core_summary
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
+from tpuprof.parsers.steps.accounts.owners import owner_index
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 
@@ -125,6 +126,21 @@ def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:
     assert found.idle.feeding_ps == 4 * 40 * US
     assert found.steps is not None
     assert found.steps.input_source == "host"
+
+
+@settings(max_examples=EXAMPLES // 4)
+@given(st.integers(1, 6), st.integers(0, 5), st.integers(0, 60))
+def test_waits_are_unknown_in_steps_whose_host_events_were_lost(first: int, count: int, idle: int) -> None:
+    space, quiet = XSpace(), range(first, first + count)
+    steps = [(n * 100, n * 100 + 100) for n in range(12)]
+    busy_core(space, 0, [(start + (idle if n in quiet else 60), end) for n, (start, end) in enumerate(steps)], steps)
+    add_host(space, [("IteratorGetNext", n * 100, n * 100 + 60) for n in range(12) if n not in quiet])
+    found = present(summary_of(space).steps)
+    is_unknown = count >= 3 and idle >= 5
+    assert found.names == tuple(str(n) for n in range(12) if not (is_unknown and n in quiet))
+    assert is_unknown == any("waits for input are unknown" in words for words in found.incomplete)
+    if is_unknown:
+        assert found.owner_ps[0, :, owner_index("input")].tolist() == [60 * US] * len(found)
 
 
 def test_idle_time_without_a_host_plane_names_no_activity() -> None:

@@ -33,7 +33,7 @@ def maker(name: str = MAKES, early: int = 5) -> list[Event]:
 
 def waited(*threads: Sequence[Event]) -> int:
     """How long the host waits for input, its sending aside, in all."""
-    start, end = input_waits(
+    (start, end), _ = input_waits(
         present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS))
     )
     sent = sum(finish - begin for name, begin, finish in threads[0] if name == "batched_device_put")

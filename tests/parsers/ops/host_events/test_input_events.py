@@ -35,7 +35,7 @@ def host(*threads: Sequence[Event]) -> HostEvents:
 
 
 def waits(*threads: Sequence[Event]) -> list[tuple[int, int]]:
-    start, end = input_waits(host(*threads))
+    start, end = input_waits(host(*threads))[0]
     return list(zip(start.tolist(), end.tolist(), strict=True))
 
 
