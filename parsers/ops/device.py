@@ -389,6 +389,10 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
     return "vector"
 
 
+STAGES = pattern(r"^(collective-permute|send|recv)")
+"""What collectives do that send to the next stage of a pipeline, or along a ring (`kind_by_name`)."""
+
+
 def kind_by_name(category: str, name: str) -> str:
     """What a collective does: ``all-gather``, whether it is a fusion or the end of an asynchronous one."""
     words = name if category.startswith(("async", "custom")) else category

@@ -73,6 +73,7 @@ class AlignedSteps:
         all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
         collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
             the others together stand under an empty name.
+        hops: int64[cores, 3, k], see `CoreStepTimes`.
         slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
         input_source: what INFEED is measured by; None where nothing measures it.
         sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
@@ -100,6 +101,7 @@ class AlignedSteps:
     all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
     collective_names: tuple[str, ...]
     collective_ps: Int64s
+    hops: Int64s
     slow_ops: tuple[SlowOp, ...]
     input_source: InputSource | None
     sparse_core: Floats | None
@@ -193,6 +195,7 @@ def align(
         ),
         collective_names=collectives[0],
         collective_ps=collectives[1],
+        hops=_by_collective([(core.collective_names, core.hops[None]) for core, _ in pairs])[1],
         slow_ops=max((core.slow_ops for core, _ in pairs), key=lambda ops: sum(op.excess_ps for op in ops)),
         input_source=input_source,
         sparse_core=None,
@@ -418,6 +421,7 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
         all_reduce=tuple(part for grid in taken for part in grid.all_reduce),
         collective_names=collectives[0],
         collective_ps=collectives[1],
+        hops=_by_collective([(grid.collective_names, grid.hops) for grid in taken])[1],
         slow_ops=max((grid.slow_ops for grid in taken), key=lambda ops: sum(op.excess_ps for op in ops)),
         input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
         sparse_core=joined_times([grid.sparse_core for grid in taken if grid.sparse_core is not None]),

@@ -6,7 +6,7 @@ what it has left of a step when its own part is over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -169,31 +169,66 @@ def tpu_account(grid: AlignedSteps | None) -> Account | None:
     """The account of steps on TPUs; None without steps that take any time, and where ops of all of them were lost."""
     if grid is None or grid.are_lost:
         return None
-    waits = collective_waits(grid.collective_ps)
+    waits = collective_waits(grid.collective_ps, grid.hops)
     return account_of_cores(grid.names, grid.core_names, grid.duration_ps, grid.owner_ps, grid.between_ps, waits)
 
 
-def collective_waits(collective_ps: Int64s) -> Int64s:
+def collective_waits(collective_ps: Int64s, hops: Int64s | None = None) -> Int64s:
     """int64[cores, steps]: how much longer each core is in collectives than they take.
 
     All cores of a collective end it together, and the last to come waits for none: what it takes there is the transfer.
     Cores without a collective do not take part in it.
 
+    Stages of a pipeline wait one after the other, for a stage that runs ops of its own or in other turns of a loop.
+    There the transfer is the shortest one of its size, if most of the time is longer.
+
     Args:
         collective_ps: int64[cores, steps, collectives], self time.
+        hops: int64[cores, 3, collectives], see `AlignedSteps`; None where nothing is sent along stages.
     """
     waits = np.zeros(collective_ps.shape[:2], np.int64)
-    for each in range(collective_ps.shape[2]):  # thousands of cores have many, and memory no room for all of them twice
-        waits += waits_by_collective(collective_ps[:, :, each : each + 1])[:, :, 0]
+    for each in _waits(collective_ps, hops):  # thousands of cores have many, and memory no room for all of them twice
+        waits += each
     return waits
 
 
-def waits_by_collective(collective_ps: Int64s) -> Int64s:
+def waits_by_collective(collective_ps: Int64s, hops: Int64s | None = None) -> Int64s:
     """int64[cores, steps, collectives]: the same of each collective; see `collective_waits`."""
-    never = np.iinfo(np.int64).max
-    least = collective_ps.min(axis=0, initial=never, where=collective_ps > 0)
-    waits: Int64s = collective_ps - least
-    return np.maximum(waits, 0, out=waits)
+    waits = np.zeros_like(collective_ps)
+    for each, of in enumerate(_waits(collective_ps, hops)):
+        waits[:, :, each] = of
+    return waits
+
+
+def _waits(collective_ps: Int64s, hops: Int64s | None) -> Iterator[Int64s]:
+    """int64[cores, steps] of each collective."""
+    never, transfers = np.iinfo(np.int64).max, None if hops is None or len(hops) < 2 else _transfers(hops)
+    for each in range(collective_ps.shape[2]):
+        took = collective_ps[:, :, each]
+        if transfers is not None and (transfers[:, each] >= 0).any():
+            waits = np.maximum(took - transfers[:, each, None], 0)
+            if 2 * waits.sum() >= took.sum():
+                yield waits
+                continue
+        yield np.maximum(took - took.min(axis=0, initial=never, where=took > 0), 0)
+
+
+_TURNS = 1.5
+"""A loop has turns in a step from this mean number on: the capture may hold a little more than the steps."""
+
+
+def _transfers(hops: Int64s) -> Int64s:
+    """int64[cores, collectives]: what transfers between stages take a step; -1 where each core has its part in one."""
+    shortest, a_step, size = hops.transpose(1, 0, 2)
+    there = shortest > 0
+    is_stage = there & ((a_step >= _TURNS * shortest) | (np.count_nonzero(there, axis=0) < 2))
+    known = np.where(size > 0, size, -1 - np.arange(size.shape[1]))  # of an unknown size each is like no other
+    least = np.array(shortest, np.float64)
+    for each in np.unique(known[is_stage]).tolist():
+        alike = there & (known == each)
+        least[alike] = shortest[alike].min()
+    out: Int64s = np.where(is_stage, np.rint(a_step * (least / np.maximum(shortest, 1))), -1).astype(np.int64)
+    return out
 
 
 _OF_GENERIC: Mapping[str, Owner] = {

@@ -27,13 +27,15 @@ from tpuprof.parsers.base.intervals import (
 )
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import cell_sums, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.ops.core.traced import OpRoles
-from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.device import STAGES, Peaks, kind_by_name
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
@@ -102,6 +104,8 @@ class CoreStepTimes:
         all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], one entry for each all-reduce event inside a step.
         collective_names, collective_ps: the collectives with most time, and int64[steps, k], their self time by step;
             that of all others together stands under an empty name.
+        hops: int64[3, k], of those that send to a next stage: the shortest transfer, that times how often it ends in a
+            step, and its bytes; 0 for others, and for what begins a transfer.
         slow_ops: the ops that the slowest step has more of than the median step, where it is slow.
         owner_ps, between_ps: see `core_account`.
     """
@@ -118,6 +122,7 @@ class CoreStepTimes:
     all_reduce_ps: Int64s
     collective_names: tuple[str, ...]
     collective_ps: Int64s
+    hops: Int64s
     slow_ops: tuple[SlowOp, ...]
     owner_ps: Int64s
     between_ps: Int64s
@@ -178,6 +183,7 @@ def core_step_times(
         all_reduce_ps=sums.all_reduce_ps,
         collective_names=collectives,
         collective_ps=_together(by_kind, kind, column, len(collectives)),
+        hops=_hops(table, cells, collectives, column, len(steps)),
         slow_ops=_slow_ops(steps, sums),
         owner_ps=account[0],
         between_ps=account[1],
@@ -207,6 +213,25 @@ def _collectives(table: OpTable, are_collective: Bools) -> tuple[tuple[str, ...]
     column[rows] = len(named)
     column[named] = np.arange(len(named))
     return (*(table.name[row] for row in named.tolist()), *[""] * (len(rows) > len(named))), column
+
+
+def _hops(table: OpTable, cells: StepCells, names: Sequence[str], column: Int64s, steps: int) -> Int64s:
+    """See `CoreStepTimes.hops`."""
+    out = np.zeros((3, len(names)), np.int64)
+    kinds = [(row, table.category[row] or "") for row in np.flatnonzero(column >= 0).tolist() if names[column[row]]]
+    rows = [
+        row for row, kind in kinds if STAGES.match(kind_by_name(kind, table.name[row])) and not _BEGINS.search(kind)
+    ]
+    for row in rows:
+        often = int(cells.count[cells.row == row].sum()) / max(steps, 1)
+        sizes = [found.shape.unpadded_bytes or 0 for found in shapes_in(table.expression(row))]
+        shortest = max(int(table.minimum_ps[row]), 1)
+        out[:, column[row]] = shortest, round(shortest * often), max(sizes, default=0)
+    return out
+
+
+_BEGINS = pattern(r"-start$|^(send|recv)$")
+"""Categories of ops that begin a transfer, and wait for none."""
 
 
 STEADY = 0.9

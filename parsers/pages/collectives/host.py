@@ -252,7 +252,7 @@ def _collectives(
             ours.append(_collective(table, row, each, True))
             continue
         of_row[row] = of_row[start]
-        ours[of_row[row]] = _with_result(ours[of_row[row]], read[start], each)
+        ours[of_row[row]] = replace(_with_result(ours[of_row[row]], read[start], each), done=table.name[row])
     return ours, of_row, roles
 
 

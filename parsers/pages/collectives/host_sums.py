@@ -38,6 +38,7 @@ class Collective:
         payload: bytes of its data as nccl-tests count them (`bandwidth.payload_bytes`); None where unknown.
         framework_op: the op that it comes from, or that a copy is for; empty where unknown.
         route: of a copy, ``HBM to VMEM``.
+        done: the op that ends it; empty where that is its own op.
     """
 
     program_id: int
@@ -50,6 +51,7 @@ class Collective:
     payload: int | None
     framework_op: str
     route: str = ""
+    done: str = ""
 
     @property
     def group(self) -> tuple[str, str, str, str, str, bool]:

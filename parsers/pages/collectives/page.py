@@ -13,6 +13,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.files.core_names import host_of, labels_together
 from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.device import STAGES
 from tpuprof.parsers.pages.collectives.bandwidth import ici_peak
 from tpuprof.parsers.pages.collectives.host import COLLECTIVES_OF_HOST, CollectivesSummary
 from tpuprof.parsers.pages.collectives.host_sums import COUNT, ICI, PARTS, WAITING, Collective, HostCollectives, Sums
@@ -39,7 +40,7 @@ from tpuprof.parsers.pages.shared.steps import common_steps
 from tpuprof.parsers.pages.shared.summaries import note_programs
 from tpuprof.parsers.steps.aligned import AlignedSteps, shared_steps
 from tpuprof.parsers.steps.boundaries.replica_groups import without_partners
-from tpuprof.parsers.steps.step_account import late_one
+from tpuprof.parsers.steps.step_account import late_one, waits_by_collective
 
 
 def collectives_page(
@@ -50,6 +51,7 @@ def collectives_page(
     has_steps: bool,
     notes: Sequence[str] = (),
     copies: CollectivesPage | None = None,
+    grid: AlignedSteps | None = None,
 ) -> CollectivesPage:
     """The page of some hosts; without `copies` these are what its rows are.
 
@@ -57,10 +59,13 @@ def collectives_page(
         parts: what each adds, over the same steps in the same order.
         steps_note: where the steps come from.
         has_steps: whether these are steps, and not the whole time as one.
+        grid: these steps; None without.
     """
     device = device_of(summaries)
     cores = tuple(core for part in parts for core in part.cores)
     joined = _joined(parts)
+    if grid is not None and copies is not None:
+        _wait_for_stages(joined, cores, grid)
     slices = joined_slices([each for part in parts for each in part.slices])
     steps = len(step_names)
     totals = np.concatenate([np.zeros((3, 0, steps), np.int64), *(part.totals for part in parts)], axis=1)
@@ -178,6 +183,22 @@ def _joined(parts: Sequence[HostCollectives]) -> Sums:
     )
 
 
+def _wait_for_stages(sums: Sums, cores: Sequence[str], grid: AlignedSteps) -> None:
+    """Takes the waits of collectives along stages from the account."""
+    waits, column = (
+        waits_by_collective(grid.collective_ps, grid.hops),
+        {n: at for at, n in enumerate(grid.collective_names)},
+    )
+    core = [grid.core_names.index(name) for name in cores if name in grid.core_names]
+    for row, group in enumerate(sums.groups):
+        members = [(at, {each.name, each.done}) for at, each in enumerate(sums.collectives) if sums.group[at] == row]
+        named = set.union(*(names for _, names in members)) - {""}
+        if STAGES.match(group.kind) and named <= column.keys() and len(core) == len(cores):
+            sums.sums[WAITING, row] = waits[core][:, :, [column[name] for name in named]].sum(axis=2)
+            for at, names in members:
+                sums.of_collective[WAITING, at] = waits[core][:, :, [column[name] for name in names if name]].sum()
+
+
 def _statement(page: CollectivesPage) -> str:
     """The answer in a sentence or two."""
     if page.why_none and page.copies is None:
@@ -218,7 +239,8 @@ def _who(page: CollectivesPage) -> str:
     first, waiting = f"{what}, {time(float(rows.exposed_ps[most]))}.", float(waits_ps.mean())
     if waiting < _MUCH_WAITING * (page.exposed_ps or 0.0):
         return first
-    return f"{first} {time(waiting)} of the exposed time is waiting for {shortened(late_host_or_core) or 'late cores'}."
+    others = "other stages" if STAGES.match(rows.kind[most]) else "late cores"
+    return f"{first} {time(waiting)} of the exposed time is waiting for {shortened(late_host_or_core) or others}."
 
 
 _MUCH_WAITING = 0.5
@@ -259,7 +281,7 @@ def _page(
     parts = _in_shared_steps(summaries, which, steps.grid)
     if steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
         notes = (*steps.remarks, *([steps.note] if steps.note else []))
-        return made(parts, steps.grid.names, steps.note, True, notes)
+        return made(parts, steps.grid.names, steps.note, True, notes, grid=steps.grid)
     note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
     return made(every, _WHOLE, note, False, [note])
 

@@ -133,7 +133,7 @@ def _part_waits(shares: Floats, grid: AlignedSteps, names: Sequence[str]) -> Non
     others = column.get("", -1)
     which: Int64s = np.array([column.get(name, others) for name in names], np.int64)
     took = grid.collective_ps.sum(axis=(0, 1)).astype(np.float64)
-    waited = waits_by_collective(grid.collective_ps).sum(axis=(0, 1))
+    waited = waits_by_collective(grid.collective_ps, grid.hops).sum(axis=(0, 1))
     part = np.append(np.divide(waited, took, out=np.zeros(len(took)), where=took > 0), 0.0)
     shares[:, waiting] = shares[:, moving] * part[which]
     shares[:, moving] -= shares[:, waiting]

@@ -169,7 +169,18 @@ def verdict_of(
     longer = times[kind] - _of(of.mean_ps, *WAITS) if kind == "waiting" else 0.0
     if longer >= _LEAST_CHARGED * times[kind]:
         statement += f" {time(longer)} of that is the extra time of the late cores."
-    return Verdict(kind, fraction, by, statement, _NEXT_STEP[kind])
+    return Verdict(kind, fraction, by, statement, _advice(kind, found))
+
+
+def _advice(kind: VerdictKind, found: Sequence[Finding]) -> str:
+    """What to try first: of cores that wait for each other, as the finding says that explains most of that."""
+    waited = {
+        finding.advice: sum(claim.time_ps for claim in finding.claims if claim.owner in WAITS)
+        for finding in found
+        if kind == _CAUSED.get(finding.kind, "waiting") == "waiting"
+    }
+    most = max(waited, key=lambda advice: waited[advice], default="")
+    return most if waited.get(most) else _NEXT_STEP[kind]
 
 
 _NOTHING: Floats = np.zeros(len(OWNERS))

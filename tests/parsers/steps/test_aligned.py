@@ -76,6 +76,7 @@ def core(
         all_reduce_ps=int64s([duration for _, _, duration in all_reduces]),
         collective_names=(),
         collective_ps=np.zeros((len(ops), 0), np.int64),
+        hops=np.zeros((3, 0), np.int64),
         slow_ops=slow_ops,
         owner_ps=owner_ps,
         between_ps=np.zeros_like(owner_ps),

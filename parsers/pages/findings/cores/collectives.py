@@ -17,8 +17,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, shortened, time
-from tpuprof.parsers.ops.device import kind_by_name
-from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, detects
+from tpuprof.parsers.ops.device import STAGES, kind_by_name
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE_OWNERS, Rows, joined
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, differs_on_all, uneven_op
 from tpuprof.parsers.pages.findings.finding import CORES, STEPS, JumpTarget, Kind
@@ -57,7 +57,6 @@ _NEARLY = 0.25  # share by which what varies may differ from all that is waited 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
 _TO_ALL = pattern(r"all-to-all")
 _AHEAD = pattern(r"^(all-gather|(ragged-)?all-to-all|collective-permute|send|recv)")
-_ALONG = pattern(r"^(collective-permute|send|recv)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,8 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Collecti
     columns = [at for at, name in enumerate(steps.grid.collective_names) if name in mine]
     if not columns:
         return CollectiveWaits(rows, ps)
-    wait_ps = collective_waits(steps.grid.collective_ps[:, :, columns]).astype(np.float64)
+    of_grid = steps.grid.collective_ps[:, :, columns], steps.grid.hops[:, :, columns]
+    wait_ps = collective_waits(*of_grid).astype(np.float64)
     return CollectiveWaits(rows, ps, min(float(wait_ps.mean()), ps), True, wait_ps)
 
 
@@ -289,7 +289,7 @@ def _uneven(budget: Budget) -> CollectiveWaits | None:
 
     Stages of a pipeline wait all alike: none of them is what the others wait for.
     """
-    steps, waits = budget.steps, waits_in(budget, _ALONG)
+    steps, waits = budget.steps, waits_in(budget, STAGES)
     if not waits.is_known and differs_on_all(budget):
         waits = waits_in(budget)
     if steps is None or not waits.is_known:
@@ -321,49 +321,31 @@ PIPELINE = Kind(
 @detects(PIPELINE)
 def pipeline_bubbles(budget: Budget) -> Claimed:
     """Stages of a pipeline that wait for what the stage before or behind them sends."""
-    table, steps = budget.evidence.table, budget.steps
-    rows = np.array([row for row in budget.rows["collective"].tolist() if _ALONG.search(kind_of(budget, row))], np.intp)
-    if steps is None or steps.core_count < 2 or not len(rows):
+    steps, waits = budget.steps, waits_in(budget, STAGES)
+    if steps is None or waits.wait_ps is None:
         return NOTHING
-    times = budget.op_ps(rows)
-    transfer = np.minimum(times, [_transfer_ps(budget, steps, row) for row in rows.tolist()])
-    claim = budget.take_mean(COLLECTIVE_OWNERS, float((times - transfer).sum()) - budget.claimed(*COLLECTIVE_OWNERS))
+    claim, rows = budget.take(("collective_wait",), waits.wait_ps), waits.rows
     worth = claim.worth_ps
-    if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * float(times.sum()):
+    if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * waits.ps:
         return NOTHING
-    waits = steps.of(*COLLECTIVE_OWNERS).mean(axis=1)
-    longest, least = steps.core(int(waits.argmax())), steps.core(int(waits.argmin()))
+    by_core = waits.wait_ps.mean(axis=1)
+    longest, least = steps.core(int(by_core.argmax())), steps.core(int(by_core.argmin()))
+    differ = by_core.max() - by_core.min() >= _HARDLY * by_core.max()
     return budget.finding(
         PIPELINE,
         claim,
         f"Pipeline stages wait for each other in {_together(budget, rows)}",
         "Time in sends between stages, above the time of the shortest send.",
         [
-            f"Cores wait for other stages for {budget.amount(worth)}; sending alone takes "
-            f"{time(float(transfer.sum()))}.",
-            f"Core {shortened(longest)} waits most, {time(float(waits.max()))} a step, {shortened(least)} least, "
-            f"{time(float(waits.min()))}.",
-            budget.largest(int(rows[0]), float(times[0])),
+            f"Cores wait for other stages for {budget.amount(worth)}; sending alone takes {time(waits.transfer_ps)}.",
+            f"Core {shortened(longest)} waits most, {time(float(by_core.max()))} a step, {shortened(least)} least, "
+            f"{time(float(by_core.min()))}."
+            if differ
+            else "",
+            budget.largest(int(rows[0]), float(budget.op_ps(rows[:1])[0])),
         ],
-        JumpTarget("timeline", table.name[rows[0]]),
+        JumpTarget("timeline", budget.evidence.table.name[rows[0]]),
     )
-
-
-def _transfer_ps(budget: Budget, steps: Steps, row: int) -> float:
-    """What a send along the stages takes on the stage that waits least for it, a step.
-
-    Of one that runs once a step this is the shortest time over the cores in each step. In a loop over turns stages wait
-    in different ones, and each of them does not wait in some: there the shortest time of all is that of each turn.
-    """
-    table, grid = budget.evidence.table, steps.grid
-    a_step = int(table.occurrences[row]) / max(steps.core_count * len(steps), 1)
-    if a_step < _ONCE and table.name[row] in grid.collective_names:
-        times = grid.collective_ps[:, :, grid.collective_names.index(table.name[row])]
-        return float(times.min(axis=0).mean())
-    return float(table.minimum_ps[row]) * a_step
-
-
-_ONCE = 1.5  # the capture may hold a little more than the steps
 
 
 # --- other slices --------------------------------------------------------------------------------------------------
@@ -441,7 +423,7 @@ def _explained(budget: Budget, rows: Rows, ps: float) -> float:
         return 0.0
     mine = {budget.evidence.table.name[row] for row in rows.tolist()}
     columns = [column for column, name in enumerate(steps.grid.collective_names) if name in mine]
-    waits = waits_by_collective(steps.grid.collective_ps)
+    waits = waits_by_collective(steps.grid.collective_ps, steps.grid.hops)
     of_all = waits.sum(axis=2)
     part = np.divide(waits[:, :, columns].sum(axis=2), of_all, out=np.zeros(of_all.shape), where=of_all > 0)
     return min(1.0, float((claimed * part).mean()) / ps)

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tests.support.build import session_at, tpu_plane, write_run
+from tests import EXAMPLES
+from tests.support.build import present, session_at, tpu_plane, write_run
 from tests.support.composed import slices
 from tests.support.made import many_hosts
 from tpuprof.parsers.files.logdir import HostFile
@@ -21,7 +24,7 @@ from tpuprof.parsers.pages.collectives.model import CUT, NO_COLLECTIVE, OUTSIDE,
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import BYS, above_peak, rows_by, single
 from tpuprof.parsers.pages.ops.key import OPS
-from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
@@ -52,6 +55,32 @@ def test_what_is_above_the_peak_of_the_links_has_its_reason(page: CollectivesPag
     assert above_peak(replace(rows, peak=rows.bus_rate)) == ()
     (sentence,) = above_peak(replace(rows, peak=rows.bus_rate / 1.49))
     assert "is at 149.0% of the links' peak" in sentence and ABOVE_LINKS in sentence
+
+
+@settings(max_examples=EXAMPLES // 8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(1, 9), st.integers(10, 40), st.booleans())
+def test_stages_that_run_their_own_programs_wait_beyond_the_shortest_transfer(
+    tmp_path: Path, moves: int, bubble: int, in_turns: bool
+) -> None:
+    """Each stage computes while the other one waits for what it sends, in one step or in four turns of it."""
+    space, turns = XSpace(), 4 if in_turns else 1
+    for stage in range(2):
+        received = f"%recv-done.{9 if in_turns else stage} = (f32[8], token[]) recv-done((f32[8], u32[]) %recv.1)"
+        ops, steps = list[tuple[str, str, int, int]](), list[tuple[str, int, int]]()
+        for step in range(5 * turns):
+            at, length = step * 100 * US, (bubble if (step + stage) % 2 or not in_turns else 0) + moves
+            ops += [("%fusion.1 = f32[8] fusion()", "loop fusion", at, (90 - length) * US)]
+            ops += [(received, "recv-done", at + (90 - length) * US, length * US)]
+            sent = f"%send-done.{stage} = token[] send-done((f32[8], u32[], token[]) %send.1)"
+            ops += [] if in_turns else [(sent, "send-done", at + 90 * US, moves * US)]
+            steps += [(str(step // turns), at, at + turns * 100 * US)] if step % turns == 0 else []
+        tpu_plane(space, stage, ops, steps)
+    session = session_at(write_run(tmp_path / f"{moves} {bubble} {in_turns}", host0=space))
+    of, page = present(session.page(LEDGER)), session.page(COLLECTIVES)
+    is_most = 2 * bubble >= 2 * moves + bubble if in_turns else bubble >= moves
+    waits = bubble * (2 if in_turns else 1) * US * is_most
+    assert of.of("collective_wait").mean() == pytest.approx(waits, abs=2)
+    assert page.waiting_ps == pytest.approx(waits, abs=2)
 
 
 def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:

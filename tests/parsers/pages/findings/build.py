@@ -90,6 +90,7 @@ def grid(
         ),
         collective_names=(*(collectives or {}), ""),
         collective_ps=times,
+        hops=np.zeros((cores, 3, times.shape[2]), np.int64),
         slow_ops=slow_ops,
         core_names=tuple(f"host{core * hosts // cores}:{core}" for core in range(cores)),
         hosts=np.arange(cores) * hosts // cores,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, the, with_
+from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, the
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
@@ -139,15 +139,16 @@ def test_even_experts_are_none() -> None:
 
 def test_stages_of_a_pipeline_that_wait_for_each_other_are_found() -> None:
     waits = np.repeat([[30.0], [30.0], [30.0], [30.0]], 10, axis=1)
-    # of ten sends the shortest takes 0.1
     permute = Op("collective-permute-done.1", "collective-permute-done", 1200, occurrences=400)
     classes = {"compute": 70.0, "collective": waits}
-    proof = evidence(grid(classes, cores=4, collectives={permute.name: waits}), [permute])  # type: ignore[arg-type]
-    assert found("pipeline", proof) is None  # all of its events are alike: that may be the transfer
-    shortest = np.minimum(proof.table.minimum_ps, round(0.1 * US))
-    finding = the("pipeline", with_(proof, table=replace(proof.table, minimum_ps=shortest)))
+    steps = grid(classes, cores=4, collectives={permute.name: waits})  # type: ignore[arg-type]
+    for shortest in (3.0, 0.1):  # of ten sends a step
+        steps.hops[:, :, 0] = shortest * US, 10 * shortest * US, 64
+        finding = found("pipeline", evidence(steps, [permute]))
+        assert (finding is None) == (shortest == 3.0)  # all of its events are alike: that may be the transfer
+    assert finding is not None
     assert finding.title == "Pipeline stages wait for each other in collective-permute-done.1"
-    assert finding.worth_ps == pytest.approx((30 - 400 * 0.1 / 40) * US)
+    assert finding.worth_ps == pytest.approx((30 - 10 * 0.1) * US)
 
 
 def test_collectives_that_take_longer_at_a_rhythm_are_told_with_it() -> None:
