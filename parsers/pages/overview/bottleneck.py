@@ -1,11 +1,11 @@
-"""What limits a program: XProf's shares of waiting for input, output and idle time, and the verdict in its words."""
+"""What limits a program: waiting for input, output and idle time, and the verdict in its words; all of one time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.pages.overview.model import (
     HIGHLY_INPUT_BOUND,
     MODERATELY_INPUT_BOUND,
@@ -15,6 +15,7 @@ from tpuprof.parsers.pages.overview.model import (
     percent_of_steps,
 )
 from tpuprof.parsers.pages.overview.verdict import WAITS_FOR_HOST, Verdict
+from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
@@ -29,7 +30,7 @@ def bottleneck_of(
     steps: Sequence[Step],
     table: OpTable,
     source: InputSource | None,
-    verdict: Verdict | None,
+    account: MeanStep | None,
     unknown: dict[str, str],
     numbered: bool = False,
 ) -> Bottleneck:
@@ -37,26 +38,42 @@ def bottleneck_of(
 
     Args:
         source: what the time that steps wait for input is measured by.
-        verdict: that of the steps; None without any.
+        account: that of the steps; None without any.
         unknown: receives the reasons for unknown figures, by JSON key.
         numbered: whether the host's annotations number steps.
     """
     has_parts = any(isinstance(step.breakdown, XprofBreakdown) for step in steps)
-    if verdict is None or not has_parts or not any(step.duration_ps for step in steps):
+    if account is None or not has_parts or not any(step.duration_ps for step in steps):
         keys = ("performance.device_duty_cycle_percent", "performance.step_time_ms")
         reason = next((unknown[key] for key in keys if key in unknown), "no step time")
         return unknown_bottleneck(reason, unknown, _marking_advice(table, numbered))
-    percent = partial(percent_of_steps, steps)
-    outfeed = percent("outfeed_ps") if "outfeed" in table.category or source == "infeed" else None
-    if outfeed is None:
+    outfeed = None
+    if "outfeed" in table.category or source == "infeed":
+        outfeed = percent_of_steps(steps, "outfeed_ps")
+        outfeed *= account.step_ps / account.period_ps if account.steps_lie_apart else 1.0
+    else:
         unknown["bottleneck.output_percent"] = NO_OUTFEED
     if source is None:
         unknown["bottleneck.input_percent"] = NO_INPUT_EVENTS
-    return told(verdict, None if source is None else percent("infeed_ps"), outfeed, percent("idle_ps"))
+    return of_account(account, source is not None, outfeed)
+
+
+def of_account(account: MeanStep, knows_input: bool, output_percent: float | None) -> Bottleneck:
+    """What limits the steps, in shares of the time that the verdict is about."""
+    waits = 100 * account.verdict.input_fraction if knows_input else None
+    return told(account.verdict, waits, output_percent, 100 * account.share(*IDLE), account.steps_lie_apart)
+
+
+IDLE: tuple[Owner, ...] = ("host", "dispatch", "compile", "between_ops")
+"""Who has the time in which no op runs, and a core waits neither for input nor for other cores."""
 
 
 def told(
-    verdict: Verdict, input_percent: float | None, output_percent: float | None, idle_percent: float
+    verdict: Verdict,
+    input_percent: float | None,
+    output_percent: float | None,
+    idle_percent: float,
+    steps_lie_apart: bool,
 ) -> Bottleneck:
     """What limits the steps in the words of their verdict, so that no page says another than the overview."""
     kind: Classification = "device"
@@ -69,7 +86,7 @@ def told(
     elif verdict.kind == "untraced" or (verdict.kind == "unknown" and idle_percent >= MODERATELY_INPUT_BOUND):
         kind = "unknown"
     advice = (verdict.next_step,) if verdict.next_step else ()
-    return Bottleneck(kind, input_percent, output_percent, idle_percent, verdict.statement, advice)
+    return Bottleneck(kind, input_percent, output_percent, idle_percent, verdict.statement, advice, steps_lie_apart)
 
 
 def unknown_bottleneck(reason: str, unknown: dict[str, str], advice: tuple[str, ...] = ()) -> Bottleneck:

@@ -24,7 +24,7 @@ from tpuprof.parsers.pages.findings.generic.on_cpu import KINDS_ON_CPU, OnCpu
 from tpuprof.parsers.pages.findings.generic.on_gpus import KINDS_ON_GPUS, findings_on_gpus
 from tpuprof.parsers.pages.findings.idle.outside import longest_outside, outside_words
 from tpuprof.parsers.pages.findings.why_slow import KINDS
-from tpuprof.parsers.pages.overview.bottleneck import told, unknown_bottleneck
+from tpuprof.parsers.pages.overview.bottleneck import of_account, unknown_bottleneck
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
 from tpuprof.parsers.pages.overview.model import (
@@ -32,7 +32,6 @@ from tpuprof.parsers.pages.overview.model import (
     Overview,
     Performance,
     Step,
-    percent_of_steps,
 )
 from tpuprof.parsers.pages.overview.on_cpu import (
     INPUT_NOT_TRACED,
@@ -259,10 +258,4 @@ def _bottleneck(steps: Sequence[Step], account: MeanStep | None, unknown: dict[s
     """What limits the steps on GPUs; unknown, with `why`, without any."""
     if account is None or not steps:
         return unknown_bottleneck(why, unknown)
-
-    def percent(*fields: str) -> float:
-        return percent_of_steps(steps, *(f"{field}_ps" for field in fields))
-
-    busy = percent("device_collectives", "device_compute", "device_to_device", "host_ops")
-    waits, sends = percent("input"), percent("output")
-    return told(account.verdict, waits, sends, max(0.0, 100.0 - waits - sends - busy))
+    return of_account(account, True, 100 * account.share("host_transfer"))

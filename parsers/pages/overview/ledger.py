@@ -91,6 +91,13 @@ class MeanStep:
         """The part of the mean step that some owners have, 0-1."""
         return sum(each.fraction for each in self.owners if each.owner in owners)
 
+    def share(self, *owners: Owner) -> float:
+        """The part of what shares are of that some owners have, 0-1: of the step, or up to the next one."""
+        mine = [each for each in self.owners if each.owner in owners]
+        between = sum(each.between_ps for each in mine) if self.steps_lie_apart else 0.0
+        whole = self.period_ps if self.steps_lie_apart else self.step_ps
+        return (sum(each.time_ps for each in mine) + between) / whole if whole else 0.0
+
     @property
     def steps_lie_apart(self) -> bool:
         """Whether shares are of `period_ps` (`Account.steps_lie_apart`)."""

@@ -190,7 +190,8 @@ class Bottleneck:
     Attributes:
         classification: `host` where the steps wait for input or for the host for 20 % of their time or more, `both`
             where they do for 5 %, else `device`; `unknown` where much of their time is not traced.
-        input_percent, output_percent, idle_percent: XProf's shares of the steps' time; `None` where unknown.
+        input_percent, output_percent, idle_percent: shares of the steps' time, or of the time from a step to the next
+            where `steps_lie_apart`; `None` where unknown. Input has what other cores wait for those that wait for it.
         statement: the verdict in one or two sentences.
         next_steps: what to do, most useful first.
     """
@@ -201,6 +202,7 @@ class Bottleneck:
     idle_percent: float | None
     statement: str
     next_steps: tuple[str, ...]
+    steps_lie_apart: bool = False
 
     @property
     def is_input_bound(self) -> bool | None:

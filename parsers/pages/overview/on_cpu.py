@@ -151,4 +151,4 @@ def bottleneck_on_cpu(of: OnCpu, verdict: Verdict) -> Bottleneck:
     idle = max(0.0, 100.0 - ops - waits - sends - float(cells[owner_index("collective_transfer")]))
     untraced = 100.0 * float(of.untraced_ps().mean()) / of.whole_ps
     is_unknown = waits < MODERATELY_INPUT_BOUND <= untraced
-    return told(verdict, None if is_unknown else waits, sends, idle)
+    return told(verdict, None if is_unknown else waits, sends, idle, of.account.steps_lie_apart)

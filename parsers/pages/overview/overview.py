@@ -131,7 +131,6 @@ def overview(
     main = group_shown(summaries)
     if account is not None and main is not None:
         account = of_group_shown(account, main.label)
-    verdict = None if account is None else account.verdict
     outside, partners = map(outside_words, evidence.outside), lacking_partners(table, environment.device_core_count)
     above = above_peak_words(evidence.table, evidence.rates)
     remarks = (*common.remarks, *outside, *counted_words(table), *above, partners, *failed)
@@ -145,7 +144,7 @@ def overview(
         findings=looked.found,
         undetectable=undetectable(evidence, looked.failed),
         top_ops=top_ops,
-        bottleneck=bottleneck_of(steps, table, source, verdict, unknown, numbered),
+        bottleneck=bottleneck_of(steps, table, source, account, unknown, numbered),
         inference=_latencies(shown or summaries, environment.is_training, modules),
         infers=infers,
         account=account,

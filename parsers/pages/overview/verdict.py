@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -125,6 +126,7 @@ class Verdict:
         by: who or what causes it: the core or host that others wait for, or what the host does; empty where unknown.
         statement: a sentence or two.
         next_step: what to try first; empty where the verdict is unknown.
+        input_fraction: the part that waits for input, with what other cores wait for those, 0-1.
     """
 
     kind: VerdictKind
@@ -132,6 +134,7 @@ class Verdict:
     by: str
     statement: str
     next_step: str
+    input_fraction: float = 0.0
 
 
 def verdict_of(
@@ -156,9 +159,9 @@ def verdict_of(
     times = {kind: _of(mean, *owners) + float(charged.get(kind, _NOTHING).sum()) for kind, owners in _CAUSES.items()}
     loss, ideal = _of(mean, "loss") / whole, _of(mean, "ideal") / whole
     kind = max(times, key=lambda kind: times[kind] * (_OF_UNKNOWN if kind == "uncounted" else 1.0))
-    fraction = times[kind] / whole
+    fraction, of_input = times[kind] / whole, times["input-bound"] / whole
     if fraction < max(LEAST_BOUND, loss):
-        return _of_ops(table, rates, ideal, _of(of.mean_ps, "loss") / whole, words)
+        return replace(_of_ops(table, rates, ideal, _of(of.mean_ps, "loss") / whole, words), input_fraction=of_input)
     late = waited_for(of)
     by = late if kind == "waiting" else _host_event(idle) if kind in ("host-bound", "idle") else ""
     because = f"{_BECAUSE[kind]} {sentence_name(by)}" if by else ""
@@ -169,7 +172,7 @@ def verdict_of(
     longer = times[kind] - _of(of.mean_ps, *WAITS) if kind == "waiting" else 0.0
     if longer >= _LEAST_CHARGED * times[kind]:
         statement += f" {time(longer)} of that is the extra time of the late cores."
-    return Verdict(kind, fraction, by, statement, _advice(kind, found))
+    return Verdict(kind, fraction, by, statement, _advice(kind, found), of_input)
 
 
 def _advice(kind: VerdictKind, found: Sequence[Finding]) -> str:

@@ -73,14 +73,8 @@ def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
         return [label, [(UNKNOWN, "dim")], [("unknown", "dim")]]
     key: StyleKey = "good" if waiting < 5 else "bad" if waiting >= 20 else "warn"
     filled, empty = small_bar(waiting / 100, 12, glyphs)
-    of = " step to step" if _is_between_steps(page) else " of step time"
+    of = " step to step" if page.bottleneck.steps_lie_apart else " of step time"
     return [label, [(percent(waiting), key), (of, "dim")], [(filled, key), (empty, "rule")]]
-
-
-def _is_between_steps(page: InputPipelinePage) -> bool:
-    """Whether most of the wait lies between the steps: no step waits for as much of its time as the program does."""
-    share, within = page.bottleneck.input_percent, page.infeed_percent
-    return share is not None and within is not None and share >= within.maximum + _SAME_PERCENT
 
 
 def _range_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -120,18 +114,19 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     advice = list(page.next_steps)  # the bottleneck's own are the overview's
     if share is not None and page.infeed_percent is not None:
         mean = page.infeed_percent.average  # it is less where the longer steps wait more
-        of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" (mean of the steps' shares: {percent(mean)})"
         apart = any((each.percent_maximum or 0) - (each.percent_average or 0) >= _SAME_PERCENT for each in page.steps)
-        core = " on the core that waits most" if apart else ""
-        statement = f"{percent(share)} of step time waits for input{core}{of_mean}."
-        if _is_between_steps(page):
+        what = f"mean of the steps' shares{' on the core that waits most' if apart else ''}"
+        of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" ({what}: {percent(mean)})"
+        statement = f"{percent(share)} of step time waits for input{of_mean}."
+        if page.bottleneck.steps_lie_apart:
             statement = (
                 f"{percent(share)} of the time from a step to the next waits for input. Within the steps it is "
-                f"{percent(mean)}: the rest lies between them."
+                f"{percent(mean)} of their time{' on the core that waits most' if apart else ''}."
             )
     elif page.bottleneck.is_input_bound is False and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))
-        statement = f"At most {idle} of step time waits for input: the device is not idle for longer."
+        of = "the time from a step to the next" if page.bottleneck.steps_lie_apart else "step time"
+        statement = f"At most {idle} of {of} waits for input: the device is not idle for longer."
     else:
         statement = advice.pop(0) if advice else page.bottleneck.statement
     lines = pen.wrap(statement, "text", [(f" {sign} ", key)], indent=1)

@@ -41,21 +41,14 @@ def _of_steps(key: str, heading: str, short: str, meaning: str) -> Metric[Any]:
     return attribute(f"bottleneck.{key}", PERCENT, meaning, heading, null=NO_REASON, short=short)
 
 
-_INPUT = (
-    "XProf's: waiting for input on the core that waits most in each step, of the steps' time; the ledger has the mean "
-    "over the cores"
-)
-_IDLE = (
-    "XProf's: the steps' time without the ops of the least busy core, input and output; it includes host transfers "
-    "and barriers, which the ledger separates"
-)
+_BASE = "of the time that the statement is of: a step, or from a step to the next where much lies between"
+_INPUT = f"waiting for input, mean over cores, and what the others wait for the core that waits most, {_BASE}"
+_IDLE = f"time without an op in which a core waits neither for input nor for other cores, mean over cores, {_BASE}"
 BOTTLENECK = (
     attribute("bottleneck.classification", VERBATIM, "what steps wait for: host, both, device or unknown"),
-    _of_steps(
-        "input_percent", "waiting for input on the core that waits most, of step time", "waiting for input", _INPUT
-    ),
-    _of_steps("output_percent", "output, of step time", "output time", "handing over output, of the steps' time"),
-    _of_steps("idle_percent", "idle on the least busy core, of step time", "XProf's idle time", _IDLE),
+    _of_steps("input_percent", "waiting for input", "waiting for input", _INPUT),
+    _of_steps("output_percent", "output", "output time", f"handing over output, mean over cores, {_BASE}"),
+    _of_steps("idle_percent", "idle", "idle time", _IDLE),
     attribute("bottleneck.statement", VERBATIM, "the verdict in a sentence or two"),
     attribute("bottleneck.next_steps", TEXTS, "what to do, the most useful first"),
 )

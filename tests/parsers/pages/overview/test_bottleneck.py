@@ -1,4 +1,4 @@
-"""What limits a program: XProf's shares of waiting, and the verdict, which no page contradicts."""
+"""What limits a program: shares of waiting, and the verdict, which no page contradicts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import Op, table
 from tpuprof.parsers.pages.overview.bottleneck import NO_INPUT_EVENTS, NO_OUTFEED, bottleneck_of
+from tpuprof.parsers.pages.overview.ledger import MeanStep, OwnerTime
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.pages.overview.verdict import WAITS_FOR_HOST, Verdict, VerdictKind
 from tpuprof.parsers.steps.aligned import InputSource
@@ -29,20 +30,30 @@ def steps_of(breakdown: XprofBreakdown) -> list[Step]:
     return [Step(str(at), at, at * STEP, STEP, breakdown) for at in range(4)]
 
 
+def account_of(verdict: Verdict, idle: float = 0.0, between: float = 0.0) -> MeanStep:
+    """Steps that are idle for this share of their time, and lie apart by that part of a step."""
+    owner = OwnerTime("host", idle * STEP, idle, between * STEP, "", 0.0, "", 0.0)
+    return MeanStep(STEP, STEP * (1 + between), (owner,), (), (), (), verdict, {})
+
+
 @given(
     st.fixed_dictionaries(dict.fromkeys(("infeed", "outfeed", "idle", "held"), PERCENT)),
     st.sampled_from([None, "infeed", "host"]),
     st.booleans(),
     st.sampled_from(get_args(VerdictKind)),
+    st.sampled_from([0.0, 0.25]),
 )
 def test_the_words_are_the_verdicts_and_nothing_contradicts_them(
-    percent: dict[str, float], source: InputSource | None, has_outfeed: bool, kind: VerdictKind
+    percent: dict[str, float], source: InputSource | None, has_outfeed: bool, kind: VerdictKind, between: float
 ) -> None:
-    parts = {f"{key}_ps": percent[key] * STEP / 100 for key in ("infeed", "outfeed", "idle")}
-    verdict = replace(VERDICT, kind=kind, fraction=None if kind == "unknown" else percent["held"] / 100)
+    fraction, of_input = None if kind == "unknown" else percent["held"] / 100, percent["infeed"] / 100
+    verdict = replace(VERDICT, kind=kind, fraction=fraction, input_fraction=of_input)
     unknown: dict[str, str] = {}
-    steps = steps_of(replace(NOTHING, **parts))
-    found = bottleneck_of(steps, TABLES[has_outfeed], source, verdict, unknown)
+    steps = steps_of(replace(NOTHING, outfeed_ps=percent["outfeed"] * STEP / 100 * (1 + between)))
+    idle = percent["idle"] / 100 * (1 + between)
+    account = account_of(verdict, max(0.0, idle - between), between)
+    percent["idle"] = 100 * (max(0.0, idle - between) + between) / (1 + between)
+    found = bottleneck_of(steps, TABLES[has_outfeed], source, account, unknown)
     waits = None if source is None else percent["infeed"]
     sends = percent["outfeed"] if has_outfeed or source == "infeed" else None
     assert found.idle_percent == pytest.approx(percent["idle"])
@@ -78,6 +89,6 @@ def test_without_steps_everything_is_unknown(has_ops: bool, advice: int) -> None
 
 
 def test_steps_without_a_breakdown_do_not_hide_the_others() -> None:
-    steps = [*steps_of(replace(NOTHING, infeed_ps=0.2 * STEP)), Step("late", 4, 4 * STEP, STEP, None)]
-    found = bottleneck_of(steps, table([FUSION]), "infeed", VERDICT, {})
-    assert found.input_percent == pytest.approx(16.0)  # of all steps' time
+    steps = [*steps_of(replace(NOTHING, outfeed_ps=0.2 * STEP)), Step("late", 4, 4 * STEP, STEP, None)]
+    found = bottleneck_of(steps, table([FUSION]), "infeed", account_of(VERDICT), {})
+    assert found.output_percent == pytest.approx(16.0)  # of all steps' time

@@ -49,7 +49,7 @@ OWN_STEPS = "A host, or a core, is shown with its own steps; those of the run en
 WHOLE_HOSTS = "Hosts whose file is cut off are not compared with the others, so that steps are those of whole hosts."
 ALL_GPUS = "The GPUs of a host, and its CPU, run one stream of steps together, which is a single row."
 XPROF_INPUT = "XProf takes the core that waits most in each step; the account has the mean over the cores."
-XPROF_IDLE = "XProf takes for idle what the least busy core, input and output leave of a step: transfers and waits too."
+OF_VERDICT = "The verdict has the time up to the next step too, and what others wait for the core that waits for input."
 OUTSIDE = "Where all collectives run outside of the steps, and on GPUs, the page takes the whole time for a step."
 BEYOND = 0.01
 BEYOND_WHY = (
@@ -193,7 +193,7 @@ PARTS = (
         "waiting for input, of the step",
         (owners("percent", "input"), *(At(page, f"{page}[].input_percent", how="mean") for page in ("hosts", "cores"))),
         (
-            Apart(At("overview", "bottleneck.input_percent"), "the core that waits most", XPROF_INPUT),
+            Apart(At("overview", "bottleneck.input_percent"), "the time that the statement is of", OF_VERDICT),
             Apart(
                 At("input", "device.infeed_percent.average"),
                 "mean of the steps' shares",
@@ -201,9 +201,9 @@ PARTS = (
             ),
         ),
     ),
-    Quantity("XProf's share of waiting for input", each(("overview", "input"), "bottleneck.input_percent")),
-    Quantity("XProf's share of output", each(("overview", "input"), "bottleneck.output_percent")),
-    Quantity("XProf's share of idle time", each(("overview", "input"), "bottleneck.idle_percent")),
+    Quantity("the verdict's share of waiting for input", each(("overview", "input"), "bottleneck.input_percent")),
+    Quantity("the verdict's share of output", each(("overview", "input"), "bottleneck.output_percent")),
+    Quantity("the verdict's share of idle time", each(("overview", "input"), "bottleneck.idle_percent")),
     Quantity(
         "each step's waiting for input",
         (At("ledger", "steps[].input_ms"),),
@@ -217,7 +217,7 @@ PARTS = (
         "idle, of the step",
         (owners("percent", *IDLE), At("cores", "cores[].step_idle_percent", how="mean")),
         (
-            Apart(At("overview", "bottleneck.idle_percent"), "least busy core", XPROF_IDLE),
+            Apart(At("overview", "bottleneck.idle_percent"), "the time that the statement is of", OF_VERDICT),
             Apart(
                 At("overview", "performance.device_idle_percent"),
                 "of the capture",
