@@ -351,3 +351,17 @@ def test_devices_of_profiles_joined_into_one_file_have_numbers_of_their_own(rank
     every = [number for numbers in ranks for number in numbers]
     is_joined = len(set(every)) < len(every)
     assert [problem.code for problem in trace.problems] == ["joined_profiles"] * is_joined
+
+
+@given(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=4), st.sampled_from([None, 0, 5]))
+def test_clocks_since_1970_count_from_the_profiles_start(later: list[int], before: int | None) -> None:
+    """From the earliest line where nobody noted the start."""
+    space, began = XSpace(), 1_741_722_099 * 10**9
+    for number, ns in enumerate(later):
+        PlaneBuilder(space, f"/device:TPU:{number}").line("XLA Ops", timestamp_ns=began + ns)
+    if before is not None:
+        PlaneBuilder(space, "Task Environment").stat("profile_start_time", began - before)
+    first = min(later) if before is None else -before
+    assert [plane.lines[0].timestamp_ns for plane in trace_of(space).planes[: len(later)]] == [
+        ns - first for ns in later
+    ]

@@ -37,7 +37,7 @@ def content(trace: Trace) -> dict[str, object]:
         lines = {}
         for line in plane.lines:
             events = line.events()
-            rows = [_event(plane, events, index, line.timestamp_ns) for index in range(len(events))]
+            rows = [_event(plane, events, index, line.header.timestamp_ns) for index in range(len(events))]
             assert line.id not in lines
             lines[line.id] = (line.name, rows)
         table = plane.event_metadata
@@ -168,7 +168,7 @@ def test_lines_without_events_say_nothing_of_the_clock() -> None:
     spaces[0].planes.add(name=b"p").lines.add(id=1, name=b"line")
     spaces[1].planes.add(name=b"p").lines.add(id=1, name=b"line", timestamp_ns=1 << 60).events.add(offset_ps=2)
     (line,) = of(*spaces).planes[0].lines
-    assert (line.timestamp_ns, line.events().offset_ps.tolist()) == (1 << 60, [2])
+    assert (line.header.timestamp_ns, line.events().offset_ps.tolist()) == (1 << 60, [2])
 
 
 # --- damage
