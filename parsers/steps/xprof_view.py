@@ -27,7 +27,7 @@ class XprofBreakdown:
 
     `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is the time in infeed
     ops, or, without any, the idle time in which the host waited for input. `sparse_core_ps` is waiting for an embedding
-    core.
+    core. All-reduces are None where no event says which of them belong together.
     """
 
     compute_ps: float
@@ -36,8 +36,8 @@ class XprofBreakdown:
     outfeed_ps: float
     idle_ps: float
     host_transfer_ps: float
-    all_reduce_compute_ps: float
-    all_reduce_sync_ps: float
+    all_reduce_compute_ps: float | None
+    all_reduce_sync_ps: float | None
     sparse_core_ps: float
     infeed_percent_average: float
     infeed_percent_minimum: float
@@ -62,7 +62,9 @@ def xprof_breakdowns(grid: AlignedSteps) -> tuple[XprofBreakdown, ...]:
     sparse_core = grid.part_ps[:, :, SPARSE_CORE_WAIT].max(axis=0).astype(np.float64)
     idle = np.maximum(0.0, step.min(axis=0) - compute - slowest_infeed - mean_outfeed - sparse_core)
     percent = 100.0 * infeed / np.maximum(step, 1.0)
-    reduce_compute, reduce_sync = all_reduce_times(grid)
+    times = [of.tolist() for of in all_reduce_times(grid)]
+    if grid.reduces and not any(len(ids) for _, ids, _ in grid.all_reduce):
+        times = [[None] * len(grid)] * 2
     columns = (
         compute,
         active.mean(axis=0),
@@ -70,14 +72,13 @@ def xprof_breakdowns(grid: AlignedSteps) -> tuple[XprofBreakdown, ...]:
         mean_outfeed,
         idle,
         grid.part_ps[:, :, HOST_TRANSFER].max(axis=0).astype(np.float64),
-        reduce_compute,
-        reduce_sync,
+        *times,
         sparse_core,
         percent.mean(axis=0),
         percent.min(axis=0),
         percent.max(axis=0),
     )
-    return tuple(map(XprofBreakdown, *(column.tolist() for column in columns)))
+    return tuple(map(XprofBreakdown, *(of if isinstance(of, list) else of.tolist() for of in columns)))
 
 
 def all_reduce_times(grid: AlignedSteps) -> tuple[Floats, Floats]:

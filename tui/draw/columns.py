@@ -58,6 +58,7 @@ def step_time_card(time: StepTime | None, pen: Pen) -> list[list[Span]]:
         (f" {pen.glyphs.sigma} ", "dim"),
         (duration(time.standard_deviation_ps, ascii_only), "text"),
     ]
+    deviation *= time.count > 1  # one step has none
     title: list[Span] = [(" STEP TIME ", "dim"), (_TAKEN_FROM[time.source], "warn" if inferred else "dim")]
     number: Span = (f"  n={time.count}", "dim")
     if pen.width < WIDE_CARD:

@@ -496,7 +496,7 @@ class Trace:
 
 
 _FAR_NS = 1 << 50
-"""13 days: lines that are as far from the profile's start have the time since 1970, whose picoseconds no int64 holds."""
+"""13 days: lines so far from a start have the time since 1970, whose picoseconds no int64 holds."""
 
 
 def _origin_ns(planes: Sequence[Plane]) -> int:

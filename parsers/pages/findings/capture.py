@@ -31,7 +31,12 @@ def no_device_events(evidence: Evidence) -> Finding | None:
 
 
 def why_no_device(
-    core_count: int, launched: int | None, host_events: bool, compiling_ps: int = 0, on_cpu: int = 0
+    core_count: int,
+    launched: int | None,
+    host_events: bool,
+    compiling_ps: int = 0,
+    on_cpu: int = 0,
+    runs: int = 0,
 ) -> str:
     """The title of the finding, and a sentence behind it on each line.
 
@@ -41,7 +46,14 @@ def why_no_device(
         host_events: whether any thread of the host has events.
         compiling_ps: how long the host traced, lowered and compiled programs meanwhile.
         on_cpu: programs that it ran on its own CPU.
+        runs: runs of programs on the device planes.
     """
+    if runs:
+        title = "Programs ran on the device, but no op was recorded"
+        lost = (
+            f"The profile has {counted(runs, 'run')} of programs on {counted(core_count, 'core')}, but no event on an "
+        )
+        return f"{title}\n{lost}XLA Ops line: the tracer did not record ops, or they were lost."
     if core_count:
         title = "The device planes hold no events"
         planes = f"The profile has planes for {core_count} {'core' if core_count == 1 else 'cores'}, but no op on them."

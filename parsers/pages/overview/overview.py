@@ -387,7 +387,8 @@ def _no_device(summaries: Sequence[HostSummary]) -> str:
     cores = sum(summary.core_count for summary in summaries)
     compiled = sum(each.duration_ps for summary in summaries for each in summary.compilations)
     on_cpu = sum(summary.ran_on_cpu for summary in summaries)
-    return why_no_device(cores, sum(launched) if launched else None, bool(launched), compiled, on_cpu)
+    runs = sum(len(module) for summary in summaries for module in summary.requests.modules) if cores else 0
+    return why_no_device(cores, sum(launched) if launched else None, bool(launched), compiled, on_cpu, runs)
 
 
 # --- of a run

@@ -133,6 +133,8 @@ def step_parts(steps: Sequence[Step]) -> tuple[StepPart, ...]:
     names = [of.name for of in fields(broken[0][1]) if of.name.endswith("_ps")] if whole else []
     parts = []
     for name in names:
+        if any(getattr(of, name) is None for _, of in broken):
+            continue
         average, deviation, *_ = mean_and_range(np.array([getattr(of, name) for _, of in broken], np.float64))
         parts.append(StepPart(name.removesuffix("_ps"), average, deviation, average / whole))
     return tuple(parts)

@@ -421,6 +421,9 @@ def _few(count: int) -> str:
     return f" Of {count:,} sessions, the percentiles from {slowest[0]:g}% on are the slowest session."
 
 
+_MEDIAN = 50.0
+
+
 def _place(percentile: float, count: int) -> int:
     """Which of `count` sessions in order is at a percentile."""
     return min(int(percentile / 100.0 * count), count - 1)
@@ -431,8 +434,9 @@ def _percentiles(sessions: _Sessions) -> tuple[Percentile, ...]:
     order = np.argsort(sessions.total, kind="stable")
 
     def at(percentile: float) -> Percentile:
-        session = order[_place(percentile, len(order))]
-        return Percentile(percentile, _latency(sessions, lambda column: int(column[session])))
+        place = _place(percentile, len(order))
+        first = place - (percentile == _MEDIAN and len(order) % 2 == 0)  # the median is between the two in the middle
+        return Percentile(percentile, _latency(sessions, lambda column: _mean(column[order[first : place + 1]])))
 
     return tuple(map(at, PERCENTILES))
 

@@ -84,7 +84,8 @@ def _range_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
         return [label, [(UNKNOWN, "dim")], []]
     middle: list[Span] = [("median ", "dim"), (percent(waiting.median), "text")]
     span = f"{percent(waiting.minimum)} {glyphs.dash} {percent(waiting.maximum)}"
-    return [label, [(span, "strong")], [*middle, (f" {glyphs.sigma} {percent(waiting.standard_deviation)}", "dim")]]
+    deviation = f" {glyphs.sigma} {percent(waiting.standard_deviation)}" * (len(page.steps) > 1)  # one step has none
+    return [label, [(span, "strong")], [*middle, (deviation, "dim")]]
 
 
 def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:

@@ -59,7 +59,10 @@ def _figures(page: InputPipelinePage) -> list[tuple[str, str]]:
     if waiting is None:
         return [*rows, ("share of step time", UNKNOWN)]
     rows += [
-        ("mean of the steps' shares", f"{percent(waiting.average)} ± {percent(waiting.standard_deviation)}"),
+        (
+            "mean of the steps' shares",
+            percent(waiting.average) + f" ± {percent(waiting.standard_deviation)}" * (len(page.steps) > 1),
+        ),
         ("range of the steps' shares", f"{percent(waiting.minimum)} – {percent(waiting.maximum)}"),
     ]
     if worst is not None:

@@ -135,8 +135,11 @@ SHARES: Table[Sequence[Share]] = object_table(
 )
 
 
-def _part(key: str, meaning: str) -> Metric[Any]:
-    return attribute(key, TIME_MS, meaning, name=f"{key}_ps")
+def _part(key: str, meaning: str, null: str = "") -> Metric[Any]:
+    return attribute(key, TIME_MS, meaning, name=f"{key}_ps", null=null)
+
+
+_NO_IDS = "no event has an all_reduce_unique_id: which all-reduces of the cores belong together is unknown"
 
 
 BREAKDOWN = (
@@ -146,8 +149,8 @@ BREAKDOWN = (
     _part("outfeed", "XProf's: handing over output, mean over the cores"),
     _part("idle", "XProf's: the rest of the step; host transfers are part of it"),
     _part("host_transfer", "XProf's: sends to the host and receives from it, on the core that takes longest"),
-    _part("all_reduce_compute", "all-reduce, on the core that needs the least time for it"),
-    _part("all_reduce_sync", "all-reduce, waiting for the other cores"),
+    _part("all_reduce_compute", "all-reduce, on the core that needs the least time for it", _NO_IDS),
+    _part("all_reduce_sync", "all-reduce, waiting for the other cores", _NO_IDS),
     _part("sparse_core", "waiting for a SparseCore"),
 )
 GENERIC_BREAKDOWN = (

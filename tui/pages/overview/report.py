@@ -47,7 +47,10 @@ def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:
         return [("step time", duration(None))]
     rows = [
         ("step time, median", duration(time.median_ps)),
-        ("step time, average", f"{duration(time.average_ps)} ± {duration(time.standard_deviation_ps)}"),
+        (
+            "step time, average",
+            duration(time.average_ps) + (f" ± {duration(time.standard_deviation_ps)}" * (time.count > 1)),
+        ),
         ("step time, range", f"{duration(time.minimum_ps)} – {duration(time.maximum_ps)}"),
         ("steps", count(time.count)),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -94,7 +95,10 @@ def slow_steps(budget: Budget) -> Claimed:
             )
             if timing.period
             else "",
-            f"It is the only one that runs {sentence_name(module)}." if module else "",
+            f"It is the only one that runs {sentence_name(module)}"
+            f"{': other steps run other programs of that name' if '(' in module else ''}."
+            if module
+            else "",
             _differs(of_worst, more_there),
             _ops(steps.grid.slow_ops, name, more_there),
         ],
@@ -148,12 +152,14 @@ def _module(budget: Budget, slow: Bools, more_ps: float) -> str:
     if budget.steps is None:
         return ""
     grid, most, found = budget.steps.grid, _MOSTLY * more_ps, ""
+    names = Counter(name.partition("(")[0] for name in budget.evidence.runs)  # other shapes are programs of one name
     for name, (start, duration) in budget.evidence.runs.items():
         step, inside = steps_at(grid, start)
         by_step = np.bincount(step[inside], np.maximum(duration[inside], 0), minlength=len(grid))
         others = float(by_step[~slow].mean()) if not slow.all() else 0.0
         if others <= _HARDLY * float(by_step[slow].mean()) and float(by_step[slow].mean()) >= most:
-            found, most = name.partition("(")[0], float(by_step[slow].mean())
+            base = name.partition("(")[0]
+            found, most = name if names[base] > 1 else base, float(by_step[slow].mean())
     return found
 
 

@@ -243,7 +243,7 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     if steps is not None:
         compiled = float(steps.of("compile").sum(axis=1).max())
         inside = float(steps.of(*IDLE_OWNERS).sum(axis=1).max()) + compiled + budget.between_ps * len(steps)
-        by_step = steps.of(*IDLE_OWNERS).mean(axis=0)
+        by_step = budget.whole_cells[:, :, [owner_index(owner) for owner in IDLE_OWNERS]].sum(axis=2).mean(axis=0)
         step, means = steps.names[int(by_step.argmax())], "Mean over cores and complete steps"
         idlest = _idlest(by_step, step)
     inside = max(1.0, inside)
@@ -300,7 +300,7 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
             timing.sentence("it is idle for") if timing is not None and timing.is_regular else idlest,
             programs,
             _where_in_runs(gaps, everything),
-            *_meanwhile(gaps, everything),
+            *_meanwhile(gaps, everything, steps is None or steps.grid.source in ("steps", "annotations")),
             *([_phases(serves)] if serves else []),
         ],
         place,
@@ -393,13 +393,16 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kin
 def _idlest(by_step: Floats, step: str) -> str:
     """A sentence on the step with the longest gaps, where it stands out."""
     most, usual = float(by_step.max()), median(by_step)
-    return (
-        f"Step {step} has {time(most)} of idle time, the median step {time(usual)}." if most >= _UNEVEN * usual else ""
-    )
+    stands_out = most > usual and most >= _UNEVEN * usual
+    return f"Step {step} has {time(most)} of idle time, the median step {time(usual)}." if stands_out else ""
 
 
-def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
-    """Sentences on the asynchronous op that was under way most, and on what the host did; work comes before waiting."""
+def _meanwhile(gaps: IdleTime, everything: float, are_marked: bool) -> Iterator[str]:
+    """Sentences on the asynchronous op that was under way most, and on what the host did; work comes before waiting.
+
+    Args:
+        are_marked: whether annotations of the program mark these steps, and no runs of a program.
+    """
     for name, ps in list(gaps.in_flight.items())[:1]:
         part = share(min(1.0, ps / everything))
         yield f"Asynchronous op {sentence_name(name)} is in flight for {part} of the idle time."
@@ -418,6 +421,7 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
     for activity in [each for each in gaps.activities if each.marks_step][:1]:
         if activity.overlap_ps >= _HARDLY * everything:
             part, name = share(min(1.0, activity.overlap_ps / everything)), sentence_name(activity.name)
-            yield f"For {part} of the idle time, nothing was traced inside {name}, which marks the step."
+            which = ", which marks the step" if are_marked else ""
+            yield f"For {part} of the idle time, nothing was traced inside {name}{which}."
     if gaps.activities and not work:
         yield "The host's threads only wait, so its events do not say why."
