@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union
+from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, TimePart
@@ -40,6 +40,7 @@ from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, as_interval, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
 from tpuprof.parsers.ops.host_events.activity import (
+    Activity,
     Compilation,
     IdleTime,
     activities,
@@ -51,7 +52,7 @@ from tpuprof.parsers.ops.host_events.activity import (
     launches_on_cpu,
     reading,
 )
-from tpuprof.parsers.ops.host_events.events import HOST_PLANE, thread_lines
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, thread_lines
 from tpuprof.parsers.ops.host_events.input_events import InputRows
 from tpuprof.parsers.ops.host_events.memory_use import fullest_memory
 from tpuprof.parsers.ops.table import OpTable
@@ -473,7 +474,8 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
     gaps = subtract(*core.gaps, *_shifted(side.waits, -shift_ps))
     fed = subtract(*core.gaps, *gaps)
     length, fed_ps = gaps[1] - gaps[0], int((fed[1] - fed[0]).sum())
-    if not len(length) and not fed_ps:
+    served = _serving(plane, core.table, side.events, shift_ps)
+    if not len(length) and not fed_ps and not served[1]:
         return None
     longest = int(length.argmax()) if len(length) else 0
     did, inside = ((), ()) if side.events is None else host_during(side.events, _shifted(gaps, shift_ps))
@@ -486,10 +488,36 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
         longest=(int(gaps[0][longest]), int(gaps[1][longest])) if len(length) else (0, 0),
         feeding=activities(side.events, _shifted(fed, shift_ps)) if is_fed and side.events is not None else (),
         feeding_ps=fed_ps,
+        serving=served[0],
+        serving_ps=served[1],
         activities=did,
         inside=inside,
         in_flight=_in_flight(plane, gaps) if len(length) else {},
     )
+
+
+def _serving(plane: Plane, table: OpTable, host: HostEvents | None, shift_ps: int) -> tuple[tuple[Activity, ...], int]:
+    """See `IdleTime.serving`."""
+    of_host = [
+        row for row, category in enumerate(table.category) if category and devices.HOST_TRANSFER.search(category)
+    ]
+    if host is None or table.self_ps[of_host].sum() < _LEAST_FED * table.self_ps.sum():
+        return (), 0
+    spans = list[Intervals]()
+    for line in plane.lines:
+        if line.name == OPS_LINE:
+            events = line.events(places=False)
+            start, end = event_spans(line, events)
+            row = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
+            chosen = np.isin(row, table.metadata_row[of_host])
+            spans.append((start[chosen], end[chosen]))
+    inside = union_of(spans)
+    outside = subtract(inside[0][:1], inside[1][-1:], *inside)
+    length, rest = (int((of[1] - of[0]).sum()) for of in (inside, outside))
+    during, else_did = (activities(host, _shifted(of, shift_ps)) for of in (inside, outside))
+    other = {(each.thread, each.name): each.overlap_ps for each in else_did}
+    kept = (each for each in during if 2 * other.get((each.thread, each.name), 0) * length <= each.overlap_ps * rest)
+    return tuple(kept), length
 
 
 def _waited(inside: Intervals | None, steps: CoreSteps) -> int | None:

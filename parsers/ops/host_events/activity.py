@@ -123,6 +123,8 @@ class IdleTime:
         core: the core's ordinal.
         unlaunched_ps: the part of `gap_ps` in which no module ran.
         feeding: what the host's threads did while the core waited for input, for `feeding_ps`, by time.
+        serving: what they did while it was in transfers to or from the host, for `serving_ps`, and hardly at other
+            times, by time.
     """
 
     gap_ps: int = 0
@@ -135,6 +137,8 @@ class IdleTime:
     inside: tuple[Activity, ...] = ()
     feeding: tuple[Activity, ...] = ()
     feeding_ps: int = 0
+    serving: tuple[Activity, ...] = ()
+    serving_ps: int = 0
 
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:

@@ -176,14 +176,16 @@ def verdict_of(
 
 
 def _advice(kind: VerdictKind, found: Sequence[Finding]) -> str:
-    """What to try first: of cores that wait for each other, as the finding says that explains most of that."""
-    waited = {
-        finding.advice: sum(claim.time_ps for claim in finding.claims if claim.owner in WAITS)
+    """What to try first: as the finding says that explains most of it, where kinds of finding share that cause."""
+    if kind not in ("waiting", "transfer-bound"):
+        return _NEXT_STEP[kind]
+    claimed = {
+        finding.advice: sum(claim.time_ps for claim in finding.claims if claim.owner in _CAUSES[kind])
         for finding in found
-        if kind == _CAUSED.get(finding.kind, "waiting") == "waiting"
+        if _CAUSED.get(finding.kind, kind) == kind
     }
-    most = max(waited, key=lambda advice: waited[advice], default="")
-    return most if waited.get(most) else _NEXT_STEP[kind]
+    most = max(claimed, key=lambda advice: claimed[advice], default="")
+    return most if claimed.get(most) else _NEXT_STEP[kind]
 
 
 _NOTHING: Floats = np.zeros(len(OWNERS))

@@ -15,11 +15,13 @@ from tpuprof.parsers.base.words import NO_SCOPES, factor_text, sentence_name, sh
 from tpuprof.parsers.formats.hlo.shapes import HOST_MEMORY, MOST_TEXT, Shape, shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER
 from tpuprof.parsers.ops.framework_op import scope_end
+from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime, is_of_runtime
 from tpuprof.parsers.ops.roofline import holds_ops, is_start
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import JumpTarget, Kind, Need
+from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, is_wait, titled
 from tpuprof.parsers.pages.findings.ops.arrays import argument_of, donated
 from tpuprof.parsers.pages.findings.ops.groups import groups_of, inside, module_of, named, worthwhile
 from tpuprof.parsers.pages.findings.subject import base_name
@@ -267,6 +269,10 @@ def host_offload(budget: Budget) -> Claimed:
         title += f", for {shortened(what)}" if what else ""
         advice = _FETCH_EARLIER if row in offloaded else ""
         largest = budget.largest(row, float(op_ps.max()))
+    called = _called(budget) if 2 * sent > worth else None
+    if called is not None:
+        title = f"Host transfers stall the device while the host runs {titled(called.name)}"
+        advice = _CALL_LESS.format(sentence_name(called.name))
     return budget.finding(
         HOST_OFFLOAD,
         claim,
@@ -276,6 +282,10 @@ def host_offload(budget: Budget) -> Claimed:
             f"Copies to or from host memory, S({HOST_MEMORY}), take {budget.amount(copied)}." if copied > 0 else "",
             f"Host sends and receives (callbacks, outside compilation) take {budget.amount(sent)}." if sent > 0 else "",
             largest,
+            f"Meanwhile {sentence_name(called.thread) or 'a host thread'} is in {sentence_name(called.name)} for "
+            f"{time(called.overlap_ps)} ({counted(called.occurrences, 'time')})."
+            if called is not None
+            else "",
             f"{share(copied / worth)} of that is waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
             *(_rates(budget, offloaded, copy_ps) if len(offloaded) else ()),
         ],
@@ -284,6 +294,16 @@ def host_offload(budget: Budget) -> Claimed:
     )
 
 
+def _called(budget: Budget) -> Activity | None:
+    """What the host runs for most of the time in which the core sends to it or receives from it, as a callback is."""
+    gaps = budget.evidence.gaps or IdleTime()
+    of_program = (
+        each for each in gaps.serving if not (each.marks_step or is_of_runtime(each.name) or is_wait(each.name))
+    )
+    return next((each for each in of_program if each.overlap_ps >= EXPLAINS * gaps.serving_ps), None)
+
+
+_CALL_LESS = "Do less in {}, call it every few steps, or do not wait for its result (jax.debug.callback)."
 _FETCH_EARLIER = (
     f"{HOST_OFFLOAD.advice} xla_tpu_host_transfer_overlap_limit says how many such transfers may run at a time."
 )
