@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union, union_of
+from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, TimePart
@@ -501,17 +501,12 @@ def _serving(plane: Plane, table: OpTable, host: HostEvents | None, shift_ps: in
     of_host = [
         row for row, category in enumerate(table.category) if category and devices.HOST_TRANSFER.search(category)
     ]
-    if host is None or table.self_ps[of_host].sum() < _LEAST_FED * table.self_ps.sum():
+    line = next((line for line in plane.lines if line.name == OPS_LINE), None)
+    if host is None or line is None or table.self_ps[of_host].sum() < _LEAST_FED * table.self_ps.sum():
         return (), 0
-    spans = list[Intervals]()
-    for line in plane.lines:
-        if line.name == OPS_LINE:
-            events = line.events(places=False)
-            start, end = event_spans(line, events)
-            row = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
-            chosen = np.isin(row, table.metadata_row[of_host])
-            spans.append((start[chosen], end[chosen]))
-    inside = union_of(spans)
+    events = line.events(places=False)
+    row = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
+    inside = union(*(of[np.isin(row, table.metadata_row[of_host])] for of in event_spans(line, events)))
     outside = subtract(inside[0][:1], inside[1][-1:], *inside)
     length, rest = (int((of[1] - of[0]).sum()) for of in (inside, outside))
     during, else_did = (activities(host, _shifted(of, shift_ps)) for of in (inside, outside))

@@ -110,11 +110,6 @@ class AlignedSteps:
         return len(self.names)
 
     @property
-    def reduces(self) -> bool:
-        """Whether some op is an all-reduce."""
-        return any(name.startswith("all-reduce") for name in self.collective_names)
-
-    @property
     def longest_ps(self) -> Int64s:
         """int64[steps]: duration on the slowest core."""
         longest: Int64s = self.duration_ps.max(axis=0)

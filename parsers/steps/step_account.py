@@ -205,12 +205,11 @@ def _waits(collective_ps: Int64s, hops: Int64s | None) -> Iterator[Int64s]:
     never, transfers = np.iinfo(np.int64).max, None if hops is None or len(hops) < 2 else _transfers(hops)
     for each in range(collective_ps.shape[2]):
         took = collective_ps[:, :, each]
+        waits = np.maximum(took - took.min(axis=0, initial=never, where=took > 0), 0)
         if transfers is not None and (transfers[:, each] >= 0).any():
-            waits = np.maximum(took - transfers[:, each, None], 0)
-            if 2 * waits.sum() >= took.sum():
-                yield waits
-                continue
-        yield np.maximum(took - took.min(axis=0, initial=never, where=took > 0), 0)
+            between = np.maximum(took - transfers[:, each, None], 0)
+            waits = between if 2 * between.sum() >= took.sum() else waits
+        yield waits
 
 
 _TURNS = 1.5

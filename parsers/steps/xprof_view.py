@@ -63,7 +63,8 @@ def xprof_breakdowns(grid: AlignedSteps) -> tuple[XprofBreakdown, ...]:
     idle = np.maximum(0.0, step.min(axis=0) - compute - slowest_infeed - mean_outfeed - sparse_core)
     percent = 100.0 * infeed / np.maximum(step, 1.0)
     times = [of.tolist() for of in all_reduce_times(grid)]
-    if grid.reduces and not any(len(ids) for _, ids, _ in grid.all_reduce):
+    reduces = any(name.startswith("all-reduce") for name in grid.collective_names)
+    if reduces and not any(len(ids) for _, ids, _ in grid.all_reduce):
         times = [[None] * len(grid)] * 2
     columns = (
         compute,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS
 from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.pages.overview.model import (
     HIGHLY_INPUT_BOUND,
@@ -15,7 +16,6 @@ from tpuprof.parsers.pages.overview.model import (
     percent_of_steps,
 )
 from tpuprof.parsers.pages.overview.verdict import WAITS_FOR_HOST, Verdict
-from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
@@ -61,11 +61,9 @@ def bottleneck_of(
 def of_account(account: MeanStep, knows_input: bool, output_percent: float | None) -> Bottleneck:
     """What limits the steps, in shares of the time that the verdict is about."""
     waits = 100 * account.verdict.input_fraction if knows_input else None
-    return told(account.verdict, waits, output_percent, 100 * account.share(*IDLE), account.steps_lie_apart)
-
-
-IDLE: tuple[Owner, ...] = ("host", "dispatch", "compile", "between_ops")
-"""Who has the time in which no op runs, and a core waits neither for input nor for other cores."""
+    return told(
+        account.verdict, waits, output_percent, 100 * account.share("compile", *IDLE_OWNERS), account.steps_lie_apart
+    )
 
 
 def told(

@@ -177,15 +177,11 @@ def verdict_of(
 
 def _advice(kind: VerdictKind, found: Sequence[Finding]) -> str:
     """What to try first: as the finding says that explains most of it, where kinds of finding share that cause."""
-    if kind not in ("waiting", "transfer-bound"):
-        return _NEXT_STEP[kind]
-    claimed = {
-        finding.advice: sum(claim.time_ps for claim in finding.claims if claim.owner in _CAUSES[kind])
-        for finding in found
-        if _CAUSED.get(finding.kind, kind) == kind
-    }
-    most = max(claimed, key=lambda advice: claimed[advice], default="")
-    return most if claimed.get(most) else _NEXT_STEP[kind]
+    owners = _CAUSES[kind] if kind in ("waiting", "transfer-bound") else ()
+    claimed = {_NEXT_STEP[kind]: 0.0}
+    for finding in (each for each in found if _CAUSED.get(each.kind, kind) == kind):
+        claimed[finding.advice] = sum(claim.time_ps for claim in finding.claims if claim.owner in owners)
+    return max(claimed, key=lambda advice: claimed[advice])
 
 
 _NOTHING: Floats = np.zeros(len(OWNERS))

@@ -283,7 +283,8 @@ def host_offload(budget: Budget) -> Claimed:
             f"Host sends and receives (callbacks, outside compilation) take {budget.amount(sent)}." if sent > 0 else "",
             largest,
             f"Meanwhile {sentence_name(called.thread) or 'a host thread'} is in {sentence_name(called.name)} for "
-            f"{time(called.overlap_ps)} ({counted(called.occurrences, 'time')})."
+            f"{share(min(1.0, called.overlap_ps / (budget.evidence.gaps or IdleTime()).serving_ps))} of that time "
+            f"({counted(called.occurrences, 'time')})."
             if called is not None
             else "",
             f"{share(copied / worth)} of that is waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
