@@ -42,13 +42,14 @@ def _of_steps(key: str, heading: str, short: str, meaning: str) -> Metric[Any]:
 
 
 _BASE = "of the time that the statement is of: a step, or from a step to the next where much lies between"
+_OF = "of a step or up to the next"
 _INPUT = f"waiting for input, mean over cores, and what the others wait for the core that waits most, {_BASE}"
 _IDLE = f"time without an op in which a core waits neither for input nor for other cores, mean over cores, {_BASE}"
 BOTTLENECK = (
     attribute("bottleneck.classification", VERBATIM, "what steps wait for: host, both, device or unknown"),
-    _of_steps("input_percent", "waiting for input", "waiting for input", _INPUT),
-    _of_steps("output_percent", "output", "output time", f"handing over output, mean over cores, {_BASE}"),
-    _of_steps("idle_percent", "idle", "idle time", _IDLE),
+    _of_steps("input_percent", f"waiting for input, {_OF}", "waiting for input", _INPUT),
+    _of_steps("output_percent", f"output, {_OF}", "output time", f"handing over output, mean over cores, {_BASE}"),
+    _of_steps("idle_percent", f"idle, {_OF}", "idle time", _IDLE),
     attribute("bottleneck.statement", VERBATIM, "the verdict in a sentence or two"),
     attribute("bottleneck.next_steps", TEXTS, "what to do, the most useful first"),
 )
