@@ -429,14 +429,19 @@ def _place(percentile: float, count: int) -> int:
     return min(int(percentile / 100.0 * count), count - 1)
 
 
+def _at(percentile: float, count: int) -> slice:
+    """The sessions at a percentile: the median of an even number is between two."""
+    place = _place(percentile, count)
+    return slice(place - (percentile == _MEDIAN and count % 2 == 0), place + 1)
+
+
 def _percentiles(sessions: _Sessions) -> tuple[Percentile, ...]:
     """The sessions at each of `PERCENTILES`, at least one."""
     order = np.argsort(sessions.total, kind="stable")
 
     def at(percentile: float) -> Percentile:
-        place = _place(percentile, len(order))
-        first = place - (percentile == _MEDIAN and len(order) % 2 == 0)  # the median is between the two in the middle
-        return Percentile(percentile, _latency(sessions, lambda column: _mean(column[order[first : place + 1]])))
+        chosen = order[_at(percentile, len(order))]
+        return Percentile(percentile, _latency(sessions, lambda column: _mean(column[chosen])))
 
     return tuple(map(at, PERCENTILES))
 
@@ -477,7 +482,7 @@ def _row(name: str, sizes: Int64s, cores: int | None) -> LatencyRow:
         average_ps=_mean(sizes),
         minimum_ps=int(ordered[0]),
         maximum_ps=int(ordered[-1]),
-        percentiles_ps=tuple(int(ordered[_place(percentile, len(sizes))]) for percentile in PERCENTILES),
+        percentiles_ps=tuple(int(_mean(ordered[_at(percentile, len(sizes))])) for percentile in PERCENTILES),
         total_ps=sum(sizes.tolist()),  # exact, however large
         fraction=0.0,
         cores=cores,

@@ -216,6 +216,12 @@ def test_all_reduces_follow_their_steps() -> None:
     assert [(row.all_reduce_compute_ps, row.all_reduce_sync_ps) for row in rows] == [(4 + 7, 2), (0, 0), (8, 1)]
 
 
+def test_all_reduces_without_ids_are_unknown() -> None:
+    for name, expected in (("all-reduce.1", None), ("all-gather.1", 0.0)):
+        (row, *_) = xprof_breakdowns(grid({"compute": 90, "collective": 10}, collectives={name: 10}))
+        assert (row.all_reduce_compute_ps, row.all_reduce_sync_ps) == (expected, expected)
+
+
 def test_all_reduces_of_a_step_that_was_cut_are_gone() -> None:
     reduces = [(step, 10 + step, 3) for step in range(5)]
     found = the_grid(core([1, 10, 10, 10, 10], [2, 100, 100, 100, 100], all_reduces=reduces))

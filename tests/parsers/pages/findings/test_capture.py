@@ -24,6 +24,14 @@ def traced(has_planes: bool, launches: int) -> Overview:
     return overview([summarise(trace_of(space), "host0")])
 
 
+def test_programs_that_ran_without_a_recorded_op_are_told() -> None:
+    space = XSpace()
+    tpu_plane(space, 0, [], modules=[("jit_f(7)", 1000 * run, 1000 * run + 900) for run in range(6)])
+    (finding, *_) = overview([summarise(trace_of(space), "host0")]).findings
+    assert finding.title == "Programs ran on the device, but no op was recorded"
+    assert "6 runs of programs on 1 core" in finding.evidence[0] and "empty" not in " ".join(finding.evidence)
+
+
 @pytest.mark.parametrize(
     ("has_planes", "launches", "title", "why"),
     [

@@ -127,8 +127,10 @@ def test_sessions_of_several_hosts_are_put_together() -> None:
     assert "is_training" in page.unknown
 
 
-@pytest.mark.parametrize(("count", "places"), [(1, [0] * 5), (4, [2, 3, 3, 3, 3]), (1000, [500, 750, 900, 990, 999])])
-def test_percentiles_are_the_sessions_at_their_places(count: int, places: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("count", "places"), [(1, [0] * 5), (4, [1.5, 3, 3, 3, 3]), (1000, [499.5, 750, 900, 990, 999])]
+)
+def test_percentiles_are_the_sessions_at_their_places(count: int, places: list[float]) -> None:
     requests = [Request((1000 * at, 1000 * at + 10 + at), models) for at, models in enumerate([()] * count, 1)]
     page = page_of(serving_profile(requests))
     assert [one.percentile for one in page.percentiles] == list(PERCENTILES)

@@ -83,13 +83,13 @@ def test_an_inferred_step_that_began_early_is_not_slow() -> None:
     assert the("slow-step", evidence(grid({"compute": alone}, source="modules"))).worth_ps == 3 * US
 
 
-def evaluating(**more: object) -> Any:
+def evaluating(other: str = "jit_eval_step(9)", **more: object) -> Any:
     """Every third step takes 140 microseconds in place of 100, because a second module runs in it."""
     times = 100 + np.array(slower(40, 2, 5, 8))
     steps = grid({"compute": times}, steps=10)
     trains = steps.start_ps, np.full(10, 100 * US)
     evaluates = steps.start_ps[2::3] + 100 * US, np.full(3, 40 * US)
-    runs = {"jit_train_step(7)": trains, "jit_eval_step(9)": evaluates}
+    runs = {"jit_train_step(7)": trains, other: evaluates}
     return with_(evidence(steps), runs=runs, **more)
 
 
@@ -99,6 +99,8 @@ def test_slow_steps_at_a_rhythm_are_named_by_it_and_by_the_module_that_runs_in_t
     assert finding.worth_ps == pytest.approx(12 * US)
     assert "It is the only one that runs jit_eval_step." in finding.evidence
     assert "Every 3rd step takes longer than the median by 40.0 µs, in the other steps 0." in finding.evidence
+    other_shape = the("slow-step", evaluating("jit_train_step(8)"))
+    assert other_shape.title.endswith("it runs jit_train_step(8)")
 
 
 def test_prefill_between_runs_of_decode_is_what_a_server_is_for() -> None:

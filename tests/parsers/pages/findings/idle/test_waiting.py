@@ -10,6 +10,7 @@ import pytest
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
 from tpuprof.parsers.ops.host_events.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.pages.findings.finding import JumpTarget
+from tpuprof.parsers.steps.accounts.owners import owner_index
 
 
 def test_steps_that_wait_for_infeed_are_found() -> None:
@@ -115,6 +116,13 @@ def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
     assert finding.worth_ps == pytest.approx(3.9 * US)
     assert finding.evidence[-1] == "Step 6 has 30.0 µs of idle time, the median step 1.00 µs."
     assert finding.place == JumpTarget("timeline", "6")
+
+
+def test_steady_gaps_between_steps_name_no_step() -> None:
+    steps = grid({"compute": 80})
+    steps.between_ps[:, :-1, owner_index("host")] = 20 * US
+    finding = the("idle", evidence(steps))
+    assert not [words for words in finding.evidence if words.startswith("Step ")]
 
 
 SAVES = "$checkpoint_manager.py:1320 wait_until_finished"

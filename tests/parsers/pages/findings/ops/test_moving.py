@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, modules, the, with_
+from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane
 from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
+from tpuprof.parsers.pages.overview.overview import overview
 
 TRANSPOSED = "%copy.8 = f32[4096,8]{1,0:T(8,128)} copy(f32[4096,8]{0,1:T(8,128)} %p.1)"
 """Padded 16 times."""
@@ -136,6 +139,18 @@ def test_host_sends_and_receives_stall_the_device_too() -> None:
     assert finding.evidence[0] == "Host sends and receives (callbacks, outside compilation) take 6.00 µs a step (6.0%)."
     assert finding.place.target == "recv-done.2"
     assert found("host-offload", evidence(grid({"compute": 90, "host": 10}), ops[1:])) is None  # infeed alone
+
+
+def test_a_callback_that_the_device_waits_for_is_named() -> None:
+    space = XSpace()
+    ops: list[OpSpec] = [("recv-done.5", "host recv-done", at, 40) for at in range(60, 1200, 100)]
+    ops += [("dot.1", "convolution fusion", at, 60) for at in range(0, 1200, 100)]
+    tpu_plane(space, 0, ops, steps=[(str(at), 100 * at, 100 * at + 100) for at in range(12)])
+    calls = [("write_metrics", at, at + 38) for at in range(60, 1200, 100)]
+    PlaneBuilder(space, "/host:CPU", 9).threads([calls, [("serve", 100 * at, 100 * at + 99) for at in range(12)]], 1)
+    finding = next(each for each in overview([summary_of(space)]).findings if each.kind == "host-offload")
+    assert finding.title == "Host transfers stall the device while the host runs write_metrics"
+    assert finding.advice.startswith("Do less in write_metrics")
 
 
 @pytest.mark.parametrize(
