@@ -14,9 +14,12 @@ from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, core_totals
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
+from tpuprof.parsers.ops.core.ops import OPS_LINE, event_spans
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.core.traced import OpRoles
-from tpuprof.parsers.ops.device import DeviceInfo
+from tpuprof.parsers.ops.device import HOST_TRANSFER, DeviceInfo
+from tpuprof.parsers.ops.host_events.activity import Activity, activities
+from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
@@ -179,3 +182,24 @@ def _long_gaps(busy: Intervals | None, behind: Intervals, steps: CoreSteps) -> I
 def _long(start: Int64s, end: Int64s, least: int) -> Intervals:
     chosen = end - start >= least
     return start[chosen], end[chosen]
+
+
+LEAST_FED = 0.05
+"""What the host did while it waited for input is looked at from this share of the gaps on."""
+
+
+def serving(plane: Plane, table: OpTable, host: HostEvents | None, shift_ps: int) -> tuple[tuple[Activity, ...], int]:
+    """See `IdleTime.serving`."""
+    of_host = [row for row, category in enumerate(table.category) if category and HOST_TRANSFER.search(category)]
+    line = next((line for line in plane.lines if line.name == OPS_LINE), None)
+    if host is None or line is None or table.self_ps[of_host].sum() < LEAST_FED * table.self_ps.sum():
+        return (), 0
+    events = line.events(places=False)
+    row = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
+    inside = union(*(of[np.isin(row, table.metadata_row[of_host])] for of in event_spans(line, events)))
+    outside = subtract(inside[0][:1], inside[1][-1:], *inside)
+    length, rest = (int((of[1] - of[0]).sum()) for of in (inside, outside))
+    during, else_did = (activities(host, (of[0] + shift_ps, of[1] + shift_ps)) for of in (inside, outside))
+    other = {(each.thread, each.name): each.overlap_ps for each in else_did}
+    kept = (each for each in during if 2 * other.get((each.thread, each.name), 0) * length <= each.overlap_ps * rest)
+    return tuple(kept), length

@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
-from tpuprof.parsers.hosts.core_summary import CoreSummary, OfCore, has_infeed, summarise_core
+from tpuprof.parsers.hosts.core_summary import LEAST_FED, CoreSummary, OfCore, has_infeed, serving, summarise_core
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary
 from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
@@ -40,7 +40,6 @@ from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, as_interval, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
 from tpuprof.parsers.ops.host_events.activity import (
-    Activity,
     Compilation,
     IdleTime,
     activities,
@@ -52,7 +51,7 @@ from tpuprof.parsers.ops.host_events.activity import (
     launches_on_cpu,
     reading,
 )
-from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, thread_lines
+from tpuprof.parsers.ops.host_events.events import HOST_PLANE, thread_lines
 from tpuprof.parsers.ops.host_events.input_events import InputRows
 from tpuprof.parsers.ops.host_events.memory_use import fullest_memory
 from tpuprof.parsers.ops.table import OpTable
@@ -461,10 +460,6 @@ def _shifted(spans: Intervals, shift_ps: int) -> Intervals:
     return spans[0] + shift_ps, spans[1] + shift_ps
 
 
-_LEAST_FED = 0.05
-"""What the host did while it waited for input is looked at from this share of the gaps on."""
-
-
 def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide, shift_ps: int) -> IdleTime | None:
     """The long gaps of a core, apart from those in which the host waited for input.
 
@@ -474,12 +469,12 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
     gaps = subtract(*core.gaps, *_shifted(side.waits, -shift_ps))
     fed = subtract(*core.gaps, *gaps)
     length, fed_ps = gaps[1] - gaps[0], int((fed[1] - fed[0]).sum())
-    served = _serving(plane, core.table, side.events, shift_ps)
+    served = serving(plane, core.table, side.events, shift_ps)
     if not len(length) and not fed_ps and not served[1]:
         return None
     longest = int(length.argmax()) if len(length) else 0
     did, inside = ((), ()) if side.events is None else host_during(side.events, _shifted(gaps, shift_ps))
-    is_fed = side.events is not None and fed_ps >= _LEAST_FED * int((core.gaps[1] - core.gaps[0]).sum())
+    is_fed = side.events is not None and fed_ps >= LEAST_FED * int((core.gaps[1] - core.gaps[0]).sum())
     return IdleTime(
         core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
@@ -494,25 +489,6 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
         inside=inside,
         in_flight=_in_flight(plane, gaps) if len(length) else {},
     )
-
-
-def _serving(plane: Plane, table: OpTable, host: HostEvents | None, shift_ps: int) -> tuple[tuple[Activity, ...], int]:
-    """See `IdleTime.serving`."""
-    of_host = [
-        row for row, category in enumerate(table.category) if category and devices.HOST_TRANSFER.search(category)
-    ]
-    line = next((line for line in plane.lines if line.name == OPS_LINE), None)
-    if host is None or line is None or table.self_ps[of_host].sum() < _LEAST_FED * table.self_ps.sum():
-        return (), 0
-    events = line.events(places=False)
-    row = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
-    inside = union(*(of[np.isin(row, table.metadata_row[of_host])] for of in event_spans(line, events)))
-    outside = subtract(inside[0][:1], inside[1][-1:], *inside)
-    length, rest = (int((of[1] - of[0]).sum()) for of in (inside, outside))
-    during, else_did = (activities(host, _shifted(of, shift_ps)) for of in (inside, outside))
-    other = {(each.thread, each.name): each.overlap_ps for each in else_did}
-    kept = (each for each in during if 2 * other.get((each.thread, each.name), 0) * length <= each.overlap_ps * rest)
-    return tuple(kept), length
 
 
 def _waited(inside: Intervals | None, steps: CoreSteps) -> int | None:

@@ -288,7 +288,7 @@ def without_unseen_waits(grid: AlignedSteps, unseen: Bools) -> AlignedSteps:
     """Leaves out steps whose waits for input are unknown, unless these are most: no op ran for part of them.
 
     Args:
-        unseen: bool[steps], those of which the host's events were not recorded.
+        unseen: bool[steps], where the host's events were not recorded.
     """
     idle = grid.class_ps[:, :, OP_CLASSES.index("idle")].max(axis=0)
     unknown = unseen & (idle >= _WAITS_MATTER * grid.longest_ps)

@@ -38,7 +38,7 @@ from tpuprof.parsers.formats.xspace.metadata import (
     read_table,
 )
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, OnFetched, begins_like_xspace, open_source
-from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
+from tpuprof.parsers.formats.xspace.walk import FAR_NS, LEN, VARINT, origin_ns, text, varint, windows
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import xplane_pb2
@@ -130,7 +130,7 @@ class Line:
     def timestamp_ns(self) -> int:
         """Start of the line's clock in nanoseconds; an event starts at ``timestamp_ns * 1000 + offset_ps``."""
         at = self._head.timestamp_ns
-        return at - self.plane.origin_ns if at >= _FAR_NS else at
+        return at - self.plane.origin_ns if at >= FAR_NS else at
 
     def events(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None, places: bool = True) -> Events:
         """Decodes the line's events, with a column for each of the stats asked for.
@@ -209,7 +209,7 @@ class Plane:
         lines: in file order; a line that the file cuts off is the last one.
         lost_bytes: declared bytes that the file does not have.
         profile: which of several profiles that were joined into one file it is of, from 0 on (`told_apart`).
-        origin_ns: what the clocks of its lines count from where they have the time since 1970, see `_origin_ns`.
+        origin_ns: what the clocks of its lines count from where they have the time since 1970, see `origin_ns`.
         broken_at: file offset at which the plane becomes unreadable, or -1.
     """
 
@@ -379,9 +379,11 @@ class Trace:
                 plane.profile = seen[plane.name]
             seen[plane.name] += 1
             plane.name = name
-        origin_ns = _origin_ns(planes)
-        for plane in planes:
-            plane.origin_ns = origin_ns
+        if any(plane.lines[0]._head.timestamp_ns >= FAR_NS for plane in planes if plane.lines):
+            noted = next((of.stats.get("profile_start_time") for of in planes if of.name == "Task Environment"), None)
+            far = origin_ns([line._head.timestamp_ns for plane in planes for line in plane.lines], noted)
+            for plane in planes:
+                plane.origin_ns = far
         self.planes = self._found = tuple(planes)
         self.devices: frozenset[int] = frozenset()
         self.errors, self.warnings, self.hostnames = (tuple(texts[field]) for field in (2, 3, 4))
@@ -493,22 +495,6 @@ class Trace:
     def close(self) -> None:
         """Closes the file; after that it decodes nothing more."""
         self.source.close()
-
-
-_FAR_NS = 1 << 50
-"""13 days: lines so far from a start have the time since 1970, whose picoseconds no int64 holds."""
-
-
-def _origin_ns(planes: Sequence[Plane]) -> int:
-    """What clocks with the time since 1970 count from: when the profile began, else the earliest of their lines."""
-    if not any(plane.lines and plane.lines[0]._head.timestamp_ns >= _FAR_NS for plane in planes):
-        return 0
-    starts = [line._head.timestamp_ns for plane in planes for line in plane.lines]
-    first = min(start for start in starts if start >= _FAR_NS)
-    noted = next((plane.stats.get("profile_start_time") for plane in planes if plane.name == "Task Environment"), None)
-    if isinstance(noted, int) and 0 <= first - noted < _FAR_NS:
-        return noted
-    return 0 if any(0 < start < _FAR_NS for start in starts) else first
 
 
 def _cut_problem(name: str, size: int, plane: Plane) -> Problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,3 +156,15 @@ def message_at(source: ByteSource, begin: int) -> bytes:
     """The message that begins at an offset, of the size that stands before it."""
     before = source.read(max(0, begin - MOST_OF_SIZE), min(begin, MOST_OF_SIZE))
     return source.read(begin, int(sizes_before(before, np.array([len(before)]))[0]))
+
+
+FAR_NS = 1 << 50
+"""13 days: lines so far from a start have the time since 1970, whose picoseconds no int64 holds."""
+
+
+def origin_ns(starts: Sequence[int], noted: object) -> int:
+    """What lines with the time since 1970 count from: the noted start, else the earliest of them; 0 beside others."""
+    first = min(start for start in starts if start >= FAR_NS)
+    if isinstance(noted, int) and 0 <= first - noted < FAR_NS:
+        return noted
+    return 0 if any(0 < start < FAR_NS for start in starts) else first
