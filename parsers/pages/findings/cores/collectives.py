@@ -67,14 +67,12 @@ class CollectiveWaits:
         rows: rows of the op table.
         ps: mean time over cores, a step.
         waiting_ps: the part of it in which a core waits for another; 0 where that is unknown.
-        is_known: whether that is known.
         wait_ps: float64[cores, steps], the same on each core in each step; None where that is unknown.
     """
 
     rows: Rows
     ps: float
     waiting_ps: float = 0.0
-    is_known: bool = False
     wait_ps: Floats | None = None
 
     @property
@@ -98,7 +96,7 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Collecti
         return CollectiveWaits(rows, ps)
     of_grid = steps.grid.collective_ps[:, :, columns], steps.grid.hops[:, :, columns]
     wait_ps = collective_waits(*of_grid).astype(np.float64)
-    return CollectiveWaits(rows, ps, min(float(wait_ps.mean()), ps), True, wait_ps)
+    return CollectiveWaits(rows, ps, min(float(wait_ps.mean()), ps), wait_ps)
 
 
 def kind_of(budget: Budget, row: int) -> str:
@@ -178,7 +176,7 @@ def arrival(budget: Budget, waits: CollectiveWaits) -> str:
     lacking = lacking_partners(budget.evidence.table, budget.evidence.core_count)
     if lacking:
         return f"{lacking[0].upper()}{lacking[1:]}."
-    if not waits.is_known or waits.ps <= 0:
+    if waits.wait_ps is None or waits.ps <= 0:
         return ""
     if waits.waiting_ps < _HARDLY * waits.ps:
         return "The cores arrive together: none waits for another, and all of the time is transfer."
@@ -290,9 +288,9 @@ def _uneven(budget: Budget) -> CollectiveWaits | None:
     Stages of a pipeline wait all alike: none of them is what the others wait for.
     """
     steps, waits = budget.steps, waits_in(budget, STAGES)
-    if not waits.is_known and differs_on_all(budget):
+    if waits.wait_ps is None and differs_on_all(budget):
         waits = waits_in(budget)
-    if steps is None or not waits.is_known:
+    if steps is None or waits.wait_ps is None:
         return None
     times = steps.of(*COLLECTIVE_OWNERS)
     by_core, busy = times.mean(axis=1), steps.of(*BUSY_OWNERS).mean(axis=1)
