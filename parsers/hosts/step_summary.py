@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, median, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 NOTHING_SHARED = "the cores share no step"
+BESIDE = "no Steps line; a run is in the step in which a core with such a line has the same run"
 NO_RUNS = "no Steps line and no XLA Modules in this profile"
 
 _MOST_PROGRAMS = 4
@@ -154,7 +157,7 @@ class StepOrigin:
     """Where the steps of some cores come from.
 
     Attributes:
-        note: what to say about it; of cores without steps, why they have none.
+        note: what to say about it, or of cores without markers beside marked ones; without steps, why there are none.
     """
 
     source: StepSource
@@ -187,6 +190,12 @@ class FoundSteps:
     def runs(self) -> list[ModuleRuns]:
         return [core.runs for core in self.launched]
 
+    def incomplete(self, grid: AlignedSteps, names: Sequence[str]) -> tuple[str, ...]:
+        """What is missing in steps, cores without markers too; `names` are those of all cores."""
+        which = zip(names, self.origins, strict=True)
+        unmarked = [name for name, origin in which if origin.note == BESIDE and name in grid.core_names]
+        return (*grid.incomplete, *[f"{examples(unmarked)}: {BESIDE}"] * bool(unmarked))
+
 
 def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> FoundSteps:
     """Finds the steps of a host's cores, apart for cores that run no program of each other."""
@@ -211,7 +220,11 @@ def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) ->
             unasked = waits_for_requests(host, runs, shift_ps)
             steps = [of.without(unasked) for of in steps]
             origin = replace(origin, note=origin.note + waits_in_words(unasked, runs) + _share_in_words(runs))
-        found |= {core: (of, origin, unasked) for core, of in zip(part, steps, strict=True)}
+        for core, own in zip(part, steps, strict=True):
+            is_marked = len(own) > 0 or origin.source != "steps"
+            beside = () if is_marked else map(partial(markers.steps_beside, launched[core].runs), steps, runs)
+            of_core = origin if is_marked else replace(origin, note=BESIDE)
+            found[core] = (max(beside, key=len, default=own), of_core, unasked)
     every = [found[core] for core in range(len(cores))]
     return FoundSteps(
         launched,

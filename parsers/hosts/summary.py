@@ -155,7 +155,7 @@ class HostSummary(FrameworkOpsSummary):
 
 def duty_of_capture(summaries: Sequence[HostSummary]) -> float | None:
     """The share of the capture in which a chip runs an op on duty; None where ops of a core were not recorded."""
-    if any(of.lost_ps is None for summary in summaries for of in summary.observed):
+    if any(of.lost_ps is None for summary in summaries if summary.duty for of in summary.observed):
         return None
     active = sum(chip.active_ps + chip.lost_ps for summary in summaries for chip in summary.duty)
     watched = 0
@@ -247,7 +247,7 @@ def summarise(
         grid = _grid(trace, *of_cores, origin.source, input_source, side, shift)
         if grid is None:
             return None, origin.note or NOTHING_SHARED
-        return replace(grid, is_numbered=origin.is_numbered), origin.note
+        return replace(grid, is_numbered=origin.is_numbered, incomplete=found.incomplete(grid, names)), origin.note
 
     tables, processes = [core.table for core in summaries], [plane.profile for plane in cores]
     joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)

@@ -77,6 +77,7 @@ class AlignedSteps:
         slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
         input_source: what INFEED is measured by; None where nothing measures it.
         sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
+        is_partial: whether cores that these depend on have other steps: how long any waits is unknown then.
     """
 
     names: tuple[str, ...]
@@ -105,6 +106,7 @@ class AlignedSteps:
     slow_ops: tuple[SlowOp, ...]
     input_source: InputSource | None
     sparse_core: Floats | None
+    is_partial: bool = False
 
     def __len__(self) -> int:
         return len(self.names)
@@ -127,6 +129,22 @@ class AlignedSteps:
         """int64[steps]: the last core's end."""
         end: Int64s = self.core_end_ps.max(axis=0)
         return end
+
+    def periods(self) -> Self:
+        """The same steps from the end of one to the end of the next, as inferred ones are; the first has no start."""
+        later, gap_ps = self.take(np.arange(1, len(self))), self.between_ps[:, :-1]
+        class_ps, more_ps = later.class_ps.copy(), gap_ps.sum(axis=2)
+        class_ps[:, :, OP_CLASSES.index("idle")] += more_ps
+        return replace(
+            later,
+            source="modules",
+            start_ps=(later.core_start_ps - more_ps).min(axis=0),
+            core_start_ps=later.core_start_ps - more_ps,
+            duration_ps=later.duration_ps + more_ps,
+            class_ps=class_ps,
+            owner_ps=later.owner_ps + gap_ps,
+            between_ps=np.zeros_like(gap_ps),
+        )
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all
@@ -253,10 +271,10 @@ def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tup
 def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    if len(names) == 1:
-        return (f"core {names[0]} is left out of the steps: it has no ops in them",)
+    have = ("", "is", "it has") if len(names) == 1 else ("s", "are", "they have")
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they have no ops in them",)
+    which = f"core{have[0]} {', '.join(names[:_MOST_NAMED])}{more}"
+    return (f"{which} {have[1]} left out of the steps: {have[2]} no ops in them, or no Steps line",)
 
 
 def _without_lost_ops(grid: AlignedSteps, op_count: Int64s, holes: Bools) -> AlignedSteps:
@@ -385,21 +403,26 @@ def _without_cut_steps(grid: AlignedSteps, op_count: Int64s) -> tuple[AlignedSte
 
 
 def shared_steps(grids: Sequence[AlignedSteps]) -> list[NDArray[np.intp]]:
-    """Which of each host's steps `join_hosts` puts together, in the same order."""
-    return [np.arange(len(grids[0]))] if len(grids) == 1 else _matched(grids)[1]
+    """Which of each host's steps belong together, in the same order."""
+    if len(grids) == 1:
+        return [np.arange(len(grids[0]))]
+    return matched([HostSteps(grid.names, grid.is_numbered, grid.start_ps, grid.end_ps) for grid in grids])
 
 
-def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
+def join_hosts(grids: Sequence[AlignedSteps], index: Sequence[NDArray[np.intp]] | None = None) -> AlignedSteps:
     """The steps that the cores of all hosts share.
 
-    The caller leaves out hosts that have nothing in common with the first; here each host has a step.
+    The caller leaves out hosts that have nothing in common with the first; here each host has a step. `index` is their
+    `shared_steps`, where these are known.
 
     Returns:
         A grid without steps where the hosts share none.
     """
     if len(grids) == 1:
         return grids[0]
-    names, index = _matched(grids)
+    index = index or shared_steps(grids)
+    numbered = next((at for at, grid in enumerate(grids) if grid.is_numbered), 0)
+    names = tuple(grids[numbered].names[row] for row in index[numbered].tolist())
     taken = [grid.take(position) for grid, position in zip(grids, index, strict=True)]
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(of, name) for of in taken]) for name in (*_SPANS, *_OF_CORES)
@@ -409,7 +432,7 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
     return AlignedSteps(
         names=names,
         source=grids[0].source,
-        is_numbered=all(grid.is_numbered for grid in grids),
+        is_numbered=grids[numbered].is_numbered,
         start_ps=np.min([of.start_ps for of in taken], axis=0) if names else no_ints(),
         core_names=tuple(name for grid in grids for name in grid.core_names),
         hosts=np.concatenate([np.full(len(grid.hosts), position) for position, grid in enumerate(grids)]),
@@ -426,9 +449,3 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
         input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
         sparse_core=joined_times([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
     )
-
-
-def _matched(grids: Sequence[AlignedSteps]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
-    """The steps that belong together: their names, and where each host has them."""
-    index = matched([HostSteps(grid.names, grid.is_numbered, grid.start_ps, grid.end_ps) for grid in grids])
-    return tuple(grids[0].names[row] for row in index[0].tolist()), index

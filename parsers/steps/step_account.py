@@ -16,7 +16,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label, host_of
 from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
@@ -31,6 +31,9 @@ _MET = 0.02
 
 _NAMED_WAIT = 0.25
 """A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
+
+_MEETING = [owner_index(owner) for owner in ("collective_transfer", *WAITS)]
+"""Cores meet where some time is of these owners."""
 
 AccountRows = Literal["step", "core", "host"]
 """What an account has a row for."""
@@ -139,16 +142,20 @@ def account_of_cores(
     owner_ps: Int64s,
     between_ps: Int64s,
     waits_ps: Int64s,
+    meet: bool = True,
 ) -> Account | None:
     """Puts the accounts of cores together; None without steps that take any time.
 
-    What a core waits in collectives is no transfer. One whose step is over before that of the slowest core is at a
-    barrier until then, and what it waits there is in the step, and not between it and the next.
+    What a core waits in collectives is no transfer. The step of all is over when that of the slowest core is; what is
+    left of it on another core is time from its step to the next one, and is in the step instead. Where cores meet, they
+    are at a barrier then; where nothing shows that they do, none waits for another, and this time has the owners that
+    it has between steps.
 
     Args:
         own_ps: int64[cores, steps], the duration of each core's own step.
         owner_ps, between_ps: int64[cores, steps, len(OWNERS)], of each core's own steps, and from these to the next.
         waits_ps: int64[cores, steps], how long each core waits in collectives, as far as it is in any.
+        meet: whether the cores meet, in collectives, in transfers from one to another, or at barriers.
     """
     longest = own_ps.max(axis=0, initial=0)
     if not int(longest.sum()):
@@ -158,11 +165,13 @@ def account_of_cores(
     waits_ps = np.minimum(waits_ps, owner_ps[:, :, moving])
     owner_ps[:, :, moving] -= waits_ps
     owner_ps[:, :, waiting] += waits_ps
-    owner_ps[:, :, owner_index("barrier")] += longest - own_ps
     left = np.maximum(between_ps.sum(axis=2) - (longest - own_ps), 0)
     left[:, -1] = 0
-    between_ps = scaled_down(between_ps.reshape(-1, len(OWNERS)), left.ravel()).reshape(between_ps.shape)
-    return Account(tuple(names), tuple(core_names), longest, owner_ps, between_ps)
+    later_ps = scaled_down(between_ps.reshape(-1, len(OWNERS)), left.ravel()).reshape(between_ps.shape)
+    if not meet:
+        owner_ps[:, :-1] += (between_ps - later_ps)[:, :-1]
+    owner_ps[:, :, owner_index("barrier" if meet else "host")] += longest - owner_ps.sum(axis=2)
+    return Account(tuple(names), tuple(core_names), longest, owner_ps, later_ps)
 
 
 def tpu_account(grid: AlignedSteps | None) -> Account | None:
@@ -170,7 +179,8 @@ def tpu_account(grid: AlignedSteps | None) -> Account | None:
     if grid is None or grid.are_lost:
         return None
     waits = collective_waits(grid.collective_ps, grid.hops)
-    return account_of_cores(grid.names, grid.core_names, grid.duration_ps, grid.owner_ps, grid.between_ps, waits)
+    meet = bool(grid.owner_ps[:, :, _MEETING].any() or grid.between_ps[:, :, _MEETING].any())
+    return account_of_cores(grid.names, grid.core_names, grid.duration_ps, grid.owner_ps, grid.between_ps, waits, meet)
 
 
 def collective_waits(collective_ps: Int64s, hops: Int64s | None = None) -> Int64s:

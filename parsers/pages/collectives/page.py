@@ -36,9 +36,9 @@ from tpuprof.parsers.pages.shared.common import device_of, runs_on, warnings_of,
 from tpuprof.parsers.pages.shared.copies import is_copy_half
 from tpuprof.parsers.pages.shared.groups import group_shown, shown_words
 from tpuprof.parsers.pages.shared.key import MODULES, PageKey, PageSession
-from tpuprof.parsers.pages.shared.steps import common_steps
+from tpuprof.parsers.pages.shared.steps import CommonSteps, common_steps
 from tpuprof.parsers.pages.shared.summaries import note_programs
-from tpuprof.parsers.steps.aligned import AlignedSteps, shared_steps
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.replica_groups import without_partners
 from tpuprof.parsers.steps.step_account import late_one, waits_by_collective
 
@@ -278,8 +278,8 @@ def _page(
         note = ONE_STEP if any(map(_count, every)) else ""
         return made(every, _WHOLE if every else (), note, False, (note,) if note else ())
     steps = common_steps(summaries)
-    parts = _in_shared_steps(summaries, which, steps.grid)
-    if steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
+    parts = _in_shared_steps(summaries, which, steps)
+    if parts and steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
         notes = (*steps.remarks, *([steps.note] if steps.note else []))
         return made(parts, steps.grid.names, steps.note, True, notes, grid=steps.grid)
     note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
@@ -303,22 +303,11 @@ def _count(part: HostCollectives) -> int:
     return int(part.of_collective[COUNT].sum())
 
 
-def _in_shared_steps(
-    summaries: Sequence[CollectivesSummary], which: str, joined: AlignedSteps | None
-) -> list[HostCollectives]:
-    if joined is None:
+def _in_shared_steps(summaries: Sequence[CollectivesSummary], which: str, steps: CommonSteps) -> list[HostCollectives]:
+    if steps.grid is None:
         return []
-    having = [
-        (summary.steps, of)
-        for summary in summaries
-        if summary.steps is not None
-        and (of := getattr(summary, which)) is not None
-        and summary.steps.source == joined.source
-    ]
-    shared = shared_steps([grid for grid, _ in having])
-    if len(shared[0]) != len(joined):  # they share none: the steps are those of the first
-        return [collectives for _, collectives in having[:1]]
-    return [collectives.take(rows) for (_, collectives), rows in zip(having, shared, strict=True)]
+    of_hosts = [(getattr(summaries[at], which), rows) for at, rows in steps.rows.items()]
+    return [collectives.take(rows) for collectives, rows in of_hosts if collectives is not None]
 
 
 COLLECTIVES = PageKey(collectives_of_run)

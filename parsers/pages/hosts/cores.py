@@ -17,7 +17,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
+from tpuprof.parsers.pages.hosts.model import PARTS, WAIT, HostRow, SharedSteps, StepPartName
 from tpuprof.parsers.pages.shared.groups import CoreGroup, in_group
 from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
@@ -26,8 +26,6 @@ from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.step_account import tpu_account
 from tpuprof.parsers.steps.times import OUTFEED
-
-WAIT = PARTS.index("wait")
 
 LEAST_COST = 0.01
 """A straggler costs at least this share of a step; steps vary by less anyway."""
@@ -103,24 +101,33 @@ def core_rows(
             _times(name, index, summary, steps, number) or _of_others(name, summary, others(index)),
         )
         for index, (summary, row) in enumerate(zip(summaries, rows, strict=True))
-        for name, chip in (*summary.cores.items(), *_devices(summary))
+        for name, chip in (*summary.cores.items(), *_devices(summary, summaries))
     ]
     if steps is None or len(steps.core_names) < 2:
         return cores
-    own = own_times(steps)
-    first, second = (np.partition(own, -place, axis=0)[-place] for place in (1, 2))
-    return [_compared(row, own[number[row.label]], first, second) if row.label in number else row for row in cores]
+    excess = lateness(steps.core_own_ps, LEAST_COST * float(steps.duration_ps.max(axis=0).mean()))
+    return [_compared(row, excess[number[row.label]]) if row.label in number else row for row in cores]
 
 
-def own_times(steps: SharedSteps) -> Int64s:
-    """int64[cores, steps]: the time of each core's steps that it does not wait for other cores."""
-    own: Int64s = steps.parts_ps.sum(axis=2) - steps.parts_ps[:, :, WAIT]
-    return own
+def lateness(own_ps: Int64s, alike_ps: float = 0.0) -> Int64s:
+    """int64[n, steps]: by how much longer the own time of each of some cores, or hosts, is than the slowest other's.
+
+    Those that are the slowest together, with means within `alike_ps`, are compared with the rest.
+    """
+    mean = own_ps.mean(axis=1)
+    are_late = mean > mean.max() - alike_ps
+    second, first = np.sort(own_ps, axis=0)[-2:]
+    others = np.where(own_ps == first, second, first)
+    if not are_late.all():
+        others[are_late] = own_ps[~are_late].max(axis=0)
+    excess: Int64s = np.maximum(own_ps - others, 0)
+    return excess
 
 
-def _devices(summary: HostSummary) -> list[tuple[str, None]]:
-    """GPUs, or the devices of a CPU, which have no chip's number."""
-    known = () if summary.generic is None else summary.generic.busy
+def _devices(summary: HostSummary, beside: Sequence[HostSummary]) -> list[tuple[str, None]]:
+    """GPUs, or the devices of a CPU, which have no chip's number; a host without a device beside others has none."""
+    is_bare = not summary.gpu_count and not summary.thread_count and any(of.core_count or of.gpu_count for of in beside)
+    known = () if summary.generic is None or is_bare else summary.generic.busy
     return [(core_label(summary.host, of.number), None) for of in known]
 
 
@@ -167,7 +174,7 @@ def _row(row: HostRow, name: str, chip: int | None, summary: HostSummary, times:
         slowest_in=None,
         cost_ps=None,
         parts_ps=None if parts is None else tuple(parts.tolist()),
-        idle_percent=idle_percent([of for of in summary.observed if of.name == name]),
+        idle_percent=idle_percent([of for of in summary.observed if of.name == name and (of.ran or summary.generic)]),
         input_percent=part_percent(parts, "input") if tells_input else None,
         collective_percent=part_percent(parts, "collective", "wait"),
         wait_percent=None,
@@ -188,13 +195,8 @@ def _lost_steps(summary: HostSummary, name: str) -> tuple[str, ...]:
     return next((core.steps for core in lost if core.core == name), ())
 
 
-def _compared(row: HostRow, own: Int64s, first: Int64s, second: Int64s) -> HostRow:
-    """A core compared with the others.
-
-    Args:
-        own: int64[steps], its own times; first, second: the longest and the second longest ones of all cores.
-    """
-    excess = np.where(own == first, own - second, 0)
+def _compared(row: HostRow, excess: Int64s) -> HostRow:
+    """A core compared with the others; int64[steps], its `lateness`."""
     parts = None if row.parts_ps is None else np.array(row.parts_ps)
     return replace(
         row,
@@ -221,8 +223,9 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
     longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the median core's."
     if len(late) > 1:
         names = examples([cores[index].label for index in late])
-        many = f"{names} are the slowest of {counted(len(having), 'core')}: without waits, a step takes them {longer}"
-        return None, many
+        most = "up to " if len({time(cores[index].own_ps or 0.0) for index in late}) > 1 else ""
+        many = f"{names} are the slowest of {counted(len(having), 'core')}: without waits, a step takes them "
+        return None, f"{many}{most}{longer}"
     row = cores[late[0]]
     often = f"It comes last in {row.slowest_in or 0:,} of {counted(len(steps), 'step')}."
     one = (
@@ -236,15 +239,15 @@ _LEAST_UNEVEN = 5.0
 
 
 def _why_uneven(cores: Sequence[HostRow], having: Sequence[int]) -> str:
-    """A sentence where steps take the same time on all cores, and one is idle for more of it than another."""
+    """A sentence where no core is later than others, and one is idle for more of a step than another."""
     parts = [cores[index].parts_ps for index in having]
     idle = [part_percent(None if of is None else np.array(of), "idle") or 0.0 for of in parts]
     least, most = int(np.argmin(idle)), int(np.argmax(idle))
     if idle[most] - idle[least] < _LEAST_UNEVEN:
         return ""
     return (
-        f"The steps of {counted(len(having), 'core')} take the same time: {cores[having[most]].label} is idle for "
-        f"{share(idle[most] / 100.0)} of it, {cores[having[least]].label} for {share(idle[least] / 100.0)}."
+        f"None of {counted(len(having), 'core')} delays the others: {cores[having[most]].label} is idle for "
+        f"{share(idle[most] / 100.0)} of a step, {cores[having[least]].label} for {share(idle[least] / 100.0)}."
     )
 
 

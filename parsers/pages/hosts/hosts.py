@@ -8,6 +8,7 @@ bare times of each step and core, which `SharedSteps.core_duration_ps` holds.)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,10 +23,10 @@ from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
 from tpuprof.parsers.pages.hosts.cores import (
     LEAST_COST,
-    WAIT,
     core_rows,
     hosts_of_group,
     judged_cores,
+    lateness,
     part_percent,
     parts_of,
 )
@@ -75,7 +76,10 @@ def hosts_page(
     # where no host is whole, one of those that are not is all there is to show
     taking = [index for index in having if not shortcomings[index]] or having[:1]
     common = common_steps([summaries[index] for index in taking] or summaries)
-    steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
+    steps, grid = None, common.grid
+    if grid is not None:
+        of_cores = grid.core_names, grid.hosts, parts_of(grid), grid.duration_ps
+        steps = SharedSteps.of(grid.names, [taking[of] for of in common.rows], *of_cores)
     others = steps_without_tpus(summaries)
     steps = steps or others.shared
     rows = tuple(
@@ -83,8 +87,11 @@ def hosts_page(
         for index, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
     )
     cores = core_rows(summaries, rows, steps, others.of)
+    is_partial = grid is not None and grid.is_partial
+    if is_partial:
+        rows, cores = tuple(map(_alone, rows)), list(map(_alone, cores))
     slowest_core, cores_statement = judged_cores(cores, steps, others.apart or common.note)
-    verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
+    verdict, statement, straggler = verdict_of(rows, None if is_partial else steps, common.note, len(missing))
     statement = others.statement or statement
     said = warnings_of(summaries, common.remarks, [summary.clocks for summary in summaries])
     return HostsPage(
@@ -101,6 +108,11 @@ def hosts_page(
         cores_unknown=why_unknown(cores, summaries, common.note, "core"),
         warnings=tuple(dict.fromkeys((*said, *_apart(rows), *notes))),
     )
+
+
+def _alone(row: HostRow) -> HostRow:
+    """A row that is compared with no other."""
+    return replace(row, slowest_in=None, cost_ps=None, wait_percent=None)
 
 
 # --- groups of cores ------------------------------------------------------------------------------------------------
@@ -148,7 +160,7 @@ def _side_by_side(
         statement=_told(apart, named, of_hosts),
         straggler=None if judged.straggler is None else rows.index(judged.rows[judged.straggler]),
         unknown=why_unknown(rows, summaries, ""),
-        cores_unknown=why_unknown(cores, summaries, "no other core of its group has a step", "core"),
+        cores_unknown=why_unknown(cores, summaries, "", "core"),
         warnings=tuple(dict.fromkeys(said)),
     )
 
@@ -221,31 +233,6 @@ def _is_apart(hosts: Sequence[str], why: str) -> str:
     return f"{examples(hosts)} {'is' if len(hosts) == 1 else 'are'} not compared with the others: {why}"
 
 
-# --- the shared steps ----------------------------------------------------------------------------------------------
-
-
-def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: AlignedSteps) -> SharedSteps:
-    sources = [(index, summaries[index].steps) for index in among]
-    having = [index for index, steps in sources if steps is not None and steps.source == grid.source]
-    taking, core_hosts = np.unique(grid.hosts, return_inverse=True)
-    parts = parts_of(grid)
-    own_ps, duration_ps = (
-        np.stack([values[core_hosts == host].max(axis=0) for host in range(len(taking))])
-        for values in (parts.sum(axis=2) - parts[:, :, WAIT], grid.duration_ps)
-    )
-    return SharedSteps(
-        names=grid.names,
-        rows=tuple(having[index] for index in taking.tolist()),
-        core_names=grid.core_names,
-        core_hosts=core_hosts.astype(np.int64),
-        parts_ps=parts,
-        core_duration_ps=grid.duration_ps,
-        duration_ps=duration_ps,
-        own_ps=own_ps,
-        slowest=own_ps.argmax(axis=0),
-    )
-
-
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
@@ -257,7 +244,7 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
         own_ps = float(steps.own_ps[mine].mean())
         parts = steps.parts_ps[steps.core_hosts == mine].mean(axis=(0, 1))
         if len(steps.rows) > 1:
-            excess = _excess(steps, mine)
+            excess = lateness(steps.own_ps)[mine]
             slowest_in, cost_ps = int(np.count_nonzero(excess)), float(excess.mean())
     problems = [_is_apart([summary.host], not_compared)] if not_compared else []
     problems += complaints(summary)
@@ -286,12 +273,6 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
     )
 
 
-def _excess(steps: SharedSteps, host: int) -> Floats:
-    """float64[steps]: by how much a host's own time is longer than that of the slowest other host."""
-    excess: Floats = np.maximum(steps.own_ps[host] - np.delete(steps.own_ps, host, axis=0).max(axis=0), 0.0)
-    return excess
-
-
 # --- the verdict ---------------------------------------------------------------------------------------------------
 
 
@@ -315,7 +296,7 @@ def verdict_of(
         )
         return "straggler", words.rstrip(), steps.rows[worst]
     if matters and cost >= STRAGGLES * sum(row.cost_ps or 0.0 for row in taking):
-        late = int(np.count_nonzero(_excess(steps, worst) >= cost))
+        late = int(np.count_nonzero(lateness(steps.own_ps)[worst] >= cost))
         words = (
             f"{host} delays the others by {time(cost)} a step ({share(cost / whole)}), most of it in {late:,} of "
             f"{count}. {_reason(rows, steps, worst)}"
@@ -384,7 +365,7 @@ def _reason(rows: Sequence[HostRow], steps: SharedSteps, host: int) -> str:
         index = PARTS.index(part)
         is_comparable = bool(alike) and (part == "idle" or is_known[host])
         more[index] = by_host[host, index] - _middle(by_host[alike])[index] if is_comparable else 0.0
-    more[WAIT] = 0
+    more[PARTS.index("wait")] = 0
     most = int(more.argmax())
     if more[most] <= 0:
         return ""
@@ -408,7 +389,7 @@ def why_unknown(
 ) -> dict[str, str]:
     """Why figures are missing: a reason for each, with the names of hosts or cores where it does not hold for all."""
     why = note if what == "core" and any(summary.gpu_count for summary in summaries) else why_no_ops(summaries)
-    no_steps = why or note or f"the {what} shares no step with the others"
+    no_steps = why or note or f"the {what} has no steps, or none that others share"
     no_events = why or "no device events"
     no_other = why or f"no other {what} has a step at the same time"
     no_input = why or "neither infeed ops nor the host's events show a wait for input"
@@ -420,7 +401,7 @@ def why_unknown(
         "cost_ps": no_other,
         "parts_ps": no_steps,
         "idle_percent": no_events,
-        "busy_percent": "its ops were not recorded",
+        "busy_percent": "its ops were not recorded, or it ran none",
         "input_percent": no_input,
         "collective_percent": no_steps,
         "wait_percent": no_steps if any(row.parts_ps is None for row in rows) else "there is one core",
@@ -430,11 +411,17 @@ def why_unknown(
         "profile_duration_ps": NO_SPAN,
     }
     unknown: dict[str, str] = {}
+    in_groups = Counter(row.group for row in rows if row.of_several)
     of_others = ("busy_percent",) if what == "host" else (*_OF_HOST, "duty_percent", "idle_percent")
     for name, reason in reasons.items():
         if name in of_others:
             continue
-        lacking = [(row.label, _why(row, name, reason)) for row in rows if getattr(row, name) is None]
+        alone = f"its group has no other {'core' if name == 'wait_percent' else what}"
+        lacking = [
+            (row.label, _why(row, name, alone if in_groups[row.group] == 1 and name in _OF_OTHERS else reason))
+            for row in rows
+            if getattr(row, name) is None
+        ]
         if lacking:
             unknown[name] = _by_host(lacking, len(rows))
     unsure = [row.label for row in rows if row.parts_ps is not None and row.input_percent is None]
@@ -444,6 +431,7 @@ def why_unknown(
 
 
 _OF_STEPS = frozenset(("own_ps", "slowest_in", "cost_ps", "parts_ps", "collective_percent", "wait_percent"))
+_OF_OTHERS = frozenset(("slowest_in", "cost_ps", "wait_percent"))
 _OF_HOST = frozenset(("mxu_percent", "hbm_percent", "profile_duration_ps"))
 """Figures that a host records even without a device."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
+
+import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
@@ -22,6 +24,8 @@ barriers, and for cores whose step ends later. idle: no op.
 
 PARTS: tuple[StepPartName, ...] = get_args(StepPartName)
 """All parts; they add up to the step."""
+
+WAIT = PARTS.index("wait")
 
 Verdict = Literal["straggler", "even", "uneven", "independent", "unknown"]
 """Hosts are independent where their cores form several groups that do not wait for each other."""
@@ -140,8 +144,30 @@ class SharedSteps:
     slowest: Int64s
     group: int = 1
 
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        rows: Sequence[int],
+        core_names: Sequence[str],
+        core_hosts: Int64s,
+        parts_ps: Int64s,
+        core_duration_ps: Int64s,
+    ) -> SharedSteps:
+        of_cores = parts_ps.sum(axis=2) - parts_ps[:, :, WAIT], core_duration_ps
+        of_hosts = [[times[core_hosts == host].max(axis=0) for host in range(len(rows))] for times in of_cores]
+        own_ps, duration_ps = (np.stack(times) for times in of_hosts)
+        of_all = tuple(names), tuple(rows), tuple(core_names)
+        return cls(*of_all, core_hosts, parts_ps, core_duration_ps, duration_ps, own_ps, own_ps.argmax(axis=0))
+
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def core_own_ps(self) -> Int64s:
+        """int64[cores, steps]: the time of each core's steps that it does not wait for other cores."""
+        own: Int64s = self.parts_ps.sum(axis=2) - self.parts_ps[:, :, WAIT]
+        return own
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_DEVICE, shortened, time
 from tpuprof.parsers.files.core_names import core_label, host_of
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.hosts.cores import WAIT, part_percent, parts_of_owners
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps
+from tpuprof.parsers.pages.hosts.cores import part_percent, parts_of_owners
+from tpuprof.parsers.pages.hosts.model import PARTS, WAIT, HostRow, SharedSteps
 from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
 from tpuprof.parsers.steps.step_account import Account, cpu_account, steps_on_gpus
@@ -91,7 +91,8 @@ def _by_device(account: Account, hosts: Sequence[_HostTimes]) -> SharedSteps:
             if devices is not None and len(devices.numbers) > 1:
                 waits_ps = devices.waits_ps[place] + (whole[:, WAIT] if len(hosts) > 1 else 0)
                 parts[-1] = _of_device(whole, devices.compute_ps[place], waits_ps)
-    return _shared(account, tuple(host[0] for host in hosts), names, np.stack(parts), np.stack(took), np.array(of_host))
+    rows = [host[0] for host in hosts]
+    return SharedSteps.of(account.names, rows, names, np.array(of_host), np.stack(parts), np.stack(took))
 
 
 def _of_device(whole: Int64s, compute_ps: Int64s, waits_ps: Int64s) -> Int64s:
@@ -106,16 +107,6 @@ def _of_device(whole: Int64s, compute_ps: Int64s, waits_ps: Int64s) -> Int64s:
     out += (others * share[:, None]).astype(np.int64)
     out[:, _IDLE] += total - out.sum(axis=1)
     return out
-
-
-def _shared(
-    account: Account, rows: tuple[int, ...], names: Sequence[str], parts: Int64s, took: Int64s, hosts: Int64s
-) -> SharedSteps:
-    own_of_core = parts.sum(axis=2) - parts[:, :, WAIT]
-    own, duration = (
-        np.stack([values[hosts == host].max(axis=0) for host in range(len(rows))]) for values in (own_of_core, took)
-    )
-    return SharedSteps(account.names, rows, tuple(names), hosts, parts, took, duration, own, own.argmax(axis=0))
 
 
 def with_other_steps(row: HostRow, summary: HostSummary, steps: SharedSteps | None, is_shared: bool) -> HostRow:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.intervals import Floats, median, medians
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import nearest, printable
+from tpuprof.parsers.base.text import examples, nearest, printable
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.shared.common import holes_in_words
 from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown, groups_of, in_group, shown_words
-from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts
+from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts, shared_steps
 from tpuprof.parsers.steps.model import StepSource, StepTime
+
+_ALIKE = 1.1
+"""Steps are as long as each other where the longest of their medians is no longer than this multiple of the least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +32,67 @@ class CommonSteps:
         note: how steps were inferred, or why there are none; empty for marked steps.
         remarks: sentences on lost ops, and on steps that were left out.
         spans: when they are; None where there are none.
+        rows: which of its `HostSummary.steps` each host has in them, by its place; none of one that takes no part.
     """
 
     grid: AlignedSteps | None
     note: str
     remarks: tuple[str, ...]
     spans: AlignedSteps | None
+    rows: Mapping[int, NDArray[np.intp]]
 
 
 def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
-    """Joins the steps of all hosts that have some; marked steps count before inferred ones.
+    """Joins the steps of all hosts that have some.
 
-    Where cores form several groups, they are those of the largest.
+    Where cores form several groups, they are those of the largest. Hosts with marked steps are joined to those without
+    by the ends of steps, where these belong together; else marked steps count before inferred ones.
     """
     main, lost = group_shown(summaries), holes_in_words(summaries)
     if main is not None:
         of_main, of_group = common_steps(in_group(summaries, main)), holes_in_words(in_group(summaries, main))
         return replace(
-            of_main, remarks=(shown_words(main), *lost, *(of for of in of_main.remarks if of not in of_group))
+            of_main,
+            remarks=(shown_words(main), *lost, *(of for of in of_main.remarks if of not in of_group)),
+            rows={main.parts[at][0]: rows for at, rows in of_main.rows.items() if not main.parts[at][1]},
         )
-    having = [(summary.steps, summary) for summary in summaries if summary.steps is not None]
+    having = {at: summary.steps for at, summary in enumerate(summaries) if summary.steps is not None}
     if not having:
-        return CommonSteps(None, next((of.step_note for of in summaries if of.step_note), "no step"), lost, None)
-    is_marked = any(grid.source == "steps" for grid, _ in having)
-    grids = [grid for grid, _ in having if (grid.source == "steps") == is_marked]  # marked ones where there are any
-    note = "" if is_marked else having[0][1].step_note
-    joined = join_hosts(grids)
-    if not len(joined):
-        remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
-        return _common(grids[0], note, (remark, *lost))
-    return _common(joined, note, lost)
+        why = next((summary.step_note for summary in summaries if summary.step_note), "no step")
+        return CommonSteps(None, why, lost, None, {})
+    marked = {at: grid for at, grid in having.items() if grid.source == "steps"} or having
+    if len(marked) == len(having):
+        return _common(having, summaries[next(iter(having))].step_note, lost)
+    where = f"no Steps line on {examples([summaries[at].host for at in having if at not in marked])}"
+    ends = {at: grid.periods() if at in marked else grid for at, grid in having.items()}
+    note = f"{where}: a step is taken as the time from the end of one to the end of the next"
+    joined = _common(ends, note, lost) if all(map(len, ends.values())) else None
+    if joined is None or not _keep_step(joined, ends):
+        alone = _common(marked, "", lost)
+        grid = None if alone.grid is None else replace(alone.grid, is_partial=True)
+        return replace(alone, grid=grid, note=f"{where}, and no step there is one here: how long cores wait is unknown")
+    return replace(joined, rows={at: rows + (at in marked) for at, rows in joined.rows.items()})
 
 
-def _common(grid: AlignedSteps, note: str, remarks: tuple[str, ...]) -> CommonSteps:
-    return CommonSteps(None if grid.are_lost else grid, note, (*remarks, *_remarks(grid)), grid)
+def _keep_step(joined: CommonSteps, grids: Mapping[int, AlignedSteps]) -> bool:
+    """Whether the steps of hosts that are found differently belong together: most of them, and as long on all cores."""
+    if joined.spans is None or 2 * len(joined.spans) < min(map(len, grids.values())) or len(joined.rows) < len(grids):
+        return False
+    lengths = medians(joined.spans.duration_ps.T.astype(np.float64))
+    return float(lengths.max()) <= _ALIKE * float(lengths.min())
+
+
+def _common(grids: Mapping[int, AlignedSteps], note: str, remarks: tuple[str, ...]) -> CommonSteps:
+    """The steps that hosts share, by their places, or those of the first where they share none."""
+    index = shared_steps(list(grids.values()))
+    if not len(index[0]):
+        first, grid = next(iter(grids.items()))
+        remarks = (f"the hosts share no step: the steps shown are those of {host_of(grid.core_names[0])}", *remarks)
+        return _common({first: grid}, note, remarks)
+    grid = join_hosts(list(grids.values()), index)
+    note = "" if grid.source == "steps" else note
+    rows = dict(zip(grids, index, strict=True))
+    return CommonSteps(None if grid.are_lost else grid, note, (*remarks, *_remarks(grid)), grid, rows)
 
 
 def group_rows(summaries: Sequence[HostSummary]) -> tuple[CoreGroup, ...]:

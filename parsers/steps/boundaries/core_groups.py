@@ -18,14 +18,13 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.boundaries.replica_groups import groups_in
-from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, NEARLY_ALL, ModuleRuns
 
 _TOGETHER, _TOGETHER_BY_ID, _DRIFT_BY_ID, _MOST_BY_ID = 0.01, 0.05, 0.005, 0.25
 """Runs begin together where they begin within this share of the time from one to the next. Where the host gave them one
 run id, it is the second share, and the third more for each run before, up to the fourth: without a collective, a chip
 that is a little slower falls behind until the host waits for it."""
 
-_NEARLY_ALL = 0.9
 LOST_NAME = pattern(r"event \d+")
 """What the decoder calls events whose names a damaged file has lost."""
 
@@ -144,4 +143,4 @@ def begin_together(first: ModuleRuns, second: ModuleRuns) -> bool:
     is_one_launch = len(ids[0]) == len(ids[1]) and bool((ids[0] == ids[1]).all()) and bool((ids[0] >= 0).all())
     drifted = np.minimum(_TOGETHER_BY_ID + _DRIFT_BY_ID * np.arange(len(apart)), _MOST_BY_ID)
     within = apart <= (drifted if is_one_launch else _TOGETHER) * period
-    return bool(np.count_nonzero(within) >= _NEARLY_ALL * len(within))
+    return bool(np.count_nonzero(within) >= NEARLY_ALL * len(within))

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, no_ints
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, interval_index, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, STEPS_LINE, device_spans, event_spans
-from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
+from tpuprof.parsers.steps.boundaries.runs import NEARLY_ALL, ModuleRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,32 @@ def marked_steps(plane: Plane, host_steps: LaunchingSteps | None = None, line_na
     numbered = tuple(str(host_steps.step_numbers.get(of, names[name])) for of, name in known)
     duration = marks.device_end - marks.device_start
     return CoreSteps(numbered, marks.start, marks.end, np.where(duration > 0, duration, marks.end - marks.start))
+
+
+def steps_beside(runs: ModuleRuns, marked: CoreSteps, beside: ModuleRuns) -> CoreSteps:
+    """The steps of a core without markers, by those of another one: what runs in the middle of these is in them.
+
+    A step begins as long before its first run, and ends as long after the last, as on the other core; `beside` are the
+    runs there. None where the two do not run as often in nearly all steps.
+    """
+    (mine, first, last), (its, its_first, its_last) = (_runs_in(marked, of) for of in (runs, beside))
+    start, end = marked.start_ps + first - its_first, marked.end_ps + last - its_last
+    rows = np.flatnonzero((mine == its) & (its > 0) & (end > start))
+    if len(rows) < NEARLY_ALL * np.count_nonzero(its):
+        rows = rows[:0]
+    start, end = start[rows], end[rows]
+    end[:-1] = np.minimum(end[:-1], start[1:])
+    return replace(marked.take(rows), start_ps=start, end_ps=end, duration_ps=end - start)
+
+
+def _runs_in(steps: CoreSteps, runs: ModuleRuns) -> tuple[Int64s, Int64s, Int64s]:
+    """int64[steps] each: how many runs have their middle in each step, the first one's start, the last one's end."""
+    of_run = interval_index((runs.start_ps + runs.end_ps) // 2, steps.start_ps, steps.end_ps)
+    inside = np.flatnonzero(of_run >= 0)
+    first, last = steps.end_ps.copy(), steps.start_ps.copy()
+    np.minimum.at(first, of_run[inside], runs.start_ps[inside])
+    np.maximum.at(last, of_run[inside], runs.end_ps[inside])
+    return np.bincount(of_run[inside], minlength=len(steps)), first, last
 
 
 def _merged(group: Int64s, end: Int64s) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

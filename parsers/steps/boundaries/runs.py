@@ -19,6 +19,9 @@ _STATS = ("_ct", "_c", "run_id")
 MINIMUM_RUNS = 3
 """A module must run so often for its periods to count as steps."""
 
+NEARLY_ALL = 0.9
+"""What holds for this share of runs, or of steps, holds for all that matter."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleRuns:

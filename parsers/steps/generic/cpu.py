@@ -30,7 +30,7 @@ from tpuprof.parsers.ops.host_events.activity import compiling
 from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
-from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
+from tpuprof.parsers.steps.boundaries.runs import NEARLY_ALL, ModuleRuns
 from tpuprof.parsers.steps.generic.host_on_cpu import host_on_cpu, launching_thread, runs_after
 from tpuprof.parsers.steps.generic.host_parts import callbacks
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, OpEvents, op_events
@@ -58,6 +58,8 @@ ASYNCHRONOUS = (
     "the annotations of the steps end before their ops run: the program launches them and does not wait for them "
     "(jax.block_until_ready inside a step shows its time)"
 )
+
+OF_OTHERS = "the annotations of the host (StepTraceAnnotation) mark the steps of other devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class _Marked:
 
 
 def cpu_summary(
-    trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals, threads: frozenset[int] = frozenset()
+    trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals, threads: frozenset[int] | None = None
 ) -> GenericSummary | None:
     """Summarises a host without a device; None where it has neither steps nor ops.
 
@@ -97,17 +99,19 @@ def cpu_summary(
         host: decoded with `GROUP_STATS`.
         cpu: the ops that ran on it; None for none.
         waits: disjoint intervals in order in which the host waited for input.
-        threads: those that launch what ran on it, where it is but some of the CPU's devices: steps are theirs.
+        threads: those that launch what ran on it, where it is but some of the CPU's devices: steps are theirs. Where
+            nothing shows who does, steps are those that each have as many runs of programs.
     """
     modules, groups = HloModules.of(trace), event_groups(host, (), grouped=is_grouped(trace))
     ops = op_events(cpu)
     found, why = _rooted(host, groups, annotated=True) or _numbered(host), ""
-    if found is not None and threads and found.thread not in threads:
-        found = None
+    runs = calls_on(host) if cpu is None else runs_on(cpu, modules, ops)
+    if found is not None and threads is not None:
+        is_its_own = found.thread in threads if threads else _keep_step(runs, found)
+        found, why = (found, "") if is_its_own else (None, OF_OTHERS)
     if found is not None and runs_after(host, ops, found.begin, found.stop, host.threads[found.thread]):
         found, why = None, ASYNCHRONOUS
-    runs = calls_on(host) if cpu is None else runs_on(cpu, modules, ops)
-    found = found or _of_programs(host, runs, why or NOT_MARKED, threads)
+    found = found or _of_programs(host, runs, why or NOT_MARKED, threads or frozenset())
     if not why and not threads:
         found = found or _rooted(host, groups, annotated=False)
     if found is None:
@@ -136,6 +140,14 @@ def cpu_summary(
         source=found.source,
         note=found.note,
     )
+
+
+def _keep_step(runs: ModuleRuns, steps: _Marked) -> bool:
+    """Whether nearly all of some steps have as many runs of programs."""
+    of_run = interval_index(runs.start_ps, steps.begin, steps.stop)
+    count = np.sort(np.bincount(of_run[of_run >= 0], minlength=len(steps.begin)))
+    usual = count[len(count) // 2]
+    return bool(usual and np.count_nonzero(count == usual) >= NEARLY_ALL * len(count))
 
 
 def _busy(ops: OpEvents) -> tuple[DeviceBusy, ...]:

@@ -16,7 +16,7 @@ from tests.support.gpus import cpu_profile, gpu_profile
 from tests.support.made.many_hosts import GAP, REDUCE, US, host_bytes, profiles, steady, straggling_page, summaries
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.hosts.summary import HostSummary, duty_of_capture
 from tpuprof.parsers.pages.hosts.hosts import HOSTS, hosts_page
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
 from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS
@@ -51,6 +51,9 @@ def test_a_straggler_is_named_with_what_it_costs() -> None:
     assert rows[2].wait_percent == 0 and (rows[0].wait_percent or 0) > 8
     assert rows[2].own_ps == pytest.approx(1100.5 * US + REDUCE + GAP)
     assert [out.host for out in page.left_out] == ["host4"]
+    for core in page.cores:  # two cores of the late host are late together
+        row = rows[int(core.host[-1])]
+        assert core.slowest_in == row.slowest_in and core.cost_ps == pytest.approx(row.cost_ps, rel=0.01)
 
 
 def test_a_host_that_waits_for_input_is_a_straggler_because_of_it() -> None:
@@ -364,6 +367,10 @@ def test_why_cores_are_not_compared() -> None:
         ("vm:3", 100, None),
     ]
     assert page.cores_unknown["own_ps"] == "no Steps line and no XLA Modules in this profile"
+    tpu_plane(space, 4, [])
+    with_idle = summaries({"vm": space.SerializeToString(), "coordinator": cpu_profile(3, []).SerializeToString()})
+    assert [(row.label, row.busy_percent) for row in hosts_page(with_idle).cores][2:] == [("vm:4", None)]
+    assert duty_of_capture(with_idle) == duty_of_capture(with_idle[:1])
     page = hosts_page(summaries({"vm": bare_host().SerializeToString()}))
     assert (page.cores, page.cores_statement) == ((), "There is no core in this profile.")
 

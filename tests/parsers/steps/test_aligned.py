@@ -149,10 +149,12 @@ def test_nothing_to_match_gives_no_grid() -> None:
 def test_a_core_that_ran_nothing_takes_no_part(unused: CoreStepTimes) -> None:
     one = the_grid(unused, core([5, 5], [9, 9]), unused)
     assert (one.core_names, one.duration_ps.tolist()) == (("host0:1",), [[9, 9]])
-    assert one.incomplete == ("cores host0:0, host0:2 are left out of the steps: they have no ops in them",)
+    assert one.incomplete == (
+        "cores host0:0, host0:2 are left out of the steps: they have no ops in them, or no Steps line",
+    )
     two = the_grid(core([5, 5], [9, 9]), core([5, 5], [9, 8]), unused)
     assert two.core_names == ("host0:0", "host0:1")
-    assert two.incomplete == ("core host0:2 is left out of the steps: it has no ops in them",)
+    assert two.incomplete == ("core host0:2 is left out of the steps: it has no ops in them, or no Steps line",)
     assert two.dropped == 0
 
 

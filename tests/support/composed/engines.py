@@ -21,6 +21,7 @@ class Engine:
         devices: how many devices its all-reduce needs, which all its cores end together; 0 for no collective.
         ends_ms: how long a run takes with that; 0 for little longer than on its slowest core.
         is_numbered: whether the runs have run ids.
+        marked: which of its cores have a Steps line, around each run.
     """
 
     program: str = "jit_decode"
@@ -32,6 +33,7 @@ class Engine:
     runs: int = 10
     ends_ms: int = 0
     is_numbered: bool = False
+    marked: Sequence[int] = ()
 
 
 def engines_space(engines: Sequence[Engine]) -> XSpace:
@@ -39,16 +41,17 @@ def engines_space(engines: Sequence[Engine]) -> XSpace:
     space, ordinal = XSpace(), 0
     for engine in engines:
         for core in range(engine.cores):
-            _core(space, ordinal, engine, engine.busy_ms[core % len(engine.busy_ms)])
+            _core(space, ordinal, engine, engine.busy_ms[core % len(engine.busy_ms)], core in engine.marked)
             ordinal += 1
     return space
 
 
-def _core(space: XSpace, ordinal: int, engine: Engine, busy_ms: int) -> None:
+def _core(space: XSpace, ordinal: int, engine: Engine, busy_ms: int, is_marked: bool) -> None:
     plane = PlaneBuilder(space, f"/device:TPU:{ordinal}", ordinal + 1)
     plane.stat("device_type_string", "TPU v6 lite")
     plane.stat("peak_teraflops_per_second", 918.0)
     modules, ops = plane.line("XLA Modules"), plane.line("XLA Ops")
+    steps = [plane.line("Steps")] if is_marked else []
     number = sum(engine.program.encode())
     of_program = {"program_id": number, "flops": 1 << 30}
     compute = plane.event_id(
@@ -61,6 +64,8 @@ def _core(space: XSpace, ordinal: int, engine: Engine, busy_ms: int) -> None:
     for run in range(engine.runs):
         at = (engine.begin_ms + run * engine.period_ms) * MS
         numbered = {"run_id": run} if engine.is_numbered else {}
+        for line in steps:
+            plane.event(line, plane.event_id(str(run)), at, whole_ms * MS)
         plane.event(modules, plane.event_id(f"{engine.program}({number})"), at, whole_ms * MS, **numbered)
         plane.event(ops, compute, at, busy_ms * MS)
         if engine.devices:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.hosts.cores import own_times
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
@@ -227,7 +226,7 @@ def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen
         hosts = [page.rows[row].label for row in steps.rows]
         levels_of |= zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True)
         if any(row.core is not None for row in listed.rows):
-            levels_of |= zip(steps.core_names, _levels(own_times(steps), cells, most).tolist(), strict=True)
+            levels_of |= zip(steps.core_names, _levels(steps.core_own_ps, cells, most).tolist(), strict=True)
 
     def graph(row: int) -> Span:
         heights = levels_of.get(listed.rows[row].label)

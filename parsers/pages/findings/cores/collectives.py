@@ -88,7 +88,7 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Collecti
     if pattern is not None:
         rows = np.array([row for row in rows.tolist() if pattern.search(kind_of(budget, row))], np.intp)
     ps = float(budget.op_ps(rows).sum())
-    if steps is None or steps.core_count < 2:
+    if steps is None or steps.core_count < 2 or steps.grid.is_partial:
         return CollectiveWaits(rows, ps)
     mine = {table.name[row] for row in rows.tolist()}
     columns = [at for at, name in enumerate(steps.grid.collective_names) if name in mine]

@@ -33,7 +33,7 @@ def steps_of(breakdown: XprofBreakdown) -> list[Step]:
 def account_of(verdict: Verdict, idle: float = 0.0, between: float = 0.0) -> MeanStep:
     """Steps that are idle for this share of their time, and lie apart by that part of a step."""
     owner = OwnerTime("host", idle * STEP, idle, between * STEP, "", 0.0, "", 0.0)
-    return MeanStep(STEP, STEP * (1 + between), (owner,), (), (), (), verdict, {})
+    return MeanStep(STEP, STEP * (1 + between), (owner,), (), (), (), (), verdict, {})
 
 
 @given(

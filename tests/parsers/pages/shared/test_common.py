@@ -53,10 +53,17 @@ def test_why_there_are_no_ops() -> None:
 
 
 def test_markers_of_one_host_beat_inferred_steps_of_another() -> None:
+    """Unless they are as long, and go on at once: then the hosts keep step, from end to end."""
     inferred = with_steps(steps_of(0, 9, "a", source="modules"), "a", "no Steps line: inferred")
-    found = common_steps([inferred, with_steps(steps_of(0, 3, "b"), "b"), host_alone()])
-    assert found.grid is not None
-    assert (found.grid.source, found.grid.core_names, len(found.grid), found.note) == ("steps", ("b:0",), 3, "")
+    marked = steps_of(0, 3, "b")
+    longer = replace(marked, duration_ps=2 * marked.duration_ps, names=("7", "8", "9"))
+    found = common_steps([inferred, with_steps(longer, "b"), host_alone()])
+    assert found.grid is not None and found.grid.is_partial and "how long cores wait is unknown" in found.note
+    assert (found.grid.source, found.grid.core_names, len(found.grid)) == ("steps", ("b:0",), 3)
+    found = common_steps([inferred, with_steps(marked, "b"), host_alone()])
+    assert found.grid is not None and found.note.startswith("no Steps line on a: ")
+    assert (found.grid.core_names, found.grid.names) == (("a:0", "b:0"), ("1", "2"))
+    assert {at: rows.tolist() for at, rows in found.rows.items()} == {0: [1, 2], 1: [1, 2]}
     alone = common_steps([inferred, host_alone()])
     assert alone.grid is not None
     assert (alone.grid.source, alone.note) == ("modules", "no Steps line: inferred")

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import present, session_at, summary_of, write_run
-from tests.support.composed.engines import REPLICAS, TRAINER_AND_ROLLOUT, Engine, engines_space
+from tests.support.composed.engines import MS, REPLICAS, TRAINER_AND_ROLLOUT, Engine, engines_space
 from tests.support.reports import printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.runs import Run
 from tpuprof.parsers.pages.hosts.hosts import HOSTS, hosts_page
-from tpuprof.parsers.pages.hosts.model import HostRow
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.groups import groups_of
-from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.steps.accounts.owners import WAITS
+from tpuprof.parsers.pages.shared.steps import common_steps
+from tpuprof.parsers.steps.accounts.owners import OWNERS
+from tpuprof.parsers.steps.step_account import tpu_account
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.hosts.drawing import HostsState, compose_hosts
@@ -131,8 +134,32 @@ def test_a_group_is_as_if_it_were_alone(engines: Sequence[Engine], tmp_path: Pat
     assert error.value.exit_code == EXIT_NOT_FOUND
 
 
-def test_nobody_waits_where_nothing_joins_cores(tmp_path: Path) -> None:
-    session: Session = session_at(write_run(tmp_path, h=engines_space(REPLICAS)))
-    account = present(session.page(OVERVIEW).account)
-    assert account.fraction(*WAITS) == 0 and account.waited_for == ""
-    assert {row.wait_percent for row in session.page(HOSTS).cores} == {None}
+BUSY = st.lists(st.integers(20, 40), min_size=2, max_size=4)
+
+
+@given(BUSY, st.booleans(), st.data())
+def test_who_waits_for_whom_is_the_same_whichever_cores_mark_their_steps(
+    busy: list[int], is_one_host: bool, data: st.DataObject
+) -> None:
+    """With a host for each core all that changes is that steps go from end to end."""
+    marked = data.draw(st.sets(st.integers(0, len(busy) - 1), min_size=1))
+    engine = Engine("jit", len(busy), tuple(busy), devices=len(busy), ends_ms=50, marked=tuple(marked))
+    hosts = [replace(engine, cores=1, busy_ms=(of,), marked=(0,) * (at in marked)) for at, of in enumerate(busy)]
+    spaces = [engines_space([each]) for each in ([engine] if is_one_host else hosts)]
+    cores = hosts_page([summary_of(space, f"h{at}") for at, space in enumerate(spaces)]).cores
+    parts = [present(row.parts_ps) for row in cores]
+    assert [of[PARTS.index("wait")] for of in parts] == [(max(busy) - of) * MS for of in busy]
+    from_end = not is_one_host and len(marked) < len(busy)
+    assert {sum(of) for of in parts} == {(60 if from_end else 50) * MS}
+    assert {row.common_steps for row in cores} == {10 - from_end}
+
+
+@given(BUSY, st.booleans())
+def test_cores_that_never_meet_do_not_wait_whether_they_mark_steps_or_not(busy: list[int], are_marked: bool) -> None:
+    engine = Engine("jit", len(busy), tuple(busy), is_numbered=True, marked=range(len(busy) * are_marked))
+    summary = summary_of(engines_space([engine]))
+    account = present(tpu_account(common_steps([summary]).grid))
+    whole = dict(zip(OWNERS, account.mean_ps + account.mean_between_ps, strict=True))
+    assert account.mean_period_ps == pytest.approx(60 * MS) and whole["barrier"] == whole["collective_wait"] == 0
+    assert whole["host"] == pytest.approx((60 - np.mean(busy)) * MS)
+    assert {row.slowest_in for row in hosts_page([summary]).cores} == {0}

@@ -218,6 +218,22 @@ def test_devices_are_groups_unless_they_share_runs_or_the_thread_that_launches(
         assert mean_of("uncounted", summary) == length
 
 
+@pytest.mark.parametrize("period", [7, 11, 17])
+def test_annotations_mark_the_steps_of_devices_that_keep_step_with_them(period: int) -> None:
+    """No event says who launches the programs of the two devices."""
+    host = PlaneBuilder.alone("/host:CPU")
+    host.threads([[("train", 25 * step, 25 * step + 24, {"_r": 1, "step_num": step}) for step in range(20)]], US)
+    for device, every, took in ((0, 25, 20), (1, period, 5)):
+        stats: dict[str, StatInput] = {"hlo_op": "dot.1", "hlo_module": f"jit_{device}", "program_id": device}
+        stats |= {"device_ordinal": device}
+        runs = [("dot.1", at, at + took, {**stats, "run_id": 999 * device + at}) for at in range(1, 490, every)]
+        host.spans(f"tf_XLAEigen/{device}", runs, US)
+    summary = summary_of(host.space)
+    assert [group.core_names for group in groups_of([summary])] == [("host0:0",), ("host0:1",)]
+    for of, length in ((summary.generic, 24), (summary.groups[1].generic, period)):
+        assert {step.duration_ps // US for step in present(of).steps} == {length}
+
+
 def test_a_callback_is_the_hosts_time_with_the_users_function() -> None:
     called = [("$callback.py:69 __call__", 11, 89), ("$data.py:7 lookup", 12, 88), ("$time sleep", 13, 87)]
     ops = [("dot.1", 2, 10), ("pure_callback.1", 10, 90)]
