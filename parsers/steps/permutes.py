@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.ops.core.traced import OTHER, TRACED, OpRoles, Roles, TracedEvents
@@ -86,7 +86,7 @@ def permutes_of(table: OpTable, events: TracedEvents) -> Mapping[str, Permute]:
         table: of the core; events: of its traced ops.
     """
     starts, dones = dict[str, int](), dict[str, int]()
-    for row in np.unique(events.row).tolist():
+    for row in distinct(events.row).tolist():
         category = table.category[row] or ""
         if category.startswith(_CATEGORY):
             started = _STARTED.search(table.expression(row))
@@ -124,7 +124,7 @@ def slow_link(names: Sequence[str], cores: Sequence[Mapping[str, Permute]]) -> S
             others = [max(int(of.min()), 0) for other, of in took.items() if other != link]
             if np.count_nonzero(waits) < _LEAST_TIMES or len(others) < _LEAST_OTHERS:
                 continue
-            usual, own = float(np.median(others)), float(np.median(times[waits]))
+            usual, own = median(np.array(others, np.float64)), median(times[waits].astype(np.float64))
             if own >= max(SLOWER * usual, usual + _LEAST_PS):
                 slow.setdefault(link, []).append((len(times), own, usual))
     found = []

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s, distinct
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label, host_of
 from tpuprof.parsers.steps.accounts.core import scaled_down
@@ -233,7 +233,7 @@ def _transfers(hops: Int64s) -> Int64s:
     is_stage = there & ((a_step >= _TURNS * shortest) | (np.count_nonzero(there, axis=0) < 2))
     known = np.where(size > 0, size, -1 - np.arange(size.shape[1]))  # of an unknown size each is like no other
     least = np.array(shortest, np.float64)
-    for each in np.unique(known[is_stage]).tolist():
+    for each in distinct(known[is_stage]).tolist():
         alike = there & (known == each)
         least[alike] = shortest[alike].min()
     out: Int64s = np.where(is_stage, np.rint(a_step * (least / np.maximum(shortest, 1))), -1).astype(np.int64)

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, overlap, union
+from tpuprof.parsers.base.intervals import Int64s, median, overlap, union
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import CATEGORY
 from tpuprof.parsers.ops.device import op_class
@@ -82,10 +82,10 @@ def _between_ids(runs: ModuleRuns) -> ModuleRuns:
         if len(own) < MINIMUM_RUNS:
             continue
         start, ids = runs.start_ps[own], runs.run_id[own]
-        length = int(np.median(runs.end_ps[own] - start))
+        length = int(median((runs.end_ps[own] - start).astype(np.float64)))
         apart = np.diff(ids)
         usual = int(apart.min())
-        number, period = apart // usual, float(np.median(np.diff(start)[apart == usual]))
+        number, period = apart // usual, median(np.diff(start)[apart == usual].astype(np.float64))
         fits = np.abs(np.diff(start) - number * period) <= _AS_LONG * number * period
         known = (number > 1) & (number <= _MOST) & (number * usual == apart) & fits
         for at in np.flatnonzero(known).tolist():
@@ -103,7 +103,7 @@ def _of_other(runs: ModuleRuns, other: ModuleRuns) -> ModuleRuns:
     if len(mine) < MINIMUM_RUNS:
         return runs
     apart = np.abs(runs.start_ps[mine] - other.start_ps[its])
-    if np.median(apart) > _TOGETHER * np.median(np.diff(other.start_ps)):
+    if median(apart.astype(np.float64)) > _TOGETHER * median(np.diff(other.start_ps).astype(np.float64)):
         return runs
     number = np.array([runs.names.index(name) if name in runs.names else -1 for name in other.names], np.int64)
     missing = ~np.isin(other.run_id, runs.run_id) & (number[other.module] >= 0)
