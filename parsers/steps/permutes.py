@@ -125,7 +125,7 @@ def slow_link(names: Sequence[str], cores: Sequence[Mapping[str, Permute]]) -> S
             if np.count_nonzero(waits) < _LEAST_TIMES or len(others) < _LEAST_OTHERS:
                 continue
             usual, own = median(np.array(others, np.float64)), median(times[waits].astype(np.float64))
-            if own >= max(SLOWER * usual, usual + _LEAST_PS):
+            if int(times.min()) >= max(SLOWER * usual, usual + _LEAST_PS):  # stages of a pipeline wait now and then
                 slow.setdefault(link, []).append((len(times), own, usual))
     found = []
     for (source, target), of in slow.items():
