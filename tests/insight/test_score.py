@@ -16,7 +16,7 @@ LEAST: dict[tuple[Half, str], tuple[int, int]] = {
     ("tuned", "single"): (87, 28),
     ("held", "single"): (59, 29),
     ("tuned", "shapes"): (67, 37),
-    ("held", "shapes"): (63, 66),
+    ("held", "shapes"): (64, 66),
     ("tuned", "pairs"): (39, 0),
     ("held", "pairs"): (14, 0),
     ("held", "jobs"): (43, 30),
