@@ -15,12 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import Address, CaptureOptions
-from tpuprof.parsers.formats.proto.services_pb2 import (
-    GetSnapshotRequest,
-    ProfileOptions,
-    ProfileRequest,
-    TerminateRequest,
-)
+from tpuprof.parsers.formats.proto import services_pb2
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, varint, windows
@@ -124,12 +119,12 @@ class Server:
 
     def snapshot(self, session: str, seconds: float) -> RpcCall:
         """Asks for what the server has kept since the last snapshot; it answers as to `profile`."""
-        request = GetSnapshotRequest(snapshot_session_id=session).SerializeToString()
+        request = services_pb2.GetSnapshotRequest(snapshot_session_id=session).SerializeToString()
         return self.call(f"{SERVICE}/GetSnapshot", request, seconds)
 
     def terminate(self, session: str, seconds: float) -> RpcCall:
         """Ends a session early. The server confirms it, whether it has such a session or not."""
-        request = TerminateRequest(session_id=session).SerializeToString()
+        request = services_pb2.TerminateRequest(session_id=session).SerializeToString()
         return self.call(f"{SERVICE}/Terminate", request, seconds)
 
 
@@ -143,7 +138,7 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
         host_name, repository: the name for the file of a server that writes one, and a folder on its disk, or empty.
         session: the session's id, for `Server.terminate`.
     """
-    asked = ProfileOptions(
+    asked = services_pb2.ProfileOptions(
         version=1,  # without it the server traces nothing
         duration_ms=options.duration_ms,
         host_tracer_level=options.host_tracer_level,
@@ -160,7 +155,7 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
             entry.int64_value = value
         else:
             entry.string_value = value
-    request = ProfileRequest(
+    request = services_pb2.ProfileRequest(
         duration_ms=options.duration_ms,  # where servers looked before it was an option
         max_events=_MOST_EVENTS,
         opts=asked,

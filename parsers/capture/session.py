@@ -19,16 +19,7 @@ from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
-from tpuprof.parsers.capture import errors, model
-from tpuprof.parsers.capture.client import (
-    Answer,
-    ProfileHeaders,
-    RpcCall,
-    Server,
-    profile_request,
-    read_answer,
-    read_headers,
-)
+from tpuprof.parsers.capture import client, errors, model
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
 from tpuprof.parsers.capture.written import WrittenFile
@@ -152,7 +143,7 @@ class _Job:
         server = None
         try:
             try:
-                server = Server(self.address)
+                server = client.Server(self.address)
                 self._reach(server)
             finally:
                 self.is_settled.set()
@@ -162,7 +153,7 @@ class _Job:
             if server is not None:
                 server.close()
 
-    def _reach(self, server: Server) -> None:
+    def _reach(self, server: client.Server) -> None:
         self._say("connecting")
         seconds = self.options.connect_seconds
         call = server.ping(seconds)
@@ -188,7 +179,7 @@ class _Job:
         if self.stop.is_requested:
             raise Cancelled
 
-    def _trace(self, server: Server) -> model.HostCapture:
+    def _trace(self, server: client.Server) -> model.HostCapture:
         if self.options.is_snapshot:
             return self._write(self._snapshot(server).profile)
         answer = self._ask(server, self._new_session(), "")
@@ -198,7 +189,7 @@ class _Job:
             raise errors.too_old(self.address, None)
         return self._trace_old(server)
 
-    def _trace_old(self, server: Server) -> model.HostCapture:
+    def _trace_old(self, server: client.Server) -> model.HostCapture:
         """Asks an old server, which sends no profile, to write one; that helps where both share a disk."""
         self._say("waiting", sentence=f"{self.address} is an old server: tracing again so that it writes a file itself")
         session = self._new_session()
@@ -217,16 +208,16 @@ class _Job:
             raise errors.too_old(self.address, folder)
         return self._finish(*taken, ("was traced twice: its server is old and writes profiles itself",))
 
-    def _ask(self, server: Server, session: str, repository: str) -> Answer:
+    def _ask(self, server: client.Server, session: str, repository: str) -> client.Answer:
         options = self.options
-        request = profile_request(options, self.address.file_name, session, repository)
+        request = client.profile_request(options, self.address.file_name, session, repository)
         began = time.monotonic()
         call = server.profile(request, options.duration_ms / 1000 + options.grace_seconds)
         self._follow(server, call, session, began)
         self.seconds = time.monotonic() - began
         return self._answer(call)
 
-    def _snapshot(self, server: Server) -> Answer:
+    def _snapshot(self, server: client.Server) -> client.Answer:
         began = time.monotonic()
         call = server.snapshot(self._new_session(), self.options.grace_seconds)
         self._say("receiving")
@@ -242,22 +233,22 @@ class _Job:
             raise errors.no_snapshots(self.address)
         return self._answer(call)
 
-    def _answer(self, call: RpcCall) -> Answer:
+    def _answer(self, call: client.RpcCall) -> client.Answer:
         status = call.status()
         if status.name == "DEADLINE_EXCEEDED":
             raise errors.too_late(self.address, self.options)
         if status.name != "OK":
             raise errors.refused(self.address, status.name, status.details)
-        answer = read_answer(call.response())
+        answer = client.read_answer(call.response())
         if answer is None:
             raise errors.not_a_profile(self.address)
         if answer.is_empty:
             raise errors.empty_trace(self.address, self.options, self.stop.is_requested)
         return answer
 
-    def _follow(self, server: Server, call: RpcCall, session: str, began: float) -> None:
+    def _follow(self, server: client.Server, call: client.RpcCall, session: str, began: float) -> None:
         """Reports progress until the call has ended; asks the server to stop where it should end early."""
-        ending: RpcCall | None = None
+        ending: client.RpcCall | None = None
         while True:
             left_ms = max(0, round(self.options.duration_ms - 1000 * (time.monotonic() - began)))
             stage: model.CaptureStage = "stopping" if ending else "tracing" if left_ms else "receiving"
@@ -279,9 +270,9 @@ class _Job:
         file, host = self.folder.write(self._names(look.hostname), pieces)
         return self._finish(file, host, look.notes)
 
-    def _looked_at(self, profile: memoryview | str) -> ProfileHeaders:
+    def _looked_at(self, profile: memoryview | str) -> client.ProfileHeaders:
         """What the profile says of itself; refuses what holds nothing, before anybody calls it one."""
-        look = read_headers(profile)
+        look = client.read_headers(profile)
         if look is None:
             raise errors.not_a_profile(self.address, profile if isinstance(profile, str) else "")
         return look

@@ -13,18 +13,9 @@ from dataclasses import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.file_kinds import recognised
-from tpuprof.parsers.files.folder_search import (
-    BEGIN_BYTES,
-    NO_HOST_NAME,
-    PACKED,
-    SearchLimits,
-    Walk,
-    host_name,
-    kind_of,
-    names_in,
-)
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83", b"{", b"[")
@@ -99,8 +90,8 @@ class Filesystem:
     Paths are absolute, relative, or URLs; their parts stand between slashes.
     """
 
-    def walk(self, limits: SearchLimits) -> Walk:
-        return Walk(limits)
+    def walk(self, limits: folder_search.SearchLimits) -> folder_search.Walk:
+        return folder_search.Walk(limits)
 
     def exists(self, path: str) -> bool:
         """Whether something is there, be it a link that leads nowhere.
@@ -143,8 +134,8 @@ class Filesystem:
                 sentence = f"{shown} is a link to a file that is not there."
                 return Problem("dangling_link", shown, sentence, "copy the file that it points to as well")
             return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")
-        host = host_name(name) or NO_HOST_NAME
-        identity, packed = (status.st_dev, status.st_ino), name.endswith(PACKED)
+        host = folder_search.host_name(name) or folder_search.NO_HOST_NAME
+        identity, packed = (status.st_dev, status.st_ino), name.endswith(folder_search.PACKED)
         return HostFile(host, path, status.st_size, status.st_mtime, packed, identity, linked)
 
     def modified(self, path: str) -> float:
@@ -158,7 +149,7 @@ class Filesystem:
         """A file's first bytes, which identify its format; None where it can't be read: opening it says why."""
         try:
             with open(path, "rb") as file:
-                return file.read(BEGIN_BYTES)
+                return file.read(folder_search.BEGIN_BYTES)
         except OSError:
             return None
 
@@ -167,12 +158,12 @@ class Filesystem:
         parent, missing = os.path.split(path)
         while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
             parent, missing = os.path.split(parent)
-        return nearest(path, parent, missing, names_in(parent, 2000))
+        return nearest(path, parent, missing, folder_search.names_in(parent, 2000))
 
 
 def is_archive(where: str) -> bool:
     """Whether a path leads to an archive; a folder, or what is a profile by its name, is not searched."""
-    if kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
+    if folder_search.kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
         return False
 
     found = recognised(where)

@@ -31,14 +31,8 @@ _GPU = pattern(r"^/device:GPU:(\d+)$")
 
 OFF_DUTY = frozenset(
     {
-        "infeed",
-        "outfeed",
-        "host send",
-        "host send-done",
-        "host recv",
-        "host recv-done",
-        "async-done",
-        "megacore fusion",
+        *("infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done"),
+        *("async-done", "megacore fusion"),
     }
 )
 """HLO categories during which a core waits or moves data for the host: not part of its duty cycle."""

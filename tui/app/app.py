@@ -11,21 +11,11 @@ from textual.geometry import Region
 from typing_extensions import Self
 
 from tpuprof.parsers.base.urls import printable_url
+from tpuprof.tui.app import listings
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N, WorkerNews
 from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
-from tpuprof.tui.app.keys.searches import Searches
-from tpuprof.tui.app.keys.waiting import Waiting
-from tpuprof.tui.app.listings import (
-    ABOUT_NOTES,
-    ABOUT_PALETTE,
-    header_lines,
-    heading,
-    help_lines,
-    note_lines,
-    sentences,
-    tab_at,
-)
+from tpuprof.tui.app.keys import Searches, Waiting
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, ListPopups
@@ -228,11 +218,11 @@ class MainScreen(AppScreen):
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
         shows = self.current_run
         path, new_run = printable_url(shows.path), self.watcher.new_run
-        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, shows.core)
-        return header_lines(words, self.tab_name, self._note_count, Pen(width, self.look.glyphs))
+        words = listings.heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, shows.core)
+        return listings.header_lines(words, self.tab_name, self._note_count, Pen(width, self.look.glyphs))
 
     def point_at_head(self, x: int, y: int) -> None:
-        name = tab_at(x, self.tab_name, self.size.width) if y == 1 and self.popup is None else None
+        name = listings.tab_at(x, self.tab_name, self.size.width) if y == 1 and self.popup is None else None
         if name is not None:
             self.show_tab(name)
 
@@ -252,7 +242,7 @@ class MainScreen(AppScreen):
 
     @property
     def _note_count(self) -> int:
-        return len(sentences(self.current_run.overview, self.current_run.problems))
+        return len(listings.sentences(self.current_run.overview, self.current_run.problems))
 
     @property
     def _tab_keys(self) -> KeyRow:
@@ -272,7 +262,7 @@ class MainScreen(AppScreen):
         has_source = tab.source is not None or tab.op_elsewhere is not None
         can_capture = self._can_capture and not self.captures.is_under_way
         notes, help_ = (
-            partial(self._read, "Verdict and notes", self._note_lines, ABOUT_NOTES),
+            partial(self._read, "Verdict and notes", self._note_lines, listings.ABOUT_NOTES),
             partial(self._read, "Help", self._help_lines, ABOUT_HELP),
         )
         search = partial(self.searches.begin, self.open_prompt, is_filter=False)
@@ -387,7 +377,7 @@ class MainScreen(AppScreen):
         others = [choice for choice, tab in zip(tabs, TABS, strict=True) if tab.name != self.tab_name]
         motions = [self._motions] if self.tab.has_page else []
         keys, press = (self._tab_keys, *self.tab.keys, *self.keys, *motions), partial(self.call_later, self.act)
-        self.open(command_list(self.look, keys, press, ABOUT_PALETTE, others))
+        self.open(command_list(self.look, keys, press, listings.ABOUT_PALETTE, others))
 
     def _copy(self) -> None:
         self.copy(self.tab.selection or "")
@@ -440,12 +430,12 @@ class MainScreen(AppScreen):
         verdict = self.tab.verdict_lines(pen) or first.verdict_lines(pen)
         note = TABS[TAB_NAMES.index(self.tab_name)].short_title, self.tab.note
         unknown = first.unknown_lines(pen)
-        return note_lines(self.current_run.overview, self.current_run.problems, note, verdict, unknown, pen)
+        return listings.note_lines(self.current_run.overview, self.current_run.problems, note, verdict, unknown, pen)
 
     def _help_lines(self, pen: Pen) -> list[Line]:
         own = self.tab.keys if self.tab.has_page else ()
         moving, acting = ([key for key in own if bool(key.acts) == acts] for acts in (False, True))
-        return help_lines((*moving, self._tab_keys, *acting, *self.keys), self.tab.meaning_lines(pen), pen)
+        return listings.help_lines((*moving, self._tab_keys, *acting, *self.keys), self.tab.meaning_lines(pen), pen)
 
 
 class TpuprofApp(ScreenApp):

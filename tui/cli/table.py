@@ -48,7 +48,7 @@ COMMANDS = {
     "query": Command("query:query_parser", "query:run_query"),
     "trend": Command("report:trend_parser", "report:run_report"),
     "share": Command("report:share_parser", "share:run_share"),
-    "oom": Command("oom:oom_parser", "oom.command:run_oom"),
+    "oom": Command("app:oom_parser", "oom.command:run_oom"),
     "diff": Command("diff:diff_parser", "diff.runs:run_diff"),
     "verify": Command("diff:verify_parser", "diff.verify:run_verify"),
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),

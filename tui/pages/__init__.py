@@ -73,79 +73,52 @@ class Page:
         return report
 
 
+_BY = {"by": "--by"}
 _STEP = {"step": "--step"}
 _IN_TIME = {**_STEP, "from_ps": "--from", "to_ps": "--to"}
 _OF_TIMELINE = {**_IN_TIME, "track": "--track"}
-_OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
+_OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit", **_BY}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
-_BY = {"by": "--by"}
+_OF_MODEL = {"model_flops": "--model-flops", "tokens": "--tokens", **_BY}
+_OF_KERNELS = {**_IN_TIME, "op": "--op", **_BY, "dump": "--dump"}
+_LEDGERS = ("step", "core", "host", "module", "scope", "op")
+_TREES = ("program", "category", "provenance", "source")
+_BUFFERS = ("source", "scope", "category", "owner")
+_HOLDERS = ("source", "function", "stack", "device", "kind")
+_WHOLE_RUNS = "The page trend compares whole runs."
+_ONE_PROCESS = "A device memory profile covers one process and all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
-    Page(
-        "trend",
-        "runs.trend",
-        {"fail_on_regression": "--fail-on-regression"},
-        without_host="The page trend compares whole runs.",
-    ),
+    Page("trend", "runs.trend", {"fail_on_regression": "--fail-on-regression"}, without_host=_WHOLE_RUNS),
     Page("hosts", "hosts.report", _STEP, without_host="The page hosts compares all hosts of a run."),
     Page("cores", "hosts.report:CORES_REPORT", _STEP, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {}),
-    Page(
-        "ledger",
-        "overview.ledger.report",
-        {**_STEP, **_BY},
-        other_groups=("step", "core", "host", "module", "scope", "op"),
-    ),
-    Page(
-        "model",
-        "overview.ledger.model_use.report",
-        {"model_flops": "--model-flops", "tokens": "--tokens", **_BY},
-        other_groups=("block", "layer", "memory"),
-    ),
+    Page("ledger", "overview.ledger.report", {**_STEP, **_BY}, other_groups=_LEDGERS),
+    Page("model", "overview.ledger.model_use.report", _OF_MODEL, other_groups=("block", "layer", "memory")),
     Page("input", "input.report", _IN_TIME, is_of_events=True),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",), rows_in_a_pipe=40),
     Page("ops", "ops.report.hlo_ops", {**_IN_TIME, **_BY}, groups=("clones",), is_of_events=True),
     Page("op", "ops.report.one_op", {**_IN_TIME, "op": "--op", "module": "--module"}, is_of_events=True),
-    Page(
-        "op-profile",
-        "ops.report.op_profile",
-        {**_IN_TIME, **_BY},
-        groups=("program", "category", "provenance", "source"),
-        is_of_events=True,
-    ),
+    Page("op-profile", "ops.report.op_profile", {**_IN_TIME, **_BY}, groups=_TREES, is_of_events=True),
     Page("sources", "ops.report.sources", _IN_TIME, is_of_events=True),
     Page("framework-ops", "ops.report.framework_ops", {**_IN_TIME, **_BY}, groups=("type",), is_of_events=True),
     Page("collectives", "collectives.report", {**_STEP, **_BY}, groups=("all", "kind", "axis", "pass", "copies")),
     Page("sparse-core", "sparse_core.report", _IN_TIME, is_of_events=True),
-    Page(
-        "kernels",
-        "ops.kernels.report",
-        {**_IN_TIME, "op": "--op", "by": "--by", "dump": "--dump"},
-        groups=("name",),
-        other_groups=("blocks",),
-        is_of_events=True,
-    ),
+    Page("kernels", "ops.kernels.report", _OF_KERNELS, groups=("name",), other_groups=("blocks",), is_of_events=True),
     Page("roofline", "ops.report.roofline", _IN_TIME, is_of_events=True),
     Page("counters", "counters.report", {**_IN_TIME, **_BY}, groups=("unit", "counter"), is_of_events=True),
     Page("graph", "graph.report", _OF_GRAPH, ("hlo", "proto"), is_of_memory=True, takes_hlo=True),
-    Page(
-        "memory",
-        "memory.report.module",
-        {**_OF_MEMORY, **_BY},
-        is_of_memory=True,
-        takes_hlo=True,
-        groups=("source", "scope", "category", "owner"),
-    ),
+    Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True, groups=_BUFFERS),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
     Page(
         "live-arrays",
         "commands.live_arrays.report",
         _BY,
         is_of_arrays=True,
-        without_host="A device memory profile covers one process and all its devices.",
-        other_groups=("source", "function", "stack", "device", "kind"),
+        without_host=_ONE_PROCESS,
+        other_groups=_HOLDERS,
     ),
 )
 """All pages, in the order in which the command line names them."""
@@ -313,11 +286,7 @@ _VIEWS = {
     **{view.name: tab.name for tab in TABS for view in tab.views},
 }
 _LOADS = {
-    **{
-        "hosts": "hosts.hosts:HOSTS",
-        "graph": "graph.programs:GRAPHS",
-        "model": "overview.ledger.model_use.screen",
-    },
+    **{"hosts": "hosts.hosts:HOSTS", "graph": "graph.programs:GRAPHS", "model": "overview.ledger.model_use.screen"},
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},
     **_OF_HOSTS,

@@ -32,16 +32,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.terminal import ending
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.ending import (
-    GRACE_SECONDS,
-    NO_REASON,
-    PLEASE_REPORT,
-    by_signal,
-    ended_by_signals,
-    write_stderr,
-)
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.pressed import KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
@@ -109,16 +102,16 @@ class ScreenApp(App[Any]):
 
         Whatever ends it but the user is said on standard error.
         """
-        with ended_by_signals(self._leave, self._wake):
+        with ending.ended_by_signals(self._leave, self._wake):
             self.run(mouse=mouse)
         code = self.return_code or 0
         if self._exception is not None and not self._errors:  # one that knows how to show itself
             self._take_error("".join(traceback.format_exception(self._exception)))
         if self._errors or not self._exit:
-            write_stderr(f"{''.join(self._errors) or NO_REASON}{PLEASE_REPORT}\n")
+            ending.write_stderr(f"{''.join(self._errors) or ending.NO_REASON}{ending.PLEASE_REPORT}\n")
             return code or 1
         if self._signal is not None:
-            write_stderr(by_signal(self._signal))
+            ending.write_stderr(ending.by_signal(self._signal))
         return code
 
     def _wake(self) -> None:
@@ -139,7 +132,7 @@ class ScreenApp(App[Any]):
         """Ends the app from another thread, once it runs; one that never will is ended without it."""
         self._signal = exit_code - 128
         with contextlib.suppress(FutureTimeout, RuntimeError):  # the loop may have ended just now
-            loop = self._loop_there.result(GRACE_SECONDS)
+            loop = self._loop_there.result(ending.GRACE_SECONDS)
             loop.call_soon_threadsafe(partial(self.exit, return_code=exit_code))
 
 

@@ -17,17 +17,7 @@ from urllib.parse import unquote
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.base.urls import is_http, printable_url, request_url, split, without_login
-from tpuprof.parsers.files.folder_search import (
-    BEGIN_BYTES,
-    MAGIC,
-    NO_HOST_NAME,
-    PACKED,
-    Folder,
-    SearchLimits,
-    Walk,
-    host_name,
-    kind_of,
-)
+from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.places import LAYOUT_HINT, Filesystem, HostFile, empty, nearest
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
@@ -39,7 +29,7 @@ _LONGEST_NAME = 1024
 _FOLDERS_ABOVE = 8  # that are searched for the nearest that exists
 
 
-def remote_limits(limits: SearchLimits) -> SearchLimits:
+def remote_limits(limits: folder_search.SearchLimits) -> folder_search.SearchLimits:
     """The bounds of a search where each folder takes a round trip."""
     entries, folders = min(limits.max_entries, MAXIMUM_ENTRIES), min(limits.max_folders, MAXIMUM_FOLDERS)
     return replace(limits, max_entries=entries, max_folders=folders)
@@ -79,7 +69,7 @@ class RemoteFilesystem(Filesystem):
         """The whole address of a path: with the login that was given, and with the query for what was asked for."""
         return self._begin + path[len(self._shown_begin) :] + (self._query if path == self.asked else "")
 
-    def walk(self, limits: SearchLimits) -> Walk:
+    def walk(self, limits: folder_search.SearchLimits) -> folder_search.Walk:
         return _RemoteWalk(limits, self)
 
     def exists(self, path: str) -> bool:
@@ -91,7 +81,7 @@ class RemoteFilesystem(Filesystem):
         try:
             self._known(path)
         except failures() as error:
-            if drivers.is_missing(error) or (drivers.status_of(error) == 400 and MAGIC.search(path)):
+            if drivers.is_missing(error) or (drivers.status_of(error) == 400 and folder_search.MAGIC.search(path)):
                 return False
             raise drivers.trouble(self.url(path), error) from error
         return True
@@ -120,8 +110,8 @@ class RemoteFilesystem(Filesystem):
         if size == 0:
             return empty(text)
         distrust_if_changed(self.url(path), facts)
-        host = host_name(name) or NO_HOST_NAME
-        return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(PACKED))
+        host = folder_search.host_name(name) or folder_search.NO_HOST_NAME
+        return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(folder_search.PACKED))
 
     def modified(self, path: str) -> float:
         return modified_of(self._facts.get(path, {}))
@@ -130,7 +120,7 @@ class RemoteFilesystem(Filesystem):
         try:
             stream, _ = open_stream(self._files, self.url(path))
             with contextlib.closing(stream):
-                return stream.read(BEGIN_BYTES)
+                return stream.read(folder_search.BEGIN_BYTES)
         except failures():
             return None
 
@@ -184,10 +174,10 @@ class RemoteFilesystem(Filesystem):
         return [(name.rpartition("/")[2], facts) for name, facts in named if name != folder]
 
 
-class _RemoteWalk(Walk):
+class _RemoteWalk(folder_search.Walk):
     """A search through the folders of a remote place."""
 
-    def __init__(self, limits: SearchLimits, place: RemoteFilesystem) -> None:
+    def __init__(self, limits: folder_search.SearchLimits, place: RemoteFilesystem) -> None:
         super().__init__(limits)
         self._place = place
         self._listed: set[str] = set()
@@ -195,11 +185,11 @@ class _RemoteWalk(Walk):
     def begins_at(self, path: str) -> bool:
         return False
 
-    def list_folder(self, path: str) -> Folder | None:
+    def list_folder(self, path: str) -> folder_search.Folder | None:
         if path in self._listed:
             return None
         self._listed.add(path)
-        folder = Folder(path)
+        folder = folder_search.Folder(path)
         try:
             for name, facts in self._place.listed(path):
                 if not self.may_take():
@@ -207,7 +197,7 @@ class _RemoteWalk(Walk):
                 if facts.get("type") == "directory":
                     folder.subfolders.append((name, False))
                 else:
-                    folder.files[kind_of(name)].append(name)
+                    folder.files[folder_search.kind_of(name)].append(name)
                     folder.modified = max(folder.modified, modified_of(facts))
         except OSError as error:
             self.denied.append((path, error))

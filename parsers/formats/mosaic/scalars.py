@@ -8,6 +8,7 @@ with constant bounds, and which blocks are copied.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add, and_, eq, floordiv, ge, gt, le, lt, mul, ne, or_, sub, xor
 from typing import Any
 
 import numpy as np
@@ -17,29 +18,14 @@ from tpuprof.parsers.base.intervals import Int64s
 Number = int | Int64s | None
 
 _LARGEST = 1 << 62
-_COMPARED: tuple[Callable[[Any, Any], Any], ...] = (
-    lambda a, b: a == b,
-    lambda a, b: a != b,
-    lambda a, b: a < b,
-    lambda a, b: a <= b,
-    lambda a, b: a > b,
-    lambda a, b: a >= b,
-)
+_COMPARED: tuple[Callable[[Any, Any], Any], ...] = (eq, ne, lt, le, gt, ge)
 _UNSIGNED = 4
 """From the seventh comparison on they are the last four once more, of unsigned numbers."""
 
 _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
-    "addi": lambda a, b: a + b,
-    "subi": lambda a, b: a - b,
-    "muli": lambda a, b: a * b,
-    "andi": lambda a, b: a & b,
-    "ori": lambda a, b: a | b,
-    "xori": lambda a, b: a ^ b,
-    "minsi": np.minimum,
-    "maxsi": np.maximum,
-    "minui": np.minimum,
-    "maxui": np.maximum,
-    "floordivsi": lambda a, b: a // b,
+    **{"addi": add, "subi": sub, "muli": mul, "andi": and_, "ori": or_, "xori": xor},
+    **{"minsi": np.minimum, "maxsi": np.maximum, "minui": np.minimum, "maxui": np.maximum},
+    "floordivsi": floordiv,
     "ceildivsi": lambda a, b: -(-a // b),
 }
 _TOWARD_ZERO = {"divsi", "divui", "remsi", "remui"}

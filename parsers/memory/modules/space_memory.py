@@ -16,16 +16,6 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory import model
-from tpuprof.parsers.memory.model import (
-    CATEGORIES,
-    HBM,
-    Buffer,
-    LiveRanges,
-    ModuleLabel,
-    ModulePeaks,
-    SpaceMemory,
-    space_name,
-)
 from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, read_assignment
 from tpuprof.parsers.memory.modules.fillers import Fillers
 from tpuprof.parsers.memory.modules.heap import peak_bytes, space_heap
@@ -36,7 +26,9 @@ _NOTABLE = 0.01  # of the peak: a difference below it needs no word
 _SCOPED = b"used_scoped_memory_configs"
 
 
-def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model.Capacity | None) -> SpaceMemory:
+def space_memory(
+    hlo: HloModule, label: model.ModuleLabel, space: int, capacity: model.Capacity | None
+) -> model.SpaceMemory:
     """What a module's buffer assignment says of one memory space, see `SpaceMemory`.
 
     The sums are XProf's, in bytes, with these differences: the padding of what is there throughout counts as padding;
@@ -63,7 +55,7 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model
         return sum(sizes[mask].tolist())
 
     total, throughout = total_of(columns.is_temporary | columns.is_lasting), total_of(columns.is_lasting)
-    result = SpaceMemory(
+    result = model.SpaceMemory(
         module=label,
         space=space,
         capacity=capacity,
@@ -76,8 +68,8 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model
         outputs_bytes=total_of(columns.is_output),
         aliased_bytes=total_of(columns.is_parameter & columns.is_output),
         temporaries_bytes=most - throughout,
-        constants_bytes=total_of(columns.category == CATEGORIES.index("constant")),
-        thread_local_bytes=total_of(columns.category == CATEGORIES.index("thread-local")),
+        constants_bytes=total_of(columns.category == model.CATEGORIES.index("constant")),
+        thread_local_bytes=total_of(columns.category == model.CATEGORIES.index("thread-local")),
         padding_bytes=None if unpadded is None else most - unpadded,
         fragmentation=min(1.0, max(0.0, (total - most) / (total - throughout))) if total > throughout else None,
         scoped_bytes=scoped_bytes,
@@ -87,7 +79,7 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model
         instructions=names,
         live_ranges=heap.live_ranges,
         buffers=_Described(assignment, heap.live_ranges, peak, Fillers(hlo, assignment.buffers)),
-        warnings=assignment.warnings + heap.warnings + (_other_peak(assignment, most) if space == HBM else ()),
+        warnings=assignment.warnings + heap.warnings + (_other_peak(assignment, most) if space == model.HBM else ()),
     )
     return replace(result, unknown=_reasons(result))
 
@@ -99,35 +91,35 @@ def _other_peak(assignment: Assignment, peak: int) -> tuple[str, ...]:
     temporaries in HBM the trace is VMEM's.
     """
     columns = assignment.allocations
-    in_hbm = columns.space == HBM
+    in_hbm = columns.space == model.HBM
     lasting = int(columns.size_bytes[in_hbm & columns.is_lasting].sum())
     spaces = np.unique(columns.space[columns.is_temporary & ~in_hbm]).tolist()
     others = {place: peak_bytes(assignment, place) for place in spaces}
-    most = max(others, key=lambda place: others[place], default=HBM)
-    if most == HBM or others[most] <= peak - lasting or others[most] < _NOTABLE * peak:
+    most = max(others, key=lambda place: others[place], default=model.HBM)
+    if most == model.HBM or others[most] <= peak - lasting or others[most] < _NOTABLE * peak:
         return ()
     return (
         f"JAX's memory_analysis() gives {lasting + others[most]:,} bytes as this module's peak: it adds the "
-        f"{others[most]:,} bytes in {space_name(most)} at the same time to what stays in HBM. The peak here counts "
-        "only HBM, as the compiler's limit does.",
+        f"{others[most]:,} bytes in {model.space_name(most)} at the same time to what stays in HBM. The peak here "
+        "counts only HBM, as the compiler's limit does.",
     )
 
 
-def module_peaks(hlo: HloModule, label: ModuleLabel) -> ModulePeaks:
+def module_peaks(hlo: HloModule, label: model.ModuleLabel) -> model.ModulePeaks:
     """The peak of every memory space that a module has allocations or logical buffers in. Never raises."""
     assignment = read_assignment(hlo)
     if assignment is None:
-        return ModulePeaks(label, {}, _missing(label))
+        return model.ModulePeaks(label, {}, _missing(label))
     spaces = np.unique(np.concatenate([assignment.allocations.space, assignment.buffers.space])).tolist()
-    return ModulePeaks(label, {space: peak_bytes(assignment, space) for space in spaces})
+    return model.ModulePeaks(label, {space: peak_bytes(assignment, space) for space in spaces})
 
 
-def _missing(label: ModuleLabel) -> str:
+def _missing(label: model.ModuleLabel) -> str:
     return f"The compiled HLO of {label} has no buffer assignment, so its use of memory is unknown."
 
 
-def _reasons(memory: SpaceMemory) -> dict[str, str]:
-    where = space_name(memory.space)
+def _reasons(memory: model.SpaceMemory) -> dict[str, str]:
+    where = model.space_name(memory.space)
     elements = "The size of the elements of a buffer or an allocation in memory at the peak is unknown."
     from_start = "Everything in memory at the peak is there from the beginning."
     scoped = f"No instruction says that it uses scoped memory in {where}."
@@ -154,14 +146,14 @@ class _Described:
     """The rows of a space, described when asked for."""
 
     assignment: Assignment
-    live_ranges: LiveRanges
+    live_ranges: model.LiveRanges
     peak: int
     fillers: Fillers
 
     def __len__(self) -> int:
         return len(self.live_ranges)
 
-    def __getitem__(self, row: int, /) -> Buffer:
+    def __getitem__(self, row: int, /) -> model.Buffer:
         live_ranges = self.live_ranges
         columns = (
             live_ranges.unpadded_bytes,
@@ -171,9 +163,9 @@ class _Described:
             live_ranges.dies,
         )
         unpadded, offset, buffer, born, dies = (int(column[row]) for column in columns)
-        category = CATEGORIES[live_ranges.category[row]]
+        category = model.CATEGORIES[live_ranges.category[row]]
         known = self.assignment.buffers.rows.get(buffer, -1) if buffer >= 0 else -1
-        stay = Buffer(
+        stay = model.Buffer(
             name=f"allocation {live_ranges.allocation[row]}",
             category=category,
             size_bytes=int(live_ranges.size_bytes[row]),

@@ -10,6 +10,7 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 
 _STEM = pattern(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
+_VARINT, _BYTES = 0, 2  # wire types
 _VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
 """The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
 
@@ -23,22 +24,19 @@ def stem_of(path: str) -> str:
 def device_of(path: str) -> str | None:
     """Which chip a module of a dump was compiled for, ``TPU v5e``, by the path of its file; None where no dump says."""
     stem = stem_of(path)
-    with contextlib.suppress(OSError, ValueError, IndexError):
+    with contextlib.suppress(OSError, ValueError):
         with open(stem + ".target_arguments.pb", "rb") as file:
             data = file.read(1 << 16)
-        inner = _message(data, 6)
-        fields = split_fields(inner)
-        for number, wire, begin in zip(fields.number, fields.wire, fields.begin, strict=True):
-            if (number, wire) == (1, 0):
-                version = inner[int(begin)]
-                return "TPU v5e" if _message(inner, 2) == b"lite" else _VERSIONS.get(version)
+        inner = _first(data, 6, _BYTES)
+        if version := _first(inner, 1, _VARINT):
+            return "TPU v5e" if _first(inner, 2, _BYTES) == b"lite" else _VERSIONS.get(version[0])
     return None
 
 
-def _message(data: bytes, wanted: int) -> bytes:
-    """The first field of that number that is bytes; empty without one."""
+def _first(data: bytes, wanted: int, kind: int) -> bytes:
+    """The first field of that number and wire type; empty without one."""
     fields = split_fields(data)
     for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
-        if (number, wire) == (wanted, 2):
+        if (number, wire) == (wanted, kind):
             return data[int(begin) : int(end)]
     return b""

@@ -14,17 +14,11 @@ from tpuprof.parsers.ops.counters.samples import readings, sampled
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, device_info, is_device, is_gpu
 from tpuprof.parsers.pages.counters.raw import Counter, read_counters, sampled_counters
 from tpuprof.parsers.pages.counters.units import UnitUse, of_readings, of_samples
-from tpuprof.parsers.pages.ops.kernels.call_units import (
-    CALL_UNITS_OF_HOST,
-    HostCallUnits,
-    needed_bytes,
-    plane_bytes,
-    planes_with_counters,
-)
+from tpuprof.parsers.pages.ops.kernels import call_units
 
 
 @dataclass(frozen=True, slots=True)
-class HostCounters(HostCallUnits):
+class HostCounters(call_units.HostCallUnits):
     """What one host adds to the page of counters.
 
     Attributes:
@@ -56,7 +50,7 @@ def host_counters(trace: Trace, host: str, on_chunk: ChunkDone = lambda _, __: N
     kernels: list[ScopeUse] = []
     types: dict[str, None] = {}
     devices = [plane for plane in trace.planes if is_device(plane)]
-    for plane in planes_with_counters(trace):
+    for plane in call_units.planes_with_counters(trace):
         kind = device_info(plane).device_type
         chip = chip_of(kind)
         types |= {kind: None} if kind else {}
@@ -67,7 +61,7 @@ def host_counters(trace: Trace, host: str, on_chunk: ChunkDone = lambda _, __: N
         units += of_samples(plane.name, chip, in_time)
         counters += [*read_counters(plane, read, register_names(chip)), *sampled_counters(plane, in_time)]
         kernels += scope_uses(core, in_time)
-        on_chunk(plane_bytes(plane), 0)
+        on_chunk(call_units.plane_bytes(plane), 0)
     return HostCounters(
         host=host,
         device_types=tuple(types),
@@ -92,5 +86,7 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     return host_counters(trace, file.label, on_chunk)
 
 
-COUNTERS_OF_HOST = Reduction("counters", HostCounters, needed_bytes, _reduce, includes=CALL_UNITS_OF_HOST)
+COUNTERS_OF_HOST = Reduction(
+    "counters", HostCounters, call_units.needed_bytes, _reduce, includes=call_units.CALL_UNITS_OF_HOST
+)
 """The counters of a host's devices."""

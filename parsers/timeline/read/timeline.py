@@ -20,38 +20,11 @@ from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
 from tpuprof.parsers.formats.xspace.parts_of_lines import event_border
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
-from tpuprof.parsers.ops.core.ops import (
-    ASYNC_OPS_LINE,
-    MODULES_LINE,
-    OPS_LINE,
-    STEPS_LINE,
-    TRACE_ME_LINE,
-    Keys,
-    event_spans,
-)
-from tpuprof.parsers.ops.device import (
-    ENVIRONMENT_PLANE,
-    capture_start_ns,
-    core_title,
-    device_info,
-    device_ordinal,
-    is_gpu,
-    is_sparse_core,
-    is_tensor_core,
-)
+from tpuprof.parsers.ops import device
+from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, region_ends, region_ids
+from tpuprof.parsers.timeline import model
 from tpuprof.parsers.timeline.durations import Durations
-from tpuprof.parsers.timeline.model import (
-    EventNames,
-    RateTrack,
-    Section,
-    SectionKind,
-    StepSpan,
-    Timeline,
-    Track,
-    TrackKind,
-    small_keys,
-)
 from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.read.columns import line_columns
 from tpuprof.parsers.timeline.read.counters import counter_tracks
@@ -88,17 +61,17 @@ _DROPPED = pattern(r"(?i)drop|lost|overflow")
 
 # What a profiler says when it could not keep all that it saw.
 _LOSS = pattern(r"(?i)drop|lost|loss|truncat|overflow|overwrit|discard|incomplete|exceed|too (many|large)|fail")
-_KINDS: dict[str, TrackKind] = {
-    STEPS_LINE: "steps",
-    MODULES_LINE: "modules",
-    OPS_LINE: "ops",
-    ASYNC_OPS_LINE: "async",
-    TRACE_ME_LINE: "traceme",
+_KINDS: dict[str, model.TrackKind] = {
+    core_ops.STEPS_LINE: "steps",
+    core_ops.MODULES_LINE: "modules",
+    core_ops.OPS_LINE: "ops",
+    core_ops.ASYNC_OPS_LINE: "async",
+    core_ops.TRACE_ME_LINE: "traceme",
     "Sparse Core Steps": "steps",
     "Sparse Core Modules": "modules",
     "Sparse Core Ops": "ops",
 }
-_GPU_KINDS: dict[str, TrackKind] = {
+_GPU_KINDS: dict[str, model.TrackKind] = {
     "Steps": "steps",
     "XLA Modules": "modules",
     "XLA Ops": "ops",
@@ -108,14 +81,14 @@ _GPU_KINDS: dict[str, TrackKind] = {
     "Source code": "source",
 }
 """Lines that the profiler derives from a GPU's streams, by the end of their names."""
-_ORDER: tuple[TrackKind, ...] = get_args(TrackKind)
-_SECTIONS: tuple[SectionKind, ...] = get_args(SectionKind)
+_ORDER: tuple[model.TrackKind, ...] = get_args(model.TrackKind)
+_SECTIONS: tuple[model.SectionKind, ...] = get_args(model.SectionKind)
 
 _NO_KEYS = np.zeros(0, np.int32)
 _NO_DURATIONS = Durations.of(no_ints())
-_NO_NAMES = EventNames(None, (), np.zeros(0, np.uint8))
+_NO_NAMES = model.EventNames(None, (), np.zeros(0, np.uint8))
 
-OnPart = Callable[[Timeline], None]
+OnPart = Callable[[model.Timeline], None]
 """Receives a timeline of which some sections are still being read."""
 
 
@@ -129,8 +102,8 @@ class _Read(NamedTuple):
         aggregated: how many more events have no place in time.
     """
 
-    track: Track
-    ids: Keys
+    track: model.Track
+    ids: core_ops.Keys
     end: Int64s
     lane: NDArray[np.int32]
     aggregated: int
@@ -145,14 +118,14 @@ def read_timeline(
     trace: Trace,
     host: str,
     path: str,
-    steps: Sequence[StepSpan] = (),
+    steps: Sequence[model.StepSpan] = (),
     steps_are_inferred: bool = False,
     on_chunk: ChunkDone | None = None,
     threads: int = 1,
     on_part: OnPart | None = None,
     only_first: bool = False,
     first_bytes: int = FIRST_BYTES,
-) -> Timeline:
+) -> model.Timeline:
     """Decodes every line of a profile, one section after the other.
 
     Args:
@@ -165,9 +138,9 @@ def read_timeline(
         only_first: whether to read the first section alone.
         first_bytes: how much of a large first section is its begin; 0 where `on_part` wants whole sections alone.
     """
-    told = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
-    made = partial(told, began_ns=capture_start_ns(trace.plane(ENVIRONMENT_PLANE)))
-    sections: list[Section] = []
+    told = partial(model.Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
+    made = partial(told, began_ns=device.capture_start_ns(trace.plane(device.ENVIRONMENT_PLANE)))
+    sections: list[model.Section] = []
     with ThreadPool(threads) as pool:
         rooms, with_bytes = local(), (plane for plane in trace.planes if any(line.size for line in plane.lines))
         planes = sorted(
@@ -180,7 +153,7 @@ def read_timeline(
         def begin(reads: Sequence[_PlaneRead]) -> None:
             work.extend([pool.submit(read.take, batch) for batch in read.batches] for read in reads)
 
-        def show(read: Sequence[Section], number: int) -> None:
+        def show(read: Sequence[model.Section], number: int) -> None:
             if on_part is not None:
                 yet = (other.unread() for other in planes[number:])
                 lost = tuple(dict.fromkeys(_losses(trace, 0)))
@@ -219,7 +192,7 @@ class _PlaneRead:
     def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None) -> None:
         self.kind = _section_kind(plane)
         self.batches = _batches(plane) or [[]]
-        self.section: Section | None = None
+        self.section: model.Section | None = None
         self.malformed = self.aggregated = 0
         self.when_read: Callable[[], None] = lambda: None
         self._plane = plane
@@ -257,7 +230,7 @@ class _PlaneRead:
             self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
         return _read_line(line, index, self._rooms.room, on_chunk, self._regions)
 
-    def first_part(self, first_bytes: int) -> Section | None:
+    def first_part(self, first_bytes: int) -> model.Section | None:
         """The section as far as it follows from so many bytes, the begin of each line; None unless it is large."""
         lines = self._plane.lines
         size = sum(lines[index].size for index in _event_lines(self._plane))
@@ -271,9 +244,9 @@ class _PlaneRead:
         section = _section(self._plane, [line for line in read if len(line.track)])
         return replace(section, is_read=False) if section.tracks else None
 
-    def unread(self) -> Section:
+    def unread(self) -> model.Section:
         """What stands for the section until it is there."""
-        return Section(_title(self._plane, self.kind), self._plane.name, self.kind, (), is_read=False)
+        return model.Section(_title(self._plane, self.kind), self._plane.name, self.kind, (), is_read=False)
 
 
 def _is_counter(line: Line) -> bool:
@@ -310,7 +283,7 @@ def _read_line(
     plane = line.plane
     events = line_columns(line, room, on_chunk)
     tail = line.tail(events.end) if line is plane.lines[index] else _tail(plane.lines[index])
-    start, end = event_spans(line, events, in_place=True)
+    start, end = core_ops.event_spans(line, events, in_place=True)
     end = region_ends(events.ids, start, end, regions)
     columns: list[NDArray[Any]] = [start, end, events.ids, events.place]
     malformed, aggregated = events.malformed, events.aggregated
@@ -326,7 +299,7 @@ def _read_line(
             columns[number] = by_lane(lane, bounds, columns[number])[0]
     start, end, ids, short = columns
     section_kind = _section_kind(plane)
-    track = Track(
+    track = model.Track(
         name=tail.display_name or line.name or f"line {line.id}",
         kind=_kind_of(line.name, section_kind),
         names=_NO_NAMES,
@@ -357,7 +330,7 @@ def _with_durations(line: _Read) -> _Read:
     return line._replace(track=replace(line.track, lasting=Durations.of(lasting)), end=no_ints(), lane=_NO_KEYS)
 
 
-def _section(plane: Plane, lines: list[_Read]) -> Section:
+def _section(plane: Plane, lines: list[_Read]) -> model.Section:
     """Makes a plane's tracks, and those that derive from its ops, but no counters.
 
     It takes what it no longer needs out of the lines.
@@ -367,14 +340,14 @@ def _section(plane: Plane, lines: list[_Read]) -> Section:
     keys: list[NDArray[np.integer]] = []
     for index, line in enumerate(lines):
         key = plane_keys.of(line.ids)
-        keys.append(key if len(line.end) else small_keys(key))
+        keys.append(key if len(line.end) else model.small_keys(key))
         lines[index] = line._replace(ids=_NO_KEYS)  # they take as much as the keys
     names = event_names(plane, kind, plane_keys.lost_names())
     groupings = (line.track for wanted in ("steps", "modules") for line in lines if line.track.kind == wanted)
     grouping = next(groupings, None)
-    tracks: list[Track] = []
-    derived: list[Track] = []
-    rates: tuple[RateTrack, ...] = ()
+    tracks: list[model.Track] = []
+    derived: list[model.Track] = []
+    rates: tuple[model.RateTrack, ...] = ()
     ops = [index for index, line in enumerate(lines) if len(line.end)]
     for index, line in enumerate(lines):
         if index in ops[:_MOST_DERIVED]:
@@ -382,15 +355,15 @@ def _section(plane: Plane, lines: list[_Read]) -> Section:
             derived += derived_tracks(names, LanedEvents(*spans, line.lane, line.track.lanes), grouping)
             del spans
         lines[index] = _with_durations(line) if index in ops else line
-        tracks.append(replace(lines[index].track, names=names, key=small_keys(keys[index])))
+        tracks.append(replace(lines[index].track, names=names, key=model.small_keys(keys[index])))
         keys[index] = _NO_KEYS
         if index in ops[:_MOST_DERIVED]:
             rates = rates or _rates(plane, tracks[-1])
     tracks = sorted([*tracks, *derived], key=lambda track: (_ORDER.index(track.kind), track.sort_id))
-    return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates)
+    return model.Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates)
 
 
-def _kind_of(name: str, kind: SectionKind) -> TrackKind:
+def _kind_of(name: str, kind: model.SectionKind) -> model.TrackKind:
     """The kind of a line with that name on a plane of that kind."""
     if kind in ("core", "sparse_core"):
         return _KINDS.get(name, "other")
@@ -399,36 +372,36 @@ def _kind_of(name: str, kind: SectionKind) -> TrackKind:
     return "thread" if kind == "host" else "other"
 
 
-def _section_kind(plane: Plane) -> SectionKind:
-    if is_tensor_core(plane):
+def _section_kind(plane: Plane) -> model.SectionKind:
+    if device.is_tensor_core(plane):
         return "core"
-    if is_sparse_core(plane):
+    if device.is_sparse_core(plane):
         return "sparse_core"
-    if is_gpu(plane):
+    if device.is_gpu(plane):
         return "gpu"
     return "host" if plane.name.startswith(HOST_PLANE) else "other"
 
 
-def _title(plane: Plane, kind: SectionKind) -> str:
+def _title(plane: Plane, kind: model.SectionKind) -> str:
     """Returns ``Chip 2: TPU core 1`` where the plane says so, else a title from the plane's name."""
     if kind == "host":
         return "Host threads"
     if kind not in ("core", "sparse_core"):
         return plane.name
-    titled = core_title(plane)
+    titled = device.core_title(plane)
     if titled:
         return titled if kind == "core" else titled.replace("TPU core", "SparseCore")
-    return f"TPU {device_ordinal(plane)}" if kind == "core" else plane.name.removeprefix("/device:")
+    return f"TPU {device.device_ordinal(plane)}" if kind == "core" else plane.name.removeprefix("/device:")
 
 
-def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
+def _rates(plane: Plane, ops: model.Track) -> tuple[model.RateTrack, ...]:
     """FLOPs and bytes of HBM against their peaks, where the profile counts the ops' work."""
-    peaks = device_info(plane).peaks
+    peaks = device.device_info(plane).peaks
     uses = (("FLOPS", ops.names.flops, peaks.flops_per_second), ("HBM", ops.names.hbm_bytes, peaks.hbm))
-    return tuple(RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in uses if work is not None)
+    return tuple(model.RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in uses if work is not None)
 
 
-def _time_span(sections: Sequence[Section]) -> tuple[int, int]:
+def _time_span(sections: Sequence[model.Section]) -> tuple[int, int]:
     """From the first event or counter value to the last."""
     spans = [track.span for section in sections for track in section.tracks if len(track)]
     times = [track.time_ps for section in sections for track in section.counters if len(track.time_ps)]
@@ -453,7 +426,7 @@ def _said(texts: Iterable[str]) -> Iterator[str]:
         yield printable(text[:_SEEN])
 
 
-def _dropped(sections: Sequence[Section]) -> Iterator[str]:
+def _dropped(sections: Sequence[model.Section]) -> Iterator[str]:
     """Sentences on trace entries that the cores' runtimes could not keep; events on their track record them."""
     tracks = [(section, track) for section in sections for track in section.tracks if track.kind == "traceme"]
     for section, track in tracks:

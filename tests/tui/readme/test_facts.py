@@ -7,7 +7,7 @@ import re
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
 from tests.tui.readme.keys import table
-from tpuprof.tui.cli.commands.grammar import commands
+from tpuprof.tui.cli.commands.agents.references import commands
 from tpuprof.tui.terminal.custom import Config, Custom, read_config
 from tpuprof.tui.terminal.grammar import VERBS
 

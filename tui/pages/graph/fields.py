@@ -8,16 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.graph.model import (
-    INSIDE,
-    NO_PROFILE,
-    NO_SIZE,
-    NOT_TIMED,
-    CalledComputation,
-    Neighbour,
-    Node,
-    PathStep,
-)
+from tpuprof.parsers.pages.graph import model
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, Subgraph, neighbour
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
@@ -36,7 +27,7 @@ from tpuprof.tui.report.units import (
     Unit,
 )
 
-_NO_TIME = f"{NOT_TIMED}; or {INSIDE}; or {NO_PROFILE}"
+_NO_TIME = f"{model.NOT_TIMED}; or {model.INSIDE}; or {model.NO_PROFILE}"
 _NO_PATH = "the compiler does not say"
 
 
@@ -60,14 +51,14 @@ class GraphReport:
     chosen_of: int = 1
 
     @cached_property
-    def operands(self) -> list[Neighbour]:
+    def operands(self) -> list[model.Neighbour]:
         return self._side("operands")
 
     @cached_property
-    def users(self) -> list[Neighbour]:
+    def users(self) -> list[model.Neighbour]:
         return self._side("users")
 
-    def _side(self, side: Side) -> list[Neighbour]:
+    def _side(self, side: Side) -> list[model.Neighbour]:
         return [neighbour(self.here, side, at) for at in range(len(self.here.rows(side)))]
 
     @property
@@ -93,7 +84,7 @@ class GraphReport:
 class DistantNode:
     """An instruction, and how many steps it is away."""
 
-    node: Node
+    node: model.Node
     distance: int
 
 
@@ -123,7 +114,11 @@ def _node(prefix: str, inside: str = "") -> tuple[Metric[Any], ...]:
         figure("computation", TEXT, "the computation that it is in", "computation"),
         figure("shape", VERBATIM, "of its result, with layout and tiling as XLA writes them", "shape"),
         figure(
-            "size_bytes", BYTES, "of its result with the padding of its tiles; of a tuple together", "size", NO_SIZE
+            "size_bytes",
+            BYTES,
+            "of its result with the padding of its tiles; of a tuple together",
+            "size",
+            model.NO_SIZE,
         ),
         figure("self_time_ps", TIME_PS, "of all its runs and cores together", "time", _NO_TIME, "self_ps"),
         figure("self_time_percent", SHARE_PERCENT, "of the cores' whole time", "share", _NO_TIME, "fraction"),
@@ -149,10 +144,10 @@ _NEIGHBOUR = (
     attribute("behind", TEXTS, _BEHIND, "behind it"),
 )
 _SHOWN = ("name", "opcode", "shape", "size_bytes", "self_time_ps", "self_time_percent", "moves", "behind")
-OPERANDS: Table[Sequence[Neighbour]] = object_table("operands", _NEIGHBOUR, markdown=_SHOWN)
-USERS: Table[Sequence[Neighbour]] = object_table("users", _NEIGHBOUR, markdown=_SHOWN)
+OPERANDS: Table[Sequence[model.Neighbour]] = object_table("operands", _NEIGHBOUR, markdown=_SHOWN)
+USERS: Table[Sequence[model.Neighbour]] = object_table("users", _NEIGHBOUR, markdown=_SHOWN)
 
-CALLED: Table[Sequence[CalledComputation]] = object_table(
+CALLED: Table[Sequence[model.CalledComputation]] = object_table(
     "called",
     (
         attribute("name", TEXT, "the computation", "computation"),
@@ -162,7 +157,7 @@ CALLED: Table[Sequence[CalledComputation]] = object_table(
     ),
     markdown=("name", "role", "instructions", "first"),
 )
-PATH: Table[Sequence[PathStep]] = object_table(
+PATH: Table[Sequence[model.PathStep]] = object_table(
     "path",
     (
         attribute("computation", TEXT, "a computation on the way from the program's own to the op's"),
@@ -171,8 +166,7 @@ PATH: Table[Sequence[PathStep]] = object_table(
     ),
 )
 NODES: Table[Sequence[DistantNode]] = object_table(
-    "nodes",
-    (attribute("distance", COUNT, "steps from the op over operands and users"), *_node("", "node.")),
+    "nodes", (attribute("distance", COUNT, "steps from the op over operands and users"), *_node("", "node."))
 )
 EDGES: Table[Sequence[Edge]] = object_table(
     "edges",

@@ -13,6 +13,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
 from tpuprof.parsers.base.text import printable, said_of
 from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.hlo.printing import instruction_line
 from tpuprof.parsers.pages.graph.model import CalledComputation
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
@@ -21,8 +22,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import report_named
-from tpuprof.tui.pages.graph import drawing, export, words
-from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView
+from tpuprof.tui.pages.graph import drawing, export
+from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView, centre_lines, path_lines
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import ShownPage
@@ -39,9 +40,37 @@ from tpuprof.tui.widgets.tab import Jump
 _MOST_NAME = 60
 _GRAPH = "graph"
 _rows = drawn_by("tpuprof.tui.pages.graph.report:written")
-_MEANINGS = meanings(*words.MEANINGS)
-_ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
-_ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
+_MEANINGS = meanings(
+    (
+        "operands",
+        "the op's inputs; users: ops that take its result. Operands are in their order, users in the "
+        "order of the schedule.",
+    ),
+    (
+        "< >",
+        "past a tuple, an element of one, a bitcast, a loop or a call: the op that produces, or uses, the "
+        "value itself.",
+    ),
+    ("%", "self time of all its runs, of the cores' whole time; if that is almost nothing, or unknown, its size."),
+    ("!", "a copy that only changes the layout: its array in another order of dimensions, or in other tiles."),
+    ("order", "no value passes: one has to run before the other (a control dependency)."),
+    ("waits for", "the op that computes an operand and runs last in the schedule. A done op's time is waiting."),
+    ("in the loop", "users in the body of a loop that the op itself is not in."),
+    ("alone", "why it is in no fusion, as far as its neighbours show: the compiler does not record its reasons."),
+    ("size", "size of the result in memory, with the padding of its tiles; for a start op, of its done op's result."),
+    ("path", "the computations from the entry computation to the op's; been: where you have been, Esc goes back."),
+)
+_WRITING = (
+    "The end of the name chooses the format: .csv, .json, .md the op and its neighbours as `report graph` writes them; "
+    ".svg, .html the screen; .txt the text of its computation; .hlo the text of the module; .pb the module as an "
+    "HloProto.",
+)
+_ABOUT_WRITING = meanings(
+    ("", "The file is for you alone (0600). Nothing is written among profiles, or over an existing file."),
+    ("text", "is for reading: it leaves out what this program does not decode, and large constants."),
+    (".pb", "is the whole proto; for a dump of texts, it contains what the texts say."),
+)
+_ABOUT_CALLED = meanings(("", "The computations that the op calls. Choose one to go to its result."))
 
 
 class GraphScreen(PageScreen):
@@ -380,7 +409,7 @@ class GraphScreen(PageScreen):
 
     def _tell_all(self) -> None:
         if self.here is not None:
-            lines = partial(words.all_lines, self.here)
+            lines = partial(_all_lines, self.here)
             self.open(TextPopup(self.look, printable(self.here.op.name), lines, _MEANINGS))
 
     def _ask_export(self) -> None:
@@ -394,7 +423,7 @@ class GraphScreen(PageScreen):
         own = {end: partial(_made, kind, here.program, here.op.row) for end, kind in export.ENDINGS.items()}
         made = self.export_of("graph", page, run, report_of=report_named)
         made = replace(made, path=path, kinds={**made.kinds, **own}, run=self._run, is_private=True)
-        self.ask_export(made, words.WRITING, _ABOUT_WRITING)
+        self.ask_export(made, _WRITING, _ABOUT_WRITING)
 
     def point_at(self, x: int, y: int) -> None:
         made = self.drawn
@@ -422,3 +451,11 @@ class GraphScreen(PageScreen):
 
 def _made(kind: str, program: Program, row: int) -> tuple[Produce, str]:
     return export.made(kind, program, row), ""
+
+
+def _all_lines(here: Neighbourhood, pen: Pen) -> list[Line]:
+    """Everything that is known of an op."""
+    blank = pen.fit([])
+    answers = (line for sentence in here.answers for line in pen.wrap(sentence, "text"))
+    about = [*answers, blank, *centre_lines(here, pen, is_whole=True), blank, *path_lines(here, (), pen)]
+    return [*about, blank, *pen.wrap(instruction_line(here.program.graph, here.op.row), "text")]

@@ -9,12 +9,37 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.memory.live_arrays import LiveArrays, holders_of, read_live_arrays
+from tpuprof.parsers.memory.model import MemoryPage, ModuleLabel, SpaceMemory
+from tpuprof.parsers.pages.memory.compiled import CompiledModules
 from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
 from tpuprof.parsers.session.live_arrays import sibling_arrays
 from tpuprof.parsers.session.pages import Pages
 from tpuprof.tui.pages import Publish
-from tpuprof.tui.pages.memory.modules import MemoryPages
 from tpuprof.tui.report.shared.holders import in_a_line
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceRequest:
+    """A memory space of a module, and the instruction to go to there (empty: none)."""
+
+    module: ModuleLabel
+    space: int
+    instruction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPages:
+    """The modules of a run and host.
+
+    Attributes:
+        page: all modules, the largest peak first.
+        compiled: makes a memory space's figures when they are asked for; takes a while.
+        first: the HBM of the module with the largest peak, or why it can't be shown.
+    """
+
+    page: MemoryPage
+    compiled: CompiledModules
+    first: SpaceMemory | str
 
 
 def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:

@@ -20,20 +20,11 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.memory.draw import table
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory, entry_card
-from tpuprof.tui.pages.memory.draw.table import (
-    GROUPINGS,
-    NOTHING_LISTED,
-    ORDERS,
-    MemoryList,
-    MemoryState,
-    is_down,
-    memory_list,
-    searched_texts,
-)
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, ListedRows, readable_metrics
-from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
+from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
 from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.exporting import ShownTable
@@ -48,7 +39,7 @@ Details = tuple[str, Callable[[Pen], list[Line]]]
 class BuffersView(ListView["int | BufferGroup"]):
     """A module's memory `space` on the screen: a list of buffers, or of groups; None where no module has figures."""
 
-    listing: MemoryState
+    listing: table.MemoryState
     composed: ComposedMemory | None = None
 
     def __init__(self, pages: MemoryPages) -> None:
@@ -58,9 +49,11 @@ class BuffersView(ListView["int | BufferGroup"]):
         self._problem: str | None = None
         self._backward: int | None = None
         self._shown: SpaceRequest | None = None
-        self.listing = MemoryState()
-        self._group: tuple[MemoryState, Int64s] | None = None  # what was shown before, and rows of the group's buffers
-        self._listed: MemoryList | None = None
+        self.listing = table.MemoryState()
+        self._group: tuple[table.MemoryState, Int64s] | None = (
+            None  # what was shown before, and rows of the group's buffers
+        )
+        self._listed: table.MemoryList | None = None
         if isinstance(pages.first, str):
             self._problem = pages.first
         else:
@@ -119,13 +112,13 @@ class BuffersView(ListView["int | BufferGroup"]):
         return f"{space.module}{host}" + (f" ({place} of {len(modules)})" if len(modules) > 1 else "")
 
     @property
-    def listed(self) -> MemoryList:
+    def listed(self) -> table.MemoryList:
         """The list, made anew where what it depends on has changed; an empty one without figures."""
         if self.space is None:
-            return NOTHING_LISTED
+            return table.NOTHING_LISTED
         if self._listed is None or self._listed.state != self.listing.of_list:
             owners = None if self.summary is None else self.summary.owners
-            self._listed = memory_list(
+            self._listed = table.memory_list(
                 self.space, self.listing, None if self._group is None else self._group[1], owners
             )
         return self._listed
@@ -289,7 +282,7 @@ class BuffersView(ListView["int | BufferGroup"]):
         space, state, listed = self.space, self.listing, self.listed
         if space is None:
             return None
-        order = sort_text(state.sort, is_down(state))
+        order = sort_text(state.sort, table.is_down(state))
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
             return ShownTable("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
@@ -322,19 +315,19 @@ class BuffersView(ListView["int | BufferGroup"]):
         if space is None:
             return []
         every = replace(self.listing, words="", grouping="none")
-        listed = memory_list(space, every, None if self._group is None else self._group[1])
-        return searched_texts(space, listed.rows)
+        listed = table.memory_list(space, every, None if self._group is None else self._group[1])
+        return table.searched_texts(space, listed.rows)
 
     def sort(self, reverse: bool = False) -> str:
         if reverse:
             self.listing = self.listing.turned_round()
             return f"by {self.listing.in_words(self.listing.sort)}"
-        self.listing = self.listing.sorted_by_next(ORDERS)
+        self.listing = self.listing.sorted_by_next(table.ORDERS)
         return f"by {self.listing.sort}" if self.listing.sort != "program" else "in program order"
 
     def group(self) -> str:
         self._group, self._listed = None, None
-        grouping = GROUPINGS[(GROUPINGS.index(self.listing.grouping) + 1) % len(GROUPINGS)]
+        grouping = table.GROUPINGS[(table.GROUPINGS.index(self.listing.grouping) + 1) % len(table.GROUPINGS)]
         self.listing = self.listing.anew(grouping=grouping)
         return "" if grouping == "none" else f"by {grouping}"
 

@@ -26,9 +26,8 @@ from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Pa
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
     from tpuprof.parsers.memory.summary import SpaceSummary
-    from tpuprof.tui.pages.memory.load import SiblingArrays
+    from tpuprof.tui.pages.memory.load import MemoryPages, SiblingArrays, SpaceRequest
     from tpuprof.tui.pages.memory.module_view import BuffersView
-    from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
 
 

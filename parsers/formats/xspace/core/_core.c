@@ -172,10 +172,10 @@ static void release(Arrays *arrays) {
     arrays->count = 0;
 }
 
-static int refuse(Arrays *arrays, const char *message) {
+static PyObject *refuse(Arrays *arrays, const char *message) {
     release(arrays);
     PyErr_SetString(PyExc_ValueError, message);
-    return 0;
+    return NULL;
 }
 
 /* Takes `inputs` readable buffers, then `outputs` writable ones. Fails with an exception, everything released. */
@@ -193,7 +193,7 @@ static int acquire(Arrays *arrays, PyObject *const *args, int inputs, int output
         for (int j = 0; j < i; j++) {
             uintptr_t other = (uintptr_t)arrays->view[j].buf;
             if (from < to && other < to && from < other + (uintptr_t)arrays->view[j].len)
-                return refuse(arrays, "an output overlaps another array");
+                return refuse(arrays, "an output overlaps another array") != NULL;
         }
     }
     return 1;
@@ -215,21 +215,36 @@ static Bytes bytes_of(const Arrays *arrays) {
     return bytes;
 }
 
-static int expect_args(Py_ssize_t given, Py_ssize_t wanted) {
-    if (given == wanted)
-        return 1;
-    PyErr_Format(PyExc_TypeError, "%zd arguments wanted, %zd given", wanted, given);
-    return 0;
-}
-
-/* Reads so many numbers; 0 with an error set where one is none. */
-static int read_numbers(PyObject *const *args, int count, Py_ssize_t *number) {
-    for (int i = 0; i < count; i++) {
-        number[i] = PyLong_AsSsize_t(args[i]);
+/* Takes the arguments of a function: buffers as `acquire`, then numbers; 0 with an error set where they are others. */
+static int take(Arrays *arrays, PyObject *const *args, Py_ssize_t given, int inputs, int outputs, int numbers,
+                Py_ssize_t *number) {
+    Py_ssize_t wanted = inputs + outputs + numbers;
+    if (given != wanted) {
+        PyErr_Format(PyExc_TypeError, "%zd arguments wanted, %zd given", wanted, given);
+        return 0;
+    }
+    for (int i = 0; i < numbers; i++) {
+        number[i] = PyLong_AsSsize_t(args[inputs + outputs + i]);
         if (number[i] == -1 && PyErr_Occurred())
             return 0;
     }
-    return 1;
+    return acquire(arrays, args, inputs, outputs);
+}
+
+/* Ends a function that only writes its outputs; `message` says what is wrong where they are not `whole`. */
+static PyObject *finish(Arrays *arrays, int whole, const char *message) {
+    if (!whole)
+        return refuse(arrays, message);
+    release(arrays);
+    return none();
+}
+
+/* Ends a function that returns a number, -1 where something is wrong. */
+static PyObject *finish_with(Arrays *arrays, int64_t number, const char *message) {
+    if (number == -1)
+        return refuse(arrays, message);
+    release(arrays);
+    return PyLong_FromLongLong(number);
 }
 
 /* ---- split ---- */
@@ -265,22 +280,15 @@ static Split split_loop(Bytes bytes, int64_t start, int64_t capacity, uint32_t *
 }
 
 /* split(buf, number, wire, begin, end, start) -> (count, next, status); status FULL: call again from `next`. */
-static PyObject *core_split(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_split(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     Split out;
-    (void)module;
-    if (!expect_args(given, 6))
-        return NULL;
-    Py_ssize_t start = PyLong_AsSsize_t(args[5]);
-    if (start == -1 && PyErr_Occurred())
-        return NULL;
-    if (!acquire(&a, args, 1, 4))
+    Py_ssize_t start;
+    if (!take(&a, args, given, 1, 4, 1, &start))
         return NULL;
     Py_ssize_t size = a.view[0].len, n = a.view[2].len;
-    if (!holds(&a, 1, n, 4) || !holds(&a, 3, n, 8) || !holds(&a, 4, n, 8) || start < 0 || start > size) {
-        refuse(&a, "outputs of different lengths, not aligned, or a start outside the bytes");
-        return NULL;
-    }
+    if (!holds(&a, 1, n, 4) || !holds(&a, 3, n, 8) || !holds(&a, 4, n, 8) || start < 0 || start > size)
+        return refuse(&a, "outputs of different lengths, not aligned, or a start outside the bytes");
     Py_BEGIN_ALLOW_THREADS
     out = split_loop(bytes_of(&a), start, n, a.view[1].buf, a.view[2].buf, a.view[3].buf, a.view[4].buf);
     Py_END_ALLOW_THREADS
@@ -403,33 +411,23 @@ static int64_t stats_loop(Bytes bytes, int64_t n, const int64_t *begin, const in
 }
 
 /* stats(buf, begin, end, wanted, kind, value, length, stats_field) -> None; row r of the outputs is wanted[r]. */
-static PyObject *core_stats(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_stats(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t done;
-    (void)module;
-    if (!expect_args(given, 8))
-        return NULL;
-    Py_ssize_t stats_field = PyLong_AsSsize_t(args[7]);
-    if ((stats_field == -1 && PyErr_Occurred()) || !acquire(&a, args, 4, 3))
+    Py_ssize_t stats_field;
+    if (!take(&a, args, given, 4, 3, 1, &stats_field))
         return NULL;
     Py_ssize_t n = a.view[1].len / 8, k = a.view[3].len / 8, cells = a.view[4].len;
     int fits = holds(&a, 1, n, 8) && holds(&a, 2, n, 8) && holds(&a, 3, k, 8) && holds(&a, 5, cells, 8) &&
                holds(&a, 6, cells, 8) && (n == 0 || k == 0 ? cells == 0 : cells % n == 0 && cells / n == k);
-    if (!fits) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+    if (!fits)
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Wanted wanted = wanted_ids(a.view[3].buf, k);
     Py_BEGIN_ALLOW_THREADS
     done = stats_loop(bytes_of(&a), n, a.view[1].buf, a.view[2].buf, stats_field, wanted,
                       a.view[4].buf, a.view[5].buf, a.view[6].buf);
     Py_END_ALLOW_THREADS
-    if (done != n) {
-        refuse(&a, "a span lies outside the bytes, or ends before it begins");
-        return NULL;
-    }
-    release(&a);
-    return none();
+    return finish(&a, done == n, "a span lies outside the bytes, or ends before it begins");
 }
 
 /* ---- a whole line in one pass ---- */
@@ -737,13 +735,10 @@ static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Want
 
 /* scan(buf, wanted, chosen, metadata_id, offset, duration, flags, begin, length, kind, value, stat_length, base, start, at)
  * -> (count, next, status, seen) */
-static PyObject *core_scan(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     Py_ssize_t number[3];
-    (void)module;
-    if (!expect_args(given, 15) || !read_numbers(args + 12, 3, number))
-        return NULL;
-    if (!acquire(&a, args, 3, 9))
+    if (!take(&a, args, given, 3, 9, 3, number))
         return NULL;
     Py_ssize_t capacity = a.view[6].len, k = a.view[1].len / 8, cells = a.view[9].len;
     int wide = a.view[3].len != 0 && a.view[3].len / 8 == capacity, places = a.view[7].len != 0;
@@ -751,10 +746,8 @@ static PyObject *core_scan(PyObject *module, PyObject *const *args, Py_ssize_t g
                holds(&a, 5, capacity, 8) && holds(&a, 7, places ? capacity : 0, 8) &&
                holds(&a, 8, places ? capacity : 0, 4) && holds(&a, 10, cells, 8) && holds(&a, 11, cells, 4) &&
                (capacity == 0 || k == 0 ? cells == 0 : cells % capacity == 0 && cells / capacity == k);
-    if (!fits || number[1] < 0 || number[1] > a.view[0].len || number[2] < 0 || number[2] > capacity) {
-        refuse(&a, "columns of different lengths, not aligned, or a start outside the bytes or columns");
-        return NULL;
-    }
+    if (!fits || number[1] < 0 || number[1] > a.view[0].len || number[2] < 0 || number[2] > capacity)
+        return refuse(&a, "columns of different lengths, not aligned, or a start outside the bytes or columns");
     Columns to = {capacity,      wide,
                   a.view[3].buf, a.view[4].buf,
                   a.view[5].buf, a.view[6].buf,
@@ -794,27 +787,19 @@ static int64_t nest_loop(int64_t n, const int64_t *start, const int64_t *end, in
 }
 
 /* nest(start, end, parent, depth, self_ps) -> None */
-static PyObject *core_nest(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_nest(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t done;
-    (void)module;
-    if (!expect_args(given, 5) || !acquire(&a, args, 2, 3))
+    if (!take(&a, args, given, 2, 3, 0, NULL))
         return NULL;
     Py_ssize_t n = a.view[0].len / 8;
     if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, n, 8) || !holds(&a, 3, n, 4) ||
-        !holds(&a, 4, n, 8)) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+        !holds(&a, 4, n, 8))
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Py_BEGIN_ALLOW_THREADS
     done = nest_loop(n, a.view[0].buf, a.view[1].buf, a.view[2].buf, a.view[3].buf, a.view[4].buf);
     Py_END_ALLOW_THREADS
-    if (done != n) {
-        refuse(&a, "events must be sorted by start, then by descending end");
-        return NULL;
-    }
-    release(&a);
-    return none();
+    return finish(&a, done == n, "events must be sorted by start, then by descending end");
 }
 
 /* ---- lanes ---- */
@@ -862,33 +847,20 @@ static int64_t lane_loop(int64_t at, int64_t n, const int64_t *start, const int6
 }
 
 /* lanes(start, end, lane, tree, at) -> how far it came; see lane_loop. The tree has 2^k places, at least 2. */
-static PyObject *core_lanes(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_lanes(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t done;
     Py_ssize_t at;
-    (void)module;
-    if (!expect_args(given, 5))
-        return NULL;
-    at = PyLong_AsSsize_t(args[4]);
-    if (at == -1 && PyErr_Occurred())
-        return NULL;
-    if (!acquire(&a, args, 2, 2))
+    if (!take(&a, args, given, 2, 2, 1, &at))
         return NULL;
     Py_ssize_t n = a.view[0].len / 8, places = a.view[3].len / 8;
     if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, n, 4) || !holds(&a, 3, places, 8) || places < 2 ||
-        (places & (places - 1)) || places / 2 > INT32_MAX || at < 0 || at > n) {
-        refuse(&a, "arrays of different lengths, not aligned, a tree of a wrong size, or a place outside");
-        return NULL;
-    }
+        (places & (places - 1)) || places / 2 > INT32_MAX || at < 0 || at > n)
+        return refuse(&a, "arrays of different lengths, not aligned, a tree of a wrong size, or a place outside");
     Py_BEGIN_ALLOW_THREADS
     done = lane_loop(at, n, a.view[0].buf, a.view[1].buf, a.view[2].buf, a.view[3].buf, places / 2);
     Py_END_ALLOW_THREADS
-    if (done < 0) {
-        refuse(&a, "events must be sorted by start, then by descending end");
-        return NULL;
-    }
-    release(&a);
-    return PyLong_FromLongLong(done);
+    return finish_with(&a, done, "events must be sorted by start, then by descending end");
 }
 
 enum { MOST_COLUMNS = 8 };
@@ -919,11 +891,10 @@ static int64_t by_lane_loop(int64_t n, const int32_t *lane, int64_t lanes, int64
 }
 
 /* by_lane(lane, from..., next, to...) -> None; columns of 4 or 8 bytes, at most MOST_COLUMNS. */
-static PyObject *core_by_lane(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_by_lane(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t done;
     int columns = (int)(given / 2 - 1);
-    (void)module;
     if (given < 2 || given % 2 || columns > MOST_COLUMNS) {
         PyErr_SetString(PyExc_TypeError, "too many columns, or not as many to put them");
         return NULL;
@@ -940,19 +911,12 @@ static PyObject *core_by_lane(PyObject *module, PyObject *const *args, Py_ssize_
         table.from[c] = a.view[from].buf;
         table.to[c] = a.view[to].buf;
     }
-    if (!fits) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+    if (!fits)
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Py_BEGIN_ALLOW_THREADS
     done = by_lane_loop(n, a.view[0].buf, lanes, a.view[1 + columns].buf, &table);
     Py_END_ALLOW_THREADS
-    if (done != n) {
-        refuse(&a, "an event has no lane, or its lane no place");
-        return NULL;
-    }
-    release(&a);
-    return none();
+    return finish(&a, done == n, "an event has no lane, or its lane no place");
 }
 
 enum { MOST_MERGED = 16 };
@@ -984,27 +948,19 @@ static int64_t busy_loop(int64_t n, const int64_t *start, const int64_t *end, in
 }
 
 /* busy(start, end, bounds) -> the time covered; at most MOST_MERGED lanes */
-static PyObject *core_busy(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_busy(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t sum;
-    (void)module;
-    if (!expect_args(given, 3) || !acquire(&a, args, 3, 0))
+    if (!take(&a, args, given, 3, 0, 0, NULL))
         return NULL;
     Py_ssize_t n = a.view[0].len / 8, bounds = a.view[2].len / 8;
     if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, bounds, 8) || bounds < 1 ||
-        bounds > MOST_MERGED + 1) {
-        refuse(&a, "arrays of different lengths, not aligned, or too many lanes");
-        return NULL;
-    }
+        bounds > MOST_MERGED + 1)
+        return refuse(&a, "arrays of different lengths, not aligned, or too many lanes");
     Py_BEGIN_ALLOW_THREADS
     sum = busy_loop(n, a.view[0].buf, a.view[1].buf, bounds - 1, a.view[2].buf);
     Py_END_ALLOW_THREADS
-    if (sum == -1) {
-        refuse(&a, "a lane lies outside of the events");
-        return NULL;
-    }
-    release(&a);
-    return PyLong_FromLongLong(sum);
+    return finish_with(&a, sum, "a lane lies outside of the events");
 }
 
 /* ---- the events of a line, in order of time, from its lanes ---- */
@@ -1089,37 +1045,25 @@ static int64_t runs_loop(const Laid *laid, const Runs *to) {
 
 /* runs(start, end, key, lane, label, group_start, group_end, next, run_start, run_end, run_label, apart, gap, nests)
  * -> how many runs */
-static PyObject *core_runs(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_runs(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     Laid laid;
     int64_t count;
-    (void)module;
-    if (!expect_args(given, 14))
-        return NULL;
-    Py_ssize_t gap = PyLong_AsSsize_t(args[12]), nests = PyLong_AsSsize_t(args[13]);
-    if ((gap == -1 || nests == -1) && PyErr_Occurred())
-        return NULL;
-    if (!acquire(&a, args, 7, 5))
+    Py_ssize_t number[2]; /* gap, nests */
+    if (!take(&a, args, given, 7, 5, 2, number))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t n = v[0].len / 8, keys = v[4].len / 4, groups = v[5].len / 8;
     if (!laid_events(&a, 0, 7, keys, &laid) || !holds(&a, 4, keys, 4) || !holds(&a, 5, groups, 8) ||
         !holds(&a, 6, groups, 8) || !holds(&a, 8, n, 8) || !holds(&a, 9, n, 8) || !holds(&a, 10, n, 4) ||
-        !holds(&a, 11, n, 1)) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
-    Runs to = {v[4].buf,   groups,   v[5].buf, v[6].buf,  (uint64_t)gap,
-               nests != 0, v[8].buf, v[9].buf, v[10].buf, v[11].buf};
+        !holds(&a, 11, n, 1))
+        return refuse(&a, "arrays of different lengths, or not aligned");
+    Runs to = {v[4].buf,       groups,   v[5].buf, v[6].buf,  (uint64_t)number[0],
+               number[1] != 0, v[8].buf, v[9].buf, v[10].buf, v[11].buf};
     Py_BEGIN_ALLOW_THREADS
     count = runs_loop(&laid, &to);
     Py_END_ALLOW_THREADS
-    if (count < 0) {
-        refuse(&a, "a key without a label, or lanes that do not fit");
-        return NULL;
-    }
-    release(&a);
-    return PyLong_FromLongLong(count);
+    return finish_with(&a, count, "a key without a label, or lanes that do not fit");
 }
 
 /* Adds up self times by key, as nest tells them, but 0 for an event whose children take more time than it has. Returns
@@ -1160,27 +1104,22 @@ static int self_loop(const Laid *laid, int64_t *stack, int64_t room, int64_t *ou
 
 /* self_sums(start, end, key, lane, next, stack, out) -> whether the stack has room; if not, call again with a larger
  * one, with `next` and `out` as at first. */
-static PyObject *core_self_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_self_sums(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     Laid laid;
     int done;
-    (void)module;
-    if (!expect_args(given, 7) || !acquire(&a, args, 4, 3))
+    if (!take(&a, args, given, 4, 3, 0, NULL))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t keys = v[6].len / 8, cells = v[5].len / 8;
-    if (!laid_events(&a, 0, 4, keys, &laid) || !holds(&a, 5, cells, 8) || !holds(&a, 6, keys, 8)) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+    if (!laid_events(&a, 0, 4, keys, &laid) || !holds(&a, 5, cells, 8) || !holds(&a, 6, keys, 8))
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Py_BEGIN_ALLOW_THREADS
     done = self_loop(&laid, v[5].buf, cells / 3, v[6].buf);
     Py_END_ALLOW_THREADS
-    if (done < 0) {
-        refuse(&a, done == -1 ? "a key outside, or lanes that do not fit"
-                              : "events must be sorted by start, then by descending end");
-        return NULL;
-    }
+    if (done < 0)
+        return refuse(&a, done == -1 ? "a key outside, or lanes that do not fit"
+                                     : "events must be sorted by start, then by descending end");
     release(&a);
     return PyBool_FromLong(done);
 }
@@ -1188,10 +1127,9 @@ static PyObject *core_self_sums(PyObject *module, PyObject *const *args, Py_ssiz
 /* ---- memory ---- */
 
 /* trim() -> None; gives freed memory back to the system, where the C library can. */
-static PyObject *core_trim(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    (void)module;
-    (void)args;
-    if (!expect_args(given, 0))
+static PyObject *core_trim(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
+    Arrays none_given;
+    if (!take(&none_given, args, given, 0, 0, 0, NULL))
         return NULL;
 #ifdef __GLIBC__
     Py_BEGIN_ALLOW_THREADS
@@ -1236,29 +1174,21 @@ static int are_disjoint(int64_t n, const int64_t *start, const int64_t *end) {
 }
 
 /* subtract(start, end, less_start, less_end, out_start, out_end) -> how many were written. */
-static PyObject *core_subtract(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_subtract(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t count = -1;
-    (void)module;
-    if (!expect_args(given, 6) || !acquire(&a, args, 4, 2))
+    if (!take(&a, args, given, 4, 2, 0, NULL))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t n = v[0].len / 8, m = v[2].len / 8;
     if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, m, 8) || !holds(&a, 3, m, 8) ||
-        !holds(&a, 4, n + m, 8) || !holds(&a, 5, n + m, 8)) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+        !holds(&a, 4, n + m, 8) || !holds(&a, 5, n + m, 8))
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Py_BEGIN_ALLOW_THREADS
     if (are_disjoint(n, v[0].buf, v[1].buf) && are_disjoint(m, v[2].buf, v[3].buf))
         count = subtract_loop(n, v[0].buf, v[1].buf, m, v[2].buf, v[3].buf, v[4].buf, v[5].buf);
     Py_END_ALLOW_THREADS
-    if (count < 0) {
-        refuse(&a, "intervals must be disjoint, not empty and in order");
-        return NULL;
-    }
-    release(&a);
-    return PyLong_FromLongLong(count);
+    return finish_with(&a, count, "intervals must be disjoint, not empty and in order");
 }
 
 /* How far the intervals of one weight are added up: the next one, the end of the last one, and their time. */
@@ -1304,18 +1234,15 @@ static int until_loop(int64_t n, const int64_t *times, int64_t m, const int64_t 
 }
 
 /* until(times, rows, out) -> whether the times are in order, and the intervals of each weight disjoint and in order. */
-static PyObject *core_until(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_until(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int done;
-    (void)module;
-    if (!expect_args(given, 3) || !acquire(&a, args, 2, 1))
+    if (!take(&a, args, given, 2, 1, 0, NULL))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t n = v[0].len / 8, m = v[1].len / 24;
-    if (!holds(&a, 0, n, 8) || !holds(&a, 1, 3 * m, 8) || !holds(&a, 2, n, 8)) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+    if (!holds(&a, 0, n, 8) || !holds(&a, 1, 3 * m, 8) || !holds(&a, 2, n, 8))
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Py_BEGIN_ALLOW_THREADS
     done = until_loop(n, v[0].buf, m, v[1].buf, v[2].buf);
     Py_END_ALLOW_THREADS
@@ -1343,34 +1270,25 @@ static int64_t group_loop(int64_t n, const void *keys, int wide, const int64_t *
 static PyObject *group(PyObject *const *args, Py_ssize_t given, int minimum) {
     Arrays a;
     int64_t done;
-    if (!expect_args(given, 3) || !acquire(&a, args, 2, 1))
+    if (!take(&a, args, given, 2, 1, 0, NULL))
         return NULL;
     Py_ssize_t n = a.view[1].len / 8, k = a.view[2].len / 8;
     int wide = holds(&a, 0, n, 8);
-    if (!(wide || holds(&a, 0, n, 4)) || !holds(&a, 1, n, 8) || !holds(&a, 2, k, 8)) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+    if (!(wide || holds(&a, 0, n, 4)) || !holds(&a, 1, n, 8) || !holds(&a, 2, k, 8))
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Py_BEGIN_ALLOW_THREADS
     done = group_loop(n, a.view[0].buf, wide, a.view[1].buf, k, a.view[2].buf, minimum);
     Py_END_ALLOW_THREADS
-    if (done != n) {
-        refuse(&a, "a key lies outside the output");
-        return NULL;
-    }
-    release(&a);
-    return none();
+    return finish(&a, done == n, "a key lies outside the output");
 }
 
 /* sum_by_key(keys, values, out) -> None; adds to what `out` holds. */
-static PyObject *core_sum_by_key(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    (void)module;
+static PyObject *core_sum_by_key(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     return group(args, given, 0);
 }
 
 /* min_by_key(keys, values, out) -> None; lowers what `out` holds. */
-static PyObject *core_min_by_key(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    (void)module;
+static PyObject *core_min_by_key(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     return group(args, given, 1);
 }
 
@@ -1395,36 +1313,24 @@ static int64_t block_loop(int64_t n, int64_t block, const int64_t *start, const 
 
 /* block_sums(start, end, key, class_of, work, out, block) -> None; adds to what `out` holds, float64[blocks] where there
  * is work, else int64[blocks, classes]. */
-static PyObject *core_block_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_block_sums(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t done;
-    (void)module;
-    if (!expect_args(given, 7))
-        return NULL;
-    Py_ssize_t block = PyLong_AsSsize_t(args[6]);
-    if (block == -1 && PyErr_Occurred())
-        return NULL;
-    if (!acquire(&a, args, 5, 1))
+    Py_ssize_t block;
+    if (!take(&a, args, given, 5, 1, 1, &block))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t n = v[2].len / 4, has_work = v[4].len != 0, keys = has_work ? v[4].len / 8 : v[3].len;
     Py_ssize_t blocks = block > 0 ? n / block + (n % block != 0) : 0, cells = v[5].len / 8;
     Py_ssize_t classes = blocks ? cells / blocks : 1;
     if (block <= 0 || !holds(&a, 2, n, 4) || !holds(&a, 0, has_work ? 0 : n, 8) || !holds(&a, 1, has_work ? 0 : n, 8) ||
-        !holds(&a, 4, has_work ? keys : 0, 8) || !holds(&a, 5, blocks * classes, 8) || (has_work && classes != 1)) {
-        refuse(&a, "arrays of different lengths, not aligned, or no block");
-        return NULL;
-    }
+        !holds(&a, 4, has_work ? keys : 0, 8) || !holds(&a, 5, blocks * classes, 8) || (has_work && classes != 1))
+        return refuse(&a, "arrays of different lengths, not aligned, or no block");
     Py_BEGIN_ALLOW_THREADS
     done = block_loop(n, block, v[0].buf, v[1].buf, v[2].buf, keys, v[3].buf, classes, has_work ? v[4].buf : NULL,
                       v[5].buf);
     Py_END_ALLOW_THREADS
-    if (done != n) {
-        refuse(&a, "a key or class lies outside");
-        return NULL;
-    }
-    release(&a);
-    return none();
+    return finish(&a, done == n, "a key or class lies outside");
 }
 
 /* Adds up the cells of steps and ops. Returns how many it took. */
@@ -1447,11 +1353,10 @@ static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, c
 
 /* cell_sums(step, row, self_ps, count, kind, weight, by_kind, weighted, events, by_op) -> None; adds to what the last
  * four hold: int64[steps, kinds], float64[steps], int64[steps], and float64[steps, ops] or nothing. */
-static PyObject *core_cell_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_cell_sums(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     int64_t done;
-    (void)module;
-    if (!expect_args(given, 10) || !acquire(&a, args, 6, 4))
+    if (!take(&a, args, given, 6, 4, 0, NULL))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t n = v[0].len / 4, ops = v[4].len / 8, steps = v[8].len / 8, kinds = steps ? v[6].len / 8 / steps : 0;
@@ -1460,20 +1365,13 @@ static PyObject *core_cell_sums(PyObject *module, PyObject *const *args, Py_ssiz
                (v[9].len == 0 || (ops > 0 && v[9].len / 8 / ops == steps && holds(&a, 9, steps * ops, 8)));
     for (int i = 0; i < 4; i++)
         fits = fits && holds(&a, i, n, i == 2 ? 8 : 4);
-    if (!fits) {
-        refuse(&a, "arrays of different lengths, or not aligned");
-        return NULL;
-    }
+    if (!fits)
+        return refuse(&a, "arrays of different lengths, or not aligned");
     Py_BEGIN_ALLOW_THREADS
     done = cell_loop(n, steps, ops, kinds, v[0].buf, v[1].buf, v[2].buf, v[3].buf, v[4].buf, v[5].buf, v[6].buf, v[7].buf,
                      v[8].buf, v[9].len ? v[9].buf : NULL);
     Py_END_ALLOW_THREADS
-    if (done != n) {
-        refuse(&a, "a step, row or kind lies outside");
-        return NULL;
-    }
-    release(&a);
-    return none();
+    return finish(&a, done == n, "a step, row or kind lies outside");
 }
 
 /* ---- the ops of a line in one pass ---- */
@@ -1778,14 +1676,11 @@ INLINE void end_line(OpSums *to) {
  * -> (at, status)
  * Takes the events [at, count) of a block; status NO_ROOM: call again from `at` with larger outputs. The last three say
  * which rows of `kind` and `value` hold the stats; -1 for none. */
-static PyObject *core_take_ops(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_take_ops(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     enum { INPUTS = 10, OUTPUTS = 20, NUMBERS = 8, ROWS = 5 /* the first of them */, FIRST_OUTPUT = 20, TIME_SPAN = 29 };
     Arrays a;
     Py_ssize_t number[NUMBERS];
-    (void)module;
-    if (!expect_args(given, INPUTS + OUTPUTS + NUMBERS) || !read_numbers(args + INPUTS + OUTPUTS, NUMBERS, number))
-        return NULL;
-    if (!acquire(&a, args, INPUTS, OUTPUTS))
+    if (!take(&a, args, given, INPUTS, OUTPUTS, NUMBERS, number))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t capacity = v[0].len / 4, ids = v[5].len, steps = v[7].len / 8, times = v[9].len / 8;
@@ -1814,10 +1709,8 @@ static PyObject *core_take_ops(PyObject *module, PyObject *const *args, Py_ssize
            number[4] >= 0 && number[4] <= ANY_ORDER && state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
     for (int i = ROWS; i < NUMBERS; i++)
         fits = fits && has_row(number[i], capacity, v[3].len);
-    if (!fits) {
-        refuse(&a, "arrays of different lengths, not aligned, or a state that does not fit them");
-        return NULL;
-    }
+    if (!fits)
+        return refuse(&a, "arrays of different lengths, not aligned, or a state that does not fit them");
     OpBlock block = {v[0].buf, v[1].buf, v[2].buf, {0}, {0}, number[0], v[11].len ? v[11].buf : NULL};
     for (int i = 0; i < 3; i++)
         if (number[ROWS + i] >= 0) {
@@ -1883,15 +1776,12 @@ static void hash_loop(const uint8_t *data, int64_t packets, uint64_t *state) {
 }
 
 /* hash_packets(data, state) -> None; whole packets only. */
-static PyObject *core_hash_packets(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+static PyObject *core_hash_packets(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
     Arrays a;
-    (void)module;
-    if (!expect_args(given, 2) || !acquire(&a, args, 1, 1))
+    if (!take(&a, args, given, 1, 1, 0, NULL))
         return NULL;
-    if (a.view[0].len % PACKET_BYTES || !holds(&a, 1, HASH_WORDS, 8)) {
-        refuse(&a, "the bytes are no whole packets, or the state is not 16 aligned words");
-        return NULL;
-    }
+    if (a.view[0].len % PACKET_BYTES || !holds(&a, 1, HASH_WORDS, 8))
+        return refuse(&a, "the bytes are no whole packets, or the state is not 16 aligned words");
     Py_BEGIN_ALLOW_THREADS
     hash_loop(a.view[0].buf, a.view[0].len / PACKET_BYTES, a.view[1].buf);
     Py_END_ALLOW_THREADS

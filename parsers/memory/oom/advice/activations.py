@@ -11,18 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
-from tpuprof.parsers.memory.oom.advice import words
+from tpuprof.parsers.memory.oom.advice import rule, words
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, Recomputed
-from tpuprof.parsers.memory.oom.advice.rule import (
-    AdviceText,
-    ChangeOrder,
-    change,
-    gone,
-    halved,
-    less,
-    resized,
-    saving_of,
-)
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, summed
 
 CHUNKS = 8  # pieces that the loss is split into for the estimate
@@ -68,17 +58,17 @@ def _head_features(facts: NeedFacts, scores: BufferFacts) -> int:
     return max(found, key=lambda length: (found[length], -length), default=_HEAD)
 
 
-@change("attention", "remat", ChangeOrder.NOT_STORED, "flash attention", _attention_cuts)
-def attention(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
+@rule.change("attention", "remat", rule.ChangeOrder.NOT_STORED, "flash attention", _attention_cuts)
+def attention(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """The logits and weights of attention, which flash attention does not store."""
     kept = any(_is_kept(item) for item in items)
     own = {item.index for item in items}
-    again = saving_of(facts, {index: left for index, left in _remat_cuts(facts).items() if index in own})
-    narrow = saving_of(facts, halved(items))
+    again = rule.saving_of(facts, {index: left for index, left in _remat_cuts(facts).items() if index in own})
+    narrow = rule.saving_of(facts, rule.halved(items))
     others = ((f"jax.checkpoint per layer -{amount(again)}", again), (f"bf16 alone -{amount(narrow)}", narrow))
     instead = ", ".join(other for other, size in others if size)
     left = size_of(items) - saving
-    return AdviceText(
+    return rule.AdviceText(
         f"attention logits {shapes_of(items)}{' kept for backward' if kept else ''}{_layers_in_words(facts, items)}",
         "flash (splash) attention never stores them",
         _worked_out(items[0])
@@ -92,12 +82,12 @@ def _loss_cuts(facts: NeedFacts) -> Cuts:
     return {item.index: -(-item.size // CHUNKS) for item in facts.of("loss")}
 
 
-@change("loss", "remat", ChangeOrder.NOT_STORED, f"loss in {CHUNKS} chunks", _loss_cuts)
-def loss(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
+@rule.change("loss", "remat", rule.ChangeOrder.NOT_STORED, f"loss in {CHUNKS} chunks", _loss_cuts)
+def loss(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """Logits over the vocabulary for all tokens at once."""
     sure = "" if any(item.op for item in items) else "what looks like "
-    narrow = saving_of(facts, halved(items))
-    return AdviceText(
+    narrow = rule.saving_of(facts, rule.halved(items))
+    return rule.AdviceText(
         f"{sure}loss logits {shapes_of(items)}, vocabulary {items[0].dims[-1]:,}",
         f"compute the loss in chunks of tokens (a scan with jax.checkpoint), here 1/{CHUNKS} at a time",
         f"{summed(items)}; 1/{CHUNKS} stays: {amount(size_of(items) - saving)}",
@@ -124,9 +114,9 @@ def _remat_cuts(facts: NeedFacts) -> Cuts:
     for key, items in groups.items():
         # of what a scan keeps one layer's part of each array stays, and the array of inputs as it is
         stacked = [item for item in items if item.stack > 1]
-        cuts |= {item.index: resized(item, 0, 1) for item in (stacked[:-1] if key == inputs else stacked)}
+        cuts |= {item.index: rule.resized(item, 0, 1) for item in (stacked[:-1] if key == inputs else stacked)}
         cuts |= _repeated_cuts([item for item in items if item.stack == 1], key == inputs)
-    return less(facts, cuts)
+    return rule.less(facts, cuts)
 
 
 def _repeated_cuts(items: Sequence[BufferFacts], with_inputs: bool) -> Cuts:
@@ -136,7 +126,7 @@ def _repeated_cuts(items: Sequence[BufferFacts], with_inputs: bool) -> Cuts:
     layers = len({item.layer for item in named}) if named else len(members)
     if layers < 2:
         return {}
-    return gone(members[-(-len(members) // layers) + (layers - 1 if with_inputs else 0) :])
+    return rule.gone(members[-(-len(members) // layers) + (layers - 1 if with_inputs else 0) :])
 
 
 def _recomputed(facts: NeedFacts) -> Cuts:
@@ -160,11 +150,11 @@ def _recomputed(facts: NeedFacts) -> Cuts:
     for item in kept:
         work[item.dims] = max(work.get(item.dims, 0), -(-item.size // item.stack))
     logits = [item.buffer.dies or 0 for item in every.of("loss")]
-    return Recomputed(gone(kept), layers * elements * width, sum(work.values()), max(logits, default=0))
+    return Recomputed(rule.gone(kept), layers * elements * width, sum(work.values()), max(logits, default=0))
 
 
-@change("remat", "remat", ChangeOrder.NOT_STORED, "jax.checkpoint around layers", _remat_cuts, _recomputed)
-def remat(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceText:
+@rule.change("remat", "remat", rule.ChangeOrder.NOT_STORED, "jax.checkpoint around layers", _remat_cuts, _recomputed)
+def remat(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """All that `jax.checkpoint` around the layers would drop, with what stays of the same types."""
     types = by_type(cut)
     items = [item for item in facts.of("activation", "attention") if (item.element, item.dims) in types]
@@ -172,7 +162,7 @@ def remat(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceTe
         items = [item for item in items if item.layer or item.stack > 1]
     where = "the scan's body" if any(item.stack > 1 for item in items) else "each layer"
     whole = size_of(items)
-    return AdviceText(
+    return rule.AdviceText(
         f"activations kept for backward{_layers_in_words(facts, items)}: {shapes_of(items)}",
         f"jax.checkpoint around {where}: backward computes them again, one layer at a time",
         f"{amount(whole)} in {len(items)} buffers; {amount(whole - saving)} stays: inputs, and one layer at work",
@@ -196,19 +186,19 @@ def _equal(facts: NeedFacts) -> list[BufferFacts]:
     return max(groups.values(), key=lambda group: size_of(group[1:]), default=[])
 
 
-@change(
+@rule.change(
     "recompute",
     "remat",
-    ChangeOrder.NOT_STORED,
+    rule.ChangeOrder.NOT_STORED,
     "tf.recompute_grad around the block",
-    lambda facts: gone(_equal(facts)[1:]),
+    lambda facts: rule.gone(_equal(facts)[1:]),
 )
-def recompute(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> AdviceText:
+def recompute(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """Equal arrays, of which one would do; TensorFlow's names do not show whether they are kept for gradients."""
     items = _equal(facts)
     shape = words.repeated(len(items), words.shape_of(items[0]))
     ops = words.listed_names([item.op for item in items], 2)
-    return AdviceText(
+    return rule.AdviceText(
         f"{shape} in memory at once: {ops}",
         "if they are kept for gradients: tf.recompute_grad around the block keeps one of them",
         f"{len(items) - 1} of {words.sum_of_sizes(item.size for item in items)} = {amount(saving)}",
@@ -218,16 +208,16 @@ def recompute(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> Advice
 
 def _bf16_cuts(facts: NeedFacts) -> Cuts:
     """Two bytes for each element where there are four, in what the passes compute; gradients have their own rule."""
-    return less(facts, halved(facts.of("attention", "activation", "backward", "forward")))
+    return rule.less(facts, rule.halved(facts.of("attention", "activation", "backward", "forward")))
 
 
-@change("bf16", "bf16", ChangeOrder.NARROWER, "activations f32 -> bf16", _bf16_cuts)
-def bf16(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
+@rule.change("bf16", "bf16", rule.ChangeOrder.NARROWER, "activations f32 -> bf16", _bf16_cuts)
+def bf16(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """What the passes compute in float32."""
     plain = all(item.role == "forward" and not item.is_tensorflow for item in items)
     left = f"at 2 B {amount(size_of(items) - saving)}"
     whole = f"{amount(size_of(items))} in {len(items)} buffers at 4 B an element"
-    return AdviceText(
+    return rule.AdviceText(
         f"{'arrays' if plain else 'activations'} in f32: {shapes_of(items)}",
         "compute and keep them in bf16, sum and normalise in f32",
         f"{_worked_out(items[0]) if len(items) == 1 else whole}; {left}",

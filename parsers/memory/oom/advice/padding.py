@@ -18,19 +18,9 @@ from collections.abc import Iterator, Sequence
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first
-from tpuprof.parsers.memory.oom.advice import words
+from tpuprof.parsers.memory.oom.advice import rule, words
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.rule import (
-    AdviceText,
-    ChangeOrder,
-    Rule,
-    advice_of,
-    bare,
-    less,
-    saving_of,
-    worth_it,
-)
 from tpuprof.parsers.memory.oom.advice.words import amount, short_shape, size_of
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -71,24 +61,24 @@ def _padding_advice(facts: NeedFacts) -> list[Advice]:
     """The shapes whose padding is worth most, a line each."""
     advice = []
     for best, cuts in _padded(facts):
-        items, saving = [facts.items[index] for index in cuts], saving_of(facts, cuts)
-        if worth_it(facts, saving):
-            advice.append(advice_of(facts, "padding", saving, _padding_words(items, best, saving), items))
+        items, saving = [facts.items[index] for index in cuts], rule.saving_of(facts, cuts)
+        if rule.worth_it(facts, saving):
+            advice.append(rule.advice_of(facts, "padding", saving, _padding_words(items, best, saving), items))
     return advice
 
 
-padding = Rule(
+padding = rule.Rule(
     _padding_advice,
     key="padding",
     kind="padding",
     changes=_MOST_SHAPES,
     cuts=lambda facts: [cuts for _, cuts in _padded(facts)],
     title=lambda _, items: f"less padding of {words.shape_of(items[0])}",
-    stage=ChangeOrder.PADDING,
+    stage=rule.ChangeOrder.PADDING,
 )
 
 
-@Rule
+@rule.Rule
 def chosen(facts: NeedFacts) -> list[Advice]:
     """Padding of axes that the compiler made the most minor ones, a line for each length: the batch, 90 channels."""
     groups: dict[tuple[bool, int, int], list[BufferFacts]] = {}
@@ -101,11 +91,11 @@ def chosen(facts: NeedFacts) -> list[Advice]:
         groups.setdefault((is_batch, length, padded), []).append(item)
     by_waste = []
     for (is_batch, length, padded), items in groups.items():
-        waste = size_of(items) - sum(min(item.size, bare(item)) for item in items)
-        if worth_it(facts, waste):
+        waste = size_of(items) - sum(min(item.size, rule.bare(item)) for item in items)
+        if rule.worth_it(facts, waste):
             ordered = largest_first(items)
             saying = _chosen_words(ordered, is_batch, length, padded, waste)
-            by_waste.append((waste, advice_of(facts, "padding", None, saying, ordered)))
+            by_waste.append((waste, rule.advice_of(facts, "padding", None, saying, ordered)))
     by_waste.sort(key=lambda pair: -pair[0])
     return [advice for _, advice in by_waste[:_MOST_CHOSEN]]
 
@@ -120,9 +110,9 @@ def _padded(facts: NeedFacts) -> list[tuple[_Arranged, Cuts]]:
     arranged = []
     for items in groups.values():
         best = _best(items[0].shape)
-        if best is not None and (cuts := less(facts, _cuts(largest_first(items), best))):
+        if best is not None and (cuts := rule.less(facts, _cuts(largest_first(items), best))):
             arranged.append((best, cuts))
-    arranged.sort(key=lambda pair: -saving_of(facts, pair[1]))
+    arranged.sort(key=lambda pair: -rule.saving_of(facts, pair[1]))
     return arranged[:_MOST_SHAPES]
 
 
@@ -191,7 +181,7 @@ def _merged(dims: tuple[int, ...]) -> Iterator[tuple[int | None, tuple[int, ...]
         yield axis, (*dims[:axis], dims[axis] * dims[axis + 1], *dims[axis + 2 :])
 
 
-def _padding_words(items: Sequence[BufferFacts], best: _Arranged, saving: int) -> AdviceText:
+def _padding_words(items: Sequence[BufferFacts], best: _Arranged, saving: int) -> rule.AdviceText:
     shape = items[0].shape
     assert shape is not None
     dims, padded = shape.dimensions, shape.padded_dimensions or shape.dimensions
@@ -208,10 +198,12 @@ def _padding_words(items: Sequence[BufferFacts], best: _Arranged, saving: int) -
     elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
     left = "unpadded" if whole - saving <= elements else "rearranged"
     arithmetic = f"{grown}; {words.repeated(len(items), sizes)} = {amount(whole)}, {left} {amount(whole - saving)}"
-    return AdviceText(sentence, best.how(shape), arithmetic, key="padding")
+    return rule.AdviceText(sentence, best.how(shape), arithmetic, key="padding")
 
 
-def _chosen_words(items: Sequence[BufferFacts], is_batch: bool, length: int, padded: int, waste: int) -> AdviceText:
+def _chosen_words(
+    items: Sequence[BufferFacts], is_batch: bool, length: int, padded: int, waste: int
+) -> rule.AdviceText:
     """An axis that the compiler made a most minor one: what would cost nothing; nothing is saved by that."""
     shape = items[0].shape
     assert shape is not None
@@ -223,7 +215,7 @@ def _chosen_words(items: Sequence[BufferFacts], is_batch: bool, length: int, pad
     how = f"a multiple of {multiple} costs nothing more there: {padded} takes as much as {length}"
     if padded == multiple and is_batch and place == 0:
         how += ", and a smaller batch saves nothing"
-    return AdviceText(
+    return rule.AdviceText(
         sentence, how, f"{length} -> {padded}; {words.in_buffers(items)}, of which {amount(waste)} are padding"
     )
 

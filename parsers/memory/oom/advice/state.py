@@ -10,16 +10,6 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice import rule
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.rule import (
-    AdviceText,
-    ChangeOrder,
-    Rule,
-    advice_of,
-    change,
-    gone,
-    halved,
-    worth_it,
-)
 from tpuprof.parsers.memory.oom.advice.words import amount, listed_names, shapes_of, size_of, summed
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -29,14 +19,14 @@ _KEY = pattern(
 )
 
 
-@change(
+@rule.change(
     "optimizer",
     "optimizer",
-    ChangeOrder.STATE,
+    rule.ChangeOrder.STATE,
     "optimizer state in bf16, or halved",
-    lambda facts: halved([*facts.of("optimizer"), *_new_state(facts)]),
+    lambda facts: rule.halved([*facts.of("optimizer"), *_new_state(facts)]),
 )
-def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
+def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """Optimizer state in float32: moments in bfloat16, or sharded over two devices, are half of it either way."""
     new = [item for item in items if item.role == "output"]
     items = [item for item in items if item.role == "optimizer"]
@@ -45,7 +35,7 @@ def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> Advice
     for item in items:
         names[_state_name(item)] += item.size
     largest = listed_names([name for name, _ in names.most_common()])
-    return AdviceText(
+    return rule.AdviceText(
         f"optimizer {largest} in f32, {len(items)} array{'s' * (len(items) != 1)}"
         + (f", and its new values beside it ({amount(size_of(new))}), which are not donated" if new else ""),
         "shard it over the data axis (FSDP, ZeRO): 1/N of it on each of N devices; or store it in bf16",
@@ -75,19 +65,19 @@ def _state_name(item: BufferFacts) -> str:
     return name[: match.end()] + (end[0] if end is not None else "")
 
 
-@change(
+@rule.change(
     "gradients",
     "bf16",
-    ChangeOrder.NARROWER,
+    rule.ChangeOrder.NARROWER,
     "gradients in bf16, or halved",
-    lambda facts: halved(facts.of("gradient")),
+    lambda facts: rule.halved(facts.of("gradient")),
 )
-def gradients(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
+def gradients(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """Gradients of weights that are all in memory at once, in float32; half in bfloat16, or over two devices."""
     stack = max(item.stack for item in items)
     layers = f" of all {stack} layers" if stack > 1 else ""
     filled = ", zero-filled, of the weights' shapes" if any(item.opcode == "broadcast" for item in items) else ""
-    return AdviceText(
+    return rule.AdviceText(
         f"gradients{layers} in f32: {shapes_of(items)}{filled}",
         "shard weights and gradients (FSDP), or keep gradients in bf16",
         f"{summed(items)}; in bf16, or on 2 devices: {amount(size_of(items) - saving)} each",
@@ -107,19 +97,19 @@ def _cast_cuts(facts: NeedFacts) -> Cuts:
     """
     copies = _cast(facts)
     if not any(item.element == "bf16" for item in copies):
-        return gone(() if facts.is_wide else copies)
+        return rule.gone(() if facts.is_wide else copies)
     given = (item for item in facts.of("parameter") if not facts.need.known.grows(item.buffer))
     dims = {item.whole_dims for item in (*given, *copies) if len(item.dims) > 1}
     wide = [item for item in facts.of("parameter", "gradient") if item.whole_dims in dims and item.element == "f32"]
-    return {**halved(wide), **gone(() if facts.is_wide else copies)}
+    return {**rule.halved(wide), **rule.gone(() if facts.is_wide else copies)}
 
 
-@change("duplicates", "duplicates", ChangeOrder.STATE, "weights passed in bf16", _cast_cuts)
-def cast(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceText:
+@rule.change("duplicates", "duplicates", rule.ChangeOrder.STATE, "weights passed in bf16", _cast_cuts)
+def cast(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """Copies of weights in another type."""
     items = _cast(facts)
     if not items:
-        return AdviceText("", "", "")
+        return rule.AdviceText("", "", "")
     element = items[0].element
     sentence = f"weights cast to {element}{_all_layers(facts, items)}: {shapes_of(items)}"
     how = f"pass them in {element}: then neither the copy nor float32 weights and gradients are there"
@@ -129,17 +119,17 @@ def cast(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceTex
         arithmetic = f"of weights and gradients {amount(saving)}"
     least = 1.0 if facts.is_wide else max(_LEAST_CAST, 1 - size_of(items) / saving)
     every = [*items, *(item for item in cut if item not in items)]
-    return AdviceText(sentence, how, arithmetic, items=every, least=least)
+    return rule.AdviceText(sentence, how, arithmetic, items=every, least=least)
 
 
 def _layout_cuts(facts: NeedFacts) -> Cuts:
-    return gone(item for item in facts.of("weight copy") if item.opcode == "copy")
+    return rule.gone(item for item in facts.of("weight copy") if item.opcode == "copy")
 
 
-@change("layout", "duplicates", ChangeOrder.STATE, "weights in the layout used", _layout_cuts)
-def layout(facts: NeedFacts, items: Sequence[BufferFacts], _: int) -> AdviceText:
+@rule.change("layout", "duplicates", rule.ChangeOrder.STATE, "weights in the layout used", _layout_cuts)
+def layout(facts: NeedFacts, items: Sequence[BufferFacts], _: int) -> rule.AdviceText:
     """Copies of weights in another layout, which none need that arrive in the layout they are used in."""
-    return AdviceText(
+    return rule.AdviceText(
         f"weights copied to another layout{_all_layers(facts, items)}: {shapes_of(items)}",
         "pass them in the layout that is used (jax.experimental.layout, AUTO)",
         summed(items),
@@ -158,21 +148,21 @@ def _all_layers(facts: NeedFacts, items: Sequence[BufferFacts]) -> str:
     return f", all {layers} layers at once" if layers > 1 and not others else ""
 
 
-@Rule
+@rule.Rule
 def equal(facts: NeedFacts) -> list[Advice]:
     """Equal arrays that nothing else here explains: what they are, without an estimate."""
     groups = by_type(
         item for item in facts.of("other", "backward") if item.is_temporary and item.element and len(item.dims) > 1
     )
     items = max((group for group in groups.values() if len(group) > 1), key=size_of, default=[])
-    if not worth_it(facts, size_of(items) // 2):
+    if not rule.worth_it(facts, size_of(items) // 2):
         return []
-    words = AdviceText(
+    words = rule.AdviceText(
         f"{shapes_of(items)} in memory at once: {listed_names([item.op or item.buffer.name for item in items], 3)}",
         "check whether one is enough, and whether they must be alive together",
         summed(items),
     )
-    return [advice_of(facts, "duplicates", None, words, items)]
+    return [rule.advice_of(facts, "duplicates", None, words, items)]
 
 
 def _donation_cuts(facts: NeedFacts) -> Cuts:
@@ -210,20 +200,22 @@ def _donation_advice(facts: NeedFacts) -> list[Advice]:
     cuts, room, need = _donation_cuts(facts), _donatable(facts), facts.need
     saving, items = rule.saving_of(facts, cuts), rule.items_of(facts, cuts)
     how = "jax.jit(..., donate_argnums=...): outputs take the place of arguments that are not used again"
-    if worth_it(facts, saving):
+    if rule.worth_it(facts, saving):
         sentence = f"outputs in memory beside arguments of the same shape: {shapes_of(items)}"
         left = size_of(items) - saving
         rest = f"; {amount(left)} of other values lie in their place before, and then need another" if left else ""
-        words = AdviceText(sentence, how, f"{summed(items)} could share memory{rest}", key="donation")
-        return [advice_of(facts, "donation", saving, words, items)]
-    if cuts or need.aliased_bytes is None or not worth_it(facts, room) or facts.of("output"):
+        words = rule.AdviceText(sentence, how, f"{summed(items)} could share memory{rest}", key="donation")
+        return [rule.advice_of(facts, "donation", saving, words, items)]
+    if cuts or need.aliased_bytes is None or not rule.worth_it(facts, room) or facts.of("output"):
         return []
     outputs, arguments = amount(need.outputs_bytes or 0), amount(need.arguments_bytes or 0)
     shared = amount(need.aliased_bytes)
     sentence = f"outputs take {outputs}, of which {shared} share memory with {arguments} of arguments"
-    return [advice_of(facts, "donation", None, AdviceText(sentence, how, f"at most {amount(room)} can be shared"))]
+    return [
+        rule.advice_of(facts, "donation", None, rule.AdviceText(sentence, how, f"at most {amount(room)} can be shared"))
+    ]
 
 
-donation = Rule(
+donation = rule.Rule(
     _donation_advice, "donation", "donation", 1, lambda facts: [_donation_cuts(facts)], lambda *_: "donated arguments"
 )

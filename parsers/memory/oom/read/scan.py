@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import BinaryIO
 
 from tpuprof.parsers.base.budget import steps_room
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.memory.oom.read.blocks import Blocks
 from tpuprof.parsers.memory.oom.read.reports import Collector
 from tpuprof.parsers.memory.oom.read.stream import LogReader
@@ -104,3 +105,30 @@ class OtherErrors:
         for kind, (number, count) in sorted(self._lines.items(), key=lambda item: item[1][0]):
             where = f"Line {number:,}{f', one of {count:,}' if count > 1 else ''}:"
             yield f"{where} {_KINDS[kind][1]}; this is not a TPU error, and only those are read."
+
+
+def joined(names: Sequence[str], logs: Sequence[OomLog]) -> OomLog:
+    """The errors of some logs, each once, in order of the logs; one log stays as it is.
+
+    Args:
+        names: what people call each log.
+    """
+    if len(logs) == 1:
+        return logs[0]
+    keys, kept = list[OomReport](), list[OomReport]()
+    for name, log in zip(names, logs, strict=True):
+        for report in log.reports:
+            key = replace(report, at_line=0, count=1, device=None, unknown={})
+            if key in keys:
+                place = keys.index(key)
+                kept[place] = replace(kept[place], count=kept[place].count + report.count)
+            else:
+                keys.append(key)
+                kept.append(replace(report, log=name))
+    return OomLog(
+        reports=tuple(kept),
+        notes=tuple(f"{name}: {note}" for name, log in zip(names, logs, strict=True) for note in log.notes),
+        lines=sum(log.lines for log in logs),
+        bytes_read=sum(log.bytes_read for log in logs),
+        dumps=tuple(dict.fromkeys(chain.from_iterable(log.dumps for log in logs))),
+    )

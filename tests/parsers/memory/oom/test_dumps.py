@@ -11,8 +11,7 @@ from tests.support.imports import ROOT
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.memory.oom.dumps import read_dumps, with_dumps
 from tpuprof.parsers.memory.oom.model import OomLog
-from tpuprof.parsers.memory.oom.read.logs import joined
-from tpuprof.parsers.memory.oom.read.scan import scan_log
+from tpuprof.parsers.memory.oom.read.scan import joined, scan_log
 from tpuprof.parsers.memory.oom.triage import triage_of_report
 
 DATA = ROOT / "tests/bench/oom_proof/data"

@@ -12,8 +12,7 @@ from tests import EXAMPLES
 from tests.parsers.timeline.build import loose_events, nested_events, timeline, track
 from tests.support.composed.aligned_hosts import MS
 from tests.support.made.timelines import two_cores
-from tpuprof.parsers.timeline.hosts.cut import cut
-from tpuprof.parsers.timeline.hosts.joined import HostRead, joined, shifted
+from tpuprof.parsers.timeline.hosts.joined import HostRead, cut, joined, shifted
 from tpuprof.parsers.timeline.measure import measure
 from tpuprof.parsers.timeline.model import Clock, Timeline
 from tpuprof.parsers.timeline.part import Interval, is_wanted, part_of, select

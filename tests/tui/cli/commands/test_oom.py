@@ -12,7 +12,7 @@ import pytest
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
-from tpuprof.tui.cli.arguments.oom import oom_parser
+from tpuprof.tui.cli.arguments.app import oom_parser
 from tpuprof.tui.cli.commands.oom.command import run_oom
 from tpuprof.tui.cli.main import main
 

@@ -2,17 +2,70 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Mapping
 
 from tpuprof.parsers.base import errors
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.filtering.filter import HELP as FILTER_TERMS
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.questions import OF_PAGES
-from tpuprof.tui.cli.commands.grammar import Argument, commands
+from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGES, Page
 from tpuprof.tui.report.describe import Described, described
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument or option of a command.
+
+    Attributes:
+        flags: how the option is written; empty for an argument that has a place instead.
+        value: the name that its value has in the help; empty where it takes none.
+    """
+
+    flags: tuple[str, ...]
+    value: str
+    needed: bool
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command.
+
+    Attributes:
+        name: its word; empty for what runs without one.
+    """
+
+    name: str
+    meaning: str
+    places: tuple[Argument, ...]
+    options: tuple[Argument, ...]
+
+
+def commands() -> tuple[Command, ...]:
+    """All commands; the one without a word comes first."""
+    return tuple(_command(name, command.parser()) for name, command in COMMANDS.items())
+
+
+def _command(name: str, parser: argparse.ArgumentParser) -> Command:
+    arguments = list(_arguments(parser))
+    places = tuple(argument for argument in arguments if not argument.flags)
+    options = tuple(argument for argument in arguments if argument.flags)
+    return Command(name, parser.description or "", places, options)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> Iterator[Argument]:
+    for action in parser._actions:
+        if action.help == argparse.SUPPRESS:
+            continue
+        value = "" if action.nargs == 0 else str(action.metavar or "|".join(map(str, action.choices or ())))
+        meaning = " ".join((action.help or "").replace("%%", "%").split())
+        yield Argument(tuple(action.option_strings), value, action.required, meaning)
+
 
 _KEYS_OF = ("overview", "findings")
 """Pages whose keys of JSON stand in a reference; those of the others are a command away."""

@@ -49,11 +49,7 @@ def _server(root: Root) -> Server[Any]:
             return await anyio.to_thread.run_sync(partial(_called, asked.name, asked.arguments or {}, root))
 
     return Server(
-        PROGRAM,
-        version=version_of(PROGRAM),
-        instructions=_INSTRUCTIONS,
-        on_list_tools=listed,
-        on_call_tool=called,
+        PROGRAM, version=version_of(PROGRAM), instructions=_INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
     )
 
 

@@ -10,16 +10,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
-from tpuprof.parsers.memory.live_arrays import (
-    BUFFER,
-    EXECUTABLE,
-    AllocationGroup,
-    By,
-    DeviceTotal,
-    LiveArrays,
-    groups,
-    short_device,
-)
+from tpuprof.parsers.memory import live_arrays
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import LOW, NARROW, Composed, cut, cut_middle, filled, gutter_lines, hstack
@@ -43,18 +34,18 @@ class LiveArraysView(Listing):
         kind, device: only of this kind or device; None for all.
     """
 
-    by: By = "source"
+    by: live_arrays.By = "source"
     kind: str | None = None
     device: str | None = None
 
 
-def kinds(page: LiveArrays) -> list[str | None]:
+def kinds(page: live_arrays.LiveArrays) -> list[str | None]:
     """What `LiveArraysView.kind` may be: all, and each kind that there is."""
     there = {one.kind for one in page.allocations}
-    return [None, *(kind for kind in (BUFFER, EXECUTABLE) if kind in there and len(there) > 1)]
+    return [None, *(kind for kind in (live_arrays.BUFFER, live_arrays.EXECUTABLE) if kind in there and len(there) > 1)]
 
 
-def devices(page: LiveArrays) -> list[str | None]:
+def devices(page: live_arrays.LiveArrays) -> list[str | None]:
     """What `LiveArraysView.device` may be: all, and each device, the fullest first."""
     names = [one.device for one in page.devices]
     return [None, *(names if len(names) > 1 else ())]
@@ -69,14 +60,14 @@ class ListedArrays:
         whole_bytes: what these take.
     """
 
-    rows: tuple[AllocationGroup, ...]
+    rows: tuple[live_arrays.AllocationGroup, ...]
     whole: int
     whole_bytes: int
 
 
-def listed(page: LiveArrays, view: LiveArraysView) -> ListedArrays:
+def listed(page: live_arrays.LiveArrays, view: LiveArraysView) -> ListedArrays:
     """What the table shows."""
-    kept = made = groups(page, view.by, view.device, view.kind)
+    kept = made = live_arrays.groups(page, view.by, view.device, view.kind)
     if view.words.strip():
         is_wanted = has_words(view.words)
         kept = tuple(group for group in made if is_wanted(searched_text(page, group).casefold()))
@@ -91,7 +82,7 @@ def sorting(view: LiveArraysView) -> tuple[str, bool]:
     return sort, is_descending(GROUPS, sort) != view.is_reversed
 
 
-def searched_text(page: LiveArrays, group: AllocationGroup) -> str:
+def searched_text(page: live_arrays.LiveArrays, group: live_arrays.AllocationGroup) -> str:
     """What a filter looks at in a row: all that is known of its group, its stacks included."""
     frames = {frame for member in group.members for frame in page.allocations[member].stack}
     return "\n".join(
@@ -99,7 +90,9 @@ def searched_text(page: LiveArrays, group: AllocationGroup) -> str:
     )
 
 
-def compose(page: LiveArrays, view: LiveArraysView, listed: ListedArrays, pen: Pen, height: int | None) -> Composed:
+def compose(
+    page: live_arrays.LiveArrays, view: LiveArraysView, listed: ListedArrays, pen: Pen, height: int | None
+) -> Composed:
     """The page; `height` is None for as many lines as it takes."""
     rows = listed.rows
     lines = _summary(page, pen, height)
@@ -122,7 +115,9 @@ def compose(page: LiveArrays, view: LiveArraysView, listed: ListedArrays, pen: P
     return Composed(tuple(lines), start if rows else -1, first, room)
 
 
-def table_lines(page: LiveArrays, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen) -> list[Line]:
+def table_lines(
+    page: live_arrays.LiveArrays, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen
+) -> list[Line]:
     """Headings and rows."""
     sort, descending = sorting(view)
     source = GroupRows(listed.rows, listed.whole_bytes, view.by, pen.width)
@@ -144,7 +139,7 @@ def _begun(column: Column, glyphs: Glyphs) -> Column:
     )
 
 
-def _left_out(page: LiveArrays, view: LiveArraysView, source: GroupRows, width: int) -> set[str]:
+def _left_out(page: live_arrays.LiveArrays, view: LiveArraysView, source: GroupRows, width: int) -> set[str]:
     """Columns that say nothing here, or give way to names."""
     out = {"each_bytes", "kind"} if width < 100 else set()
     out |= {"size_bar", "devices"} if width < NARROW else set()
@@ -162,14 +157,14 @@ def _table_title(view: LiveArraysView, listed: ListedArrays) -> str:
 
 
 def _restricted(view: LiveArraysView) -> str:
-    only = [f"{view.kind}s only" if view.kind else "", short_device(view.device) if view.device else ""]
+    only = [f"{view.kind}s only" if view.kind else "", live_arrays.short_device(view.device) if view.device else ""]
     return ", ".join(filter(None, (*only, f"/{view.words}" if view.words else "")))
 
 
 # --- what stands above the table
 
 
-def _summary(page: LiveArrays, pen: Pen, height: int | None) -> list[Line]:
+def _summary(page: live_arrays.LiveArrays, pen: Pen, height: int | None) -> list[Line]:
     wrapped = pen.narrower(1).wrap(totals_words(page), "strong", [(" ", "text")])
     lines = wrapped if height is None else wrapped[: 2 if height < LOW else 4]
     most = None if height is None else _LOW_DEVICES if height < LOW else _MOST_DEVICES if height >= 30 else 4
@@ -179,15 +174,15 @@ def _summary(page: LiveArrays, pen: Pen, height: int | None) -> list[Line]:
     return lines
 
 
-def device_lines(totals: Sequence[DeviceTotal], most: int | None, pen: Pen) -> list[Line]:
+def device_lines(totals: Sequence[live_arrays.DeviceTotal], most: int | None, pen: Pen) -> list[Line]:
     """A bar for each device, that of the fullest as long as there is room for."""
     largest = max((one.total.size_bytes for one in totals), default=0)
 
-    def line(one: DeviceTotal) -> Line:
+    def line(one: live_arrays.DeviceTotal) -> Line:
         share = one.total.size_bytes / largest if largest > 0 else 0.0
         metrics = f" {binary_size(one.total.size_bytes):>9}  {counted(one.total.count, 'buffer')}"
         bar = small_bar(share, max(8, min(60, pen.width - _DEVICE - 32)), pen.glyphs)
-        name = f" {cut_middle(short_device(one.device), _DEVICE - 2, pen.glyphs):<{_DEVICE - 1}}"
+        name = f" {cut_middle(live_arrays.short_device(one.device), _DEVICE - 2, pen.glyphs):<{_DEVICE - 1}}"
         return pen.fit([(name, "dim"), (bar[0], "text"), (bar[1], "rule"), (metrics, "text")])
 
     if most is None or len(totals) <= most:
@@ -196,7 +191,7 @@ def device_lines(totals: Sequence[DeviceTotal], most: int | None, pen: Pen) -> l
     return [*(line(one) for one in totals[: most - 1]), pen.fit([(words, "dim")])]
 
 
-def head_line(page: LiveArrays, pen: Pen) -> Line:
+def head_line(page: live_arrays.LiveArrays, pen: Pen) -> Line:
     """Which file it is."""
     lead = " LIVE ARRAYS "
     name = cut_middle(page.name, max(8, pen.width - len(lead) - 6), pen.glyphs)

@@ -17,20 +17,11 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above
+from tpuprof.tui.pages.commands.oom.draw import table as buffer_table
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
-from tpuprof.tui.pages.commands.oom.draw.table import (
-    SORTS,
-    BufferRow,
-    OomView,
-    instruction_of,
-    is_down,
-    rows_of,
-    rows_to_write,
-    searched_texts,
-)
 from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
@@ -66,7 +57,7 @@ ABOUT_BUFFER = meanings(
 )
 
 
-class TriageList(ListView[BufferRow]):
+class TriageList(ListView[buffer_table.BufferRow]):
     """The buffers of what is too large, below what to do about it: advice, or changes to try.
 
     Args:
@@ -75,14 +66,14 @@ class TriageList(ListView[BufferRow]):
         try_out: what toggles come to; a test puts its own here.
     """
 
-    listing: OomView
+    listing: buffer_table.OomView
 
     def __init__(
         self, triages: SupportsLenAndGetItem[Triage], arrays: LiveArrays | None = None, try_out: Try = try_out
     ) -> None:
         self.triages, self.arrays = triages, arrays
         self.at = 0
-        self.listing = OomView(cursor=0)
+        self.listing = buffer_table.OomView(cursor=0)
         self.trial: Trial | None = None
         self._try = try_out
         self._excerpt_of = cache(source_excerpt)
@@ -92,23 +83,23 @@ class TriageList(ListView[BufferRow]):
         return self.triages[self.at]
 
     @property
-    def rows(self) -> tuple[BufferRow, ...]:
+    def rows(self) -> tuple[buffer_table.BufferRow, ...]:
         view = self.listing
         chosen = self.trial.chosen if self.trial is not None else frozenset()
         key = (self.at, view.sort, view.is_reversed, view.words, view.grouped, chosen)
-        return self.kept(key, lambda: rows_of(self.triage, self.trial, view))
+        return self.kept(key, lambda: buffer_table.rows_of(self.triage, self.trial, view))
 
     @property
     def searched(self) -> Sequence[str]:
-        return searched_texts(self.triage)
+        return buffer_table.searched_texts(self.triage)
 
     @property
     def shown_table(self) -> ShownTable | None:
         triage, view = self.triage, self.listing
         if not triage.need.buffers:
             return None
-        order = sort_text(view.sort, is_down(view))
-        table, source = rows_to_write(triage, self.rows, view.grouped)
+        order = sort_text(view.sort, buffer_table.is_down(view))
+        table, source = buffer_table.rows_to_write(triage, self.rows, view.grouped)
         run = run_of_file(triage.where, triage.where)
         return ShownTable("oom", table, source, range(len(self.rows)), (), view.words, order, run)
 
@@ -141,7 +132,7 @@ class TriageList(ListView[BufferRow]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {sort: sort for sort in SORTS}
+        return {sort: sort for sort in buffer_table.SORTS}
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
@@ -213,7 +204,7 @@ class TriageList(ListView[BufferRow]):
         if total < 2:
             return "There is only one error." if self.triage.kind != "module" else BY_NAME["next_step"].absent
         self.at = (self.at + by) % total
-        self.listing = OomView(cursor=0, sort=self.listing.sort, grouped=self.listing.grouped)
+        self.listing = buffer_table.OomView(cursor=0, sort=self.listing.sort, grouped=self.listing.grouped)
         self.trial = None
         return ""
 
@@ -313,7 +304,7 @@ class TriageScreen(ListScreen):
         if listed.row is None or listed.buffer is None:
             return None
         lines = partial(buffer_card, listed.triage, listed.row, excerpt=listed.excerpt)
-        return listed.row.title or instruction_of(listed.buffer) or "Buffer", lines, ABOUT_BUFFER
+        return listed.row.title or buffer_table.instruction_of(listed.buffer) or "Buffer", lines, ABOUT_BUFFER
 
     def _open_arrays(self) -> str:
         if self.listed.arrays is None:

@@ -5,26 +5,18 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage, kernels_page
 from tpuprof.parsers.pages.ops.kernels.page import TPU_KERNELS, kernels_of_run
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.pages.ops.key import OPS
+from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
-from tpuprof.tui.pages.ops.fields.kernels import KERNELS
-from tpuprof.tui.pages.ops.kernels import gpu_report
-from tpuprof.tui.pages.ops.kernels.fields import (
-    BLOCKS,
-    CALLS,
-    METRICS,
-    PARTS,
-    REGIONS,
-    VARIANTS,
-    Block,
-    PartRow,
-    Region,
-)
+from tpuprof.tui.pages.ops.fields.kernels import KERNEL_COUNT, KERNEL_TIME, KERNELS, TENSOR_TIME
+from tpuprof.tui.pages.ops.kernels import fields
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
@@ -84,30 +76,30 @@ def place_of(page: TpuKernelsPage, name: str) -> int:
 def declare(page: Page, request: ReportRequest) -> Declared:
     """What the page of either kind of device holds."""
     if isinstance(page, KernelsPage):
-        return gpu_report.declare(page, request)
+        return _of_gpus(page, request)
     wanted = request.options.get("op")
     chosen = place_of(page, wanted) if wanted is not None and page.kernels else None
-    calls = Section(CALLS, page, "Kernels", request.most_rows, rows=None if chosen is None else [chosen])
+    calls = Section(fields.CALLS, page, "Kernels", request.most_rows, rows=None if chosen is None else [chosen])
     kernels = page.kernels if chosen is None else (page.kernels[chosen],)
-    parts = [PartRow(kernel, part) for kernel in kernels for part in kernel.parts]
-    spans = Section(PARTS, parts, "Spans inside", request.most_rows)
-    blocks = [Block(kernel, row) for kernel in kernels for row in kernel.blocks]
+    parts = [fields.PartRow(kernel, part) for kernel in kernels for part in kernel.parts]
+    spans = Section(fields.PARTS, parts, "Spans inside", request.most_rows)
+    blocks = [fields.Block(kernel, row) for kernel in kernels for row in kernel.blocks]
     scheduled = ((kernel, kernel.static) for kernel in kernels if kernel.static is not None)
-    regions = [Region(kernel, row) for kernel, schedule in scheduled for row in schedule.regions]
+    regions = [fields.Region(kernel, row) for kernel, schedule in scheduled for row in schedule.regions]
     several = variants(page.kernels if chosen is None else _alike(page, chosen))
-    of_sizes = Section(VARIANTS, several, "Which block size", request.most_rows)
+    of_sizes = Section(fields.VARIANTS, several, "Which block size", request.most_rows)
     ops = page.ops
     return Declared(
         common.head("Kernels", ops, request),
         statement=page.statement,
-        metrics=lambda: metric_rows(METRICS, page),
+        metrics=lambda: metric_rows(fields.METRICS, page),
         parts=(
             Metrics((*DEVICE, SIMULATED), ops),
-            Metrics(METRICS, page),
+            Metrics(fields.METRICS, page),
             calls,
             of_sizes,
-            Section(BLOCKS, blocks, "What is kept on the chip", request.most_rows),
-            Section(REGIONS, regions, "Schedule, region by region", request.most_rows),
+            Section(fields.BLOCKS, blocks, "What is kept on the chip", request.most_rows),
+            Section(fields.REGIONS, regions, "Schedule, region by region", request.most_rows),
             spans,
         ),
         csv=of_sizes if request.options.get("by") == BY_BLOCKS else calls,
@@ -131,13 +123,42 @@ def _reasons(page: TpuKernelsPage) -> dict[str, str]:
     return {**page.unknown, **({"statement": why, "kernel_time_percent": why} if why else {})}
 
 
-METRICS_OF_ALL = (*DEVICE, SIMULATED, *gpu_report.OWN, *METRICS)
+_OF_GPUS = (KERNEL_COUNT, KERNEL_TIME, TENSOR_TIME)
+
+
+def _of_gpus(page: KernelsPage, request: ReportRequest) -> Declared:
+    """Figures, and kernels by time."""
+    ops, kernels = page.ops, Section(KERNELS, page, "Kernels", request.most_rows)
+    why = dict(page.unknown)
+    if not len(page):
+        why |= dict.fromkeys((KERNEL_TIME.key, TENSOR_TIME.key), page.unknown["kernels"])
+    return Declared(
+        common.head("GPU kernels", ops, request),
+        metrics=lambda: [("kernels", str(len(page))), *metric_rows(_OF_GPUS, page)],
+        parts=(Metrics((*DEVICE, SIMULATED), ops), Metrics(_OF_GPUS, page), kernels),
+        csv=kernels,
+        text=lambda pen: _gpu_text(page, kernels, pen),
+        unknown=page.unknown,
+        reasons=why,
+    )
+
+
+def _gpu_text(page: KernelsPage, kernels: Section[KernelsPage], pen: Pen) -> list[Line]:
+    lines, tensor = [], TENSOR_TIME.read(page)
+    if len(page):
+        words = f"{counted(len(page), 'kernel')}, {duration(int(page.total_ps.sum()), pen.glyphs.is_ascii)}"
+        words += f"; {percent(100 * tensor)} of it uses tensor cores" if tensor is not None else ""
+        lines.append(pen.fit([(words, "title")]))
+    return common.text_lines(page.ops, [*lines, *kernels.lines(pen)], page.unknown, pen)
+
+
+METRICS_OF_ALL = (*DEVICE, SIMULATED, *_OF_GPUS, *fields.METRICS)
 REPORT = declared(
     "kernels",
     read,
     declare,
-    (CALLS, VARIANTS, BLOCKS, REGIONS, PARTS, KERNELS),
+    (fields.CALLS, fields.VARIANTS, fields.BLOCKS, fields.REGIONS, fields.PARTS, KERNELS),
     METRICS_OF_ALL,
-    CALLS,
+    fields.CALLS,
     warnings=lambda page: page.ops.warnings,
 )

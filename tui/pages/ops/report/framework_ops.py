@@ -18,15 +18,9 @@ from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
+from tpuprof.tui.pages.ops.fields import framework_ops as fields
 from tpuprof.tui.pages.ops.fields.common import WORK_RATES
 from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
-from tpuprof.tui.pages.ops.fields.framework_ops import (
-    FRAMEWORK_OPS,
-    FRAMEWORK_TYPES,
-    HOST_OP_COLUMNS,
-    FrameworkOps,
-    TypesOfOps,
-)
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, columns, reasons, records, screen_columns
@@ -48,19 +42,19 @@ COUNTS: tuple[Metric[FrameworkOpsPage], ...] = (
 )
 
 
-def read(request: ReportRequest) -> FrameworkOps:
+def read(request: ReportRequest) -> fields.FrameworkOps:
     """Reads the page, and the HLO ops that it is made of."""
     session = request.session(request.run)
-    return FrameworkOps(session.page(PAGE, request.host), session.page(OPS, request.host))
+    return fields.FrameworkOps(session.page(PAGE, request.host), session.page(OPS, request.host))
 
 
-def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
+def declare(source: fields.FrameworkOps, request: ReportRequest) -> Declared:
     """Figures, framework ops, those of the device first, and their types."""
-    page, most, types = source.page, request.most_rows, TypesOfOps.of(source.page, source.ops)
+    page, most, types = source.page, request.most_rows, fields.TypesOfOps.of(source.page, source.ops)
     own = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
     times = [replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES]
-    ops = Section(FRAMEWORK_OPS, source, rows=_rows(page, most))
-    by_type = Section(FRAMEWORK_TYPES, types, rows=_rows(types.page, most))
+    ops = Section(fields.FRAMEWORK_OPS, source, rows=_rows(page, most))
+    by_type = Section(fields.FRAMEWORK_TYPES, types, rows=_rows(types.page, most))
     return Declared(
         common.head("Framework ops", source.ops, request),
         metrics=lambda: _figures(page),
@@ -70,7 +64,7 @@ def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
             Metrics(COUNTS, page),
             Block(lambda: _with_reasons(page, ops)),
             Block(lambda: _with_reasons(page, by_type)),
-            Block(markdown=Section(FRAMEWORK_TYPES, types, "By type").markdown),
+            Block(markdown=Section(fields.FRAMEWORK_TYPES, types, "By type").markdown),
             *(Block(markdown=partial(_side_table, ops, side, is_host)) for side, is_host, _, _ in _sides(page)),
         ),
         csv=by_type if request.options.get("by") == "type" else ops,
@@ -100,16 +94,16 @@ def _figures(page: FrameworkOpsPage) -> list[tuple[str, str]]:
     return metrics
 
 
-def _side_table(ops: Section[FrameworkOps], side: str, is_host: bool) -> list[str]:
+def _side_table(ops: Section[fields.FrameworkOps], side: str, is_host: bool) -> list[str]:
     source, shown = ops.source, np.asarray(ops.shown)
     of_side = source.page.is_host == is_host
-    keys = HOST_OP_COLUMNS if is_host else FRAMEWORK_OPS.markdown
-    return main_table(f"On the {side}", FRAMEWORK_OPS, source, shown[of_side[shown]], int(of_side.sum()), keys)
+    keys = fields.HOST_OP_COLUMNS if is_host else fields.FRAMEWORK_OPS.markdown
+    return main_table(f"On the {side}", fields.FRAMEWORK_OPS, source, shown[of_side[shown]], int(of_side.sum()), keys)
 
 
-def _text(source: FrameworkOps, types: TypesOfOps, most: int, pen: Pen) -> list[Line]:
+def _text(source: fields.FrameworkOps, types: fields.TypesOfOps, most: int, pen: Pen) -> list[Line]:
     page, lines = source.page, []
-    shown = screen_columns(FRAMEWORK_OPS, source, pen.glyphs)
+    shown = screen_columns(fields.FRAMEWORK_OPS, source, pen.glyphs)
     for side, is_host, whole, idle in _sides(page):
         rows = np.flatnonzero(page.is_host == is_host).tolist()
         where = "XLA on the host's CPU" if not is_host and source.ops.runs_on == "host thread" else side.capitalize()
@@ -120,7 +114,7 @@ def _text(source: FrameworkOps, types: TypesOfOps, most: int, pen: Pen) -> list[
         lines += first_rows(shown, rows, most, pen) if rows else []
     if len(types.types):
         lines.append(pen.fit([(f"By type: {counted(len(types.types), 'type')}", "title")]))
-        lines += Section(FRAMEWORK_TYPES, types, limit=most).lines(pen)
+        lines += Section(fields.FRAMEWORK_TYPES, types, limit=most).lines(pen)
     return common.text_lines(source.ops, lines, page.unknown, pen)
 
 
@@ -136,5 +130,5 @@ def _rows(page: FrameworkOpsPage, limit: int) -> NDArray[np.int64]:
     return np.concatenate([side[:limit] if limit else side for side in sides])
 
 
-TABLES, METRICS = (FRAMEWORK_OPS, FRAMEWORK_TYPES), (*TIMES, *DEVICE, *COUNTS)
+TABLES, METRICS = (fields.FRAMEWORK_OPS, fields.FRAMEWORK_TYPES), (*TIMES, *DEVICE, *COUNTS)
 REPORT = declared("framework-ops", read, declare, TABLES, METRICS, warnings=attrgetter("page.warnings"))

@@ -28,16 +28,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.timeline.model import CounterTrack, Section, Timeline, Track
 from tpuprof.parsers.timeline.read.derived import OFFLOAD_NAME
 from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, stat_chunks
-from tpuprof.tui.pages.timeline.report.perfetto_args import (
-    FLOW,
-    IS_ASYNC,
-    ChunkArgs,
-    PerfettoFlow,
-    PlaneArgs,
-    json_number,
-    json_text,
-    mixed_id,
-)
+from tpuprof.tui.pages.timeline.report import perfetto_args
 from tpuprof.tui.report.output import Write
 
 HIDDEN_EVENTS = frozenset(
@@ -106,7 +97,7 @@ def write_hosts(
         write: takes the text piece by piece, in order.
         start_ps, end_ps: only events that reach into this time, whole; None for no bound.
     """
-    known = "".join(f",{json_text(name)}:{json.dumps(value)}" for name, value in metadata.items())
+    known = "".join(f",{perfetto_args.json_text(name)}:{json.dumps(value)}" for name, value in metadata.items())
     pieces = [f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true{known}}},"traceEvents":[\n']
     size, separator = 0, ""
     for host in (_HostTrace(*each, number) for number, each in enumerate(hosts)):
@@ -128,7 +119,7 @@ def _lines(host: _HostTrace, processes: Sequence[tuple[str, _Process]], first: i
     for name, process in processes:
         yield from _metadata(process, name)
     for _, process in processes:
-        args = PlaneArgs(process.plane) if process.plane is not None else None
+        args = perfetto_args.PlaneArgs(process.plane) if process.plane is not None else None
         for row in process.rows:
             yield from _slices(_Heads(process.pid, row, args, host.number), host.trace, first, last)
         for counter in process.section.counters:
@@ -181,7 +172,9 @@ def _plane_of(section: Section, trace: Trace) -> Plane | None:
 def _rows(section: Section, plane: Plane | None) -> Iterator[_Row]:
     """The rows of a section's tracks: one a track, but one for each set of lanes that lie in one another."""
     ids = _Ids(_FIRST_OWN_ROW)
-    overlaps = plane is not None and len(plane.stat_ids((FLOW, IS_ASYNC))) > 1  # such events lie on no thread
+    overlaps = (
+        plane is not None and len(plane.stat_ids((perfetto_args.FLOW, perfetto_args.IS_ASYNC))) > 1
+    )  # such events lie on no thread
     tracks = [track for track in section.tracks if len(track)]
     firsts = [ids.take(track.sort_id & _UINT32) for track in tracks]
     for track, first in zip(tracks, firsts, strict=True):
@@ -210,10 +203,10 @@ def _metadata(process: _Process, name: str) -> Iterator[str]:
         thread = "" if tid is None else f',"tid":{tid}'
         return f'{{"ph":"M","pid":{pid}{thread},"name":"{what}","args":{{{args}}}}}'
 
-    yield event("process_name", f'"name":{json_text(name)}')
+    yield event("process_name", f'"name":{perfetto_args.json_text(name)}')
     yield event("process_sort_index", f'"sort_index":{pid}')
     for row in process.rows:
-        yield event("thread_name", f'"name":{json_text(row.name)}', row.tid)
+        yield event("thread_name", f'"name":{perfetto_args.json_text(row.name)}', row.tid)
         yield event("thread_sort_index", f'"sort_index":{row.tid}', row.tid)
 
 
@@ -223,7 +216,7 @@ def _metadata(process: _Process, name: str) -> Iterator[str]:
 class _Heads:
     """Names and shared arguments of a row's events, rendered once for each key."""
 
-    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None, host: int) -> None:
+    def __init__(self, pid: int, row: _Row, args: perfetto_args.PlaneArgs | None, host: int) -> None:
         self.row = row
         self.args = args
         self._host = host
@@ -241,19 +234,19 @@ class _Heads:
             self._size += len(head[0]) + len(head[1]) if head else 0
         return self._known[key]
 
-    def link(self, flow: PerfettoFlow) -> int:
-        return mixed_id(-3 - self._host, flow.id) if self._host else flow.id
+    def link(self, flow: perfetto_args.PerfettoFlow) -> int:
+        return perfetto_args.mixed_id(-3 - self._host, flow.id) if self._host else flow.id
 
     def _render(self, key: int) -> tuple[str, str, bool] | None:
         names = self.row.track.names
         name, long_name = names.name(key), names.long_name(key)
         if (long_name or name) in HIDDEN_EVENTS:
             return None
-        args = f',"long_name":{json_text(long_name)}' if long_name else ""
+        args = f',"long_name":{perfetto_args.json_text(long_name)}' if long_name else ""
         if self.args is None or key >= names.metadata_rows:
-            return json_text(name), args, False
+            return perfetto_args.json_text(name), args, False
         more, step_name, is_async = self.args.of_metadata(key)
-        return json_text(step_name or name), args + more, is_async
+        return perfetto_args.json_text(step_name or name), args + more, is_async
 
 
 def _slices(heads: _Heads, trace: Trace, first: int, last: int) -> Iterator[str]:
@@ -263,7 +256,7 @@ def _slices(heads: _Heads, trace: Trace, first: int, last: int) -> Iterator[str]
     if track.is_derived or heads.args is None:
         for position in range(0, len(events), CHUNK_EVENTS):
             chosen = events[position : position + CHUNK_EVENTS]
-            yield from _rendered(heads, chosen, ChunkArgs([""] * len(chosen)))
+            yield from _rendered(heads, chosen, perfetto_args.ChunkArgs([""] * len(chosen)))
     else:
         for chunk in stat_chunks(trace, track, events):
             yield from _rendered(heads, chunk.events, heads.args.of_events(chunk))
@@ -277,7 +270,7 @@ def _events_between(track: Track, lanes: tuple[int, int], first: int, last: int)
     return ranges(np.array(begins, np.int64), np.array(ends, np.int64))[1].astype(np.intp)
 
 
-def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Iterator[str]:
+def _rendered(heads: _Heads, events: NDArray[np.intp], args: perfetto_args.ChunkArgs) -> Iterator[str]:
     """Some events as JSON. One without duration gets a picosecond, as readers take none for one without an end."""
     track, ids = heads.row.track, heads.ids
     start = track.start_ps[events]
@@ -300,14 +293,14 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
             yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{bound}{arguments}}}'
 
 
-def _bound(flow: PerfettoFlow, link: int) -> str:
+def _bound(flow: perfetto_args.PerfettoFlow, link: int) -> str:
     """The end of an arrow at a slice."""
     category = f',"cat":"{flow.category}"' if flow.category else ""
     out, into = ',"flow_out":true' if flow.begins else "", ',"flow_in":true' if flow.ends else ""
     return f',"bind_id":{link}{category}{into}{out}' if out or into else ""
 
 
-def _async(head: str, flow: PerfettoFlow, id_: int, ts: str, end: str, arguments: str) -> Iterator[str]:
+def _async(head: str, flow: perfetto_args.PerfettoFlow, id_: int, ts: str, end: str, arguments: str) -> Iterator[str]:
     """An asynchronous event: its begin, its end, or both."""
     link = f'"id":{id_},"cat":"{flow.category or "async"}"'
     if flow.begins:
@@ -327,10 +320,10 @@ def _counter(pid: int, counter: CounterTrack, first: int, last: int) -> Iterable
     """A counter's values in a time, and the one that holds where it begins."""
     begin = max(0, int(np.searchsorted(counter.time_ps, first, side="right")) - 1)
     end = int(np.searchsorted(counter.time_ps, last, side="right"))
-    label = json_text(counter.unit or "value")
-    head = f'{{"ph":"C","pid":{pid},"name":{json_text(counter.name)},"ts":'
+    label = perfetto_args.json_text(counter.unit or "value")
+    head = f'{{"ph":"C","pid":{pid},"name":{perfetto_args.json_text(counter.name)},"ts":'
     values = counter.value[begin:end].tolist()
     for ts, value in zip(_micros(counter.time_ps[begin:end]), values, strict=True):
         if math.isnan(value):  # nothing is known from then on, for which the format has no word
             continue
-        yield f'{head}{ts},"args":{{{label}:{json_number(value)}}}}}'
+        yield f'{head}{ts},"args":{{{label}:{perfetto_args.json_number(value)}}}}}'

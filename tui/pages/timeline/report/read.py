@@ -11,18 +11,9 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.timeline.hosts.cut import cut
-from tpuprof.parsers.timeline.hosts.joined import HostRead, clocks_sentence, joined
+from tpuprof.parsers.timeline import part as timeline_part
+from tpuprof.parsers.timeline.hosts.joined import HostRead, clocks_sentence, cut, joined
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.part import (
-    Interval,
-    TimelineContent,
-    TimelinePart,
-    is_wanted,
-    part_of,
-    select,
-    time_decimals,
-)
 from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.report.page import ReportRequest, ShownPage
 
@@ -42,7 +33,7 @@ class Traces(ExitStack):
         return self._open[path]
 
 
-def read(request: ReportRequest) -> TimelineContent:
+def read(request: ReportRequest) -> timeline_part.TimelineContent:
     """Reads the timeline, and picks what is asked for.
 
     Raises:
@@ -50,27 +41,27 @@ def read(request: ReportRequest) -> TimelineContent:
     """
     interval = interval_of(request.options)
     timeline, notes = _read(request, interval)
-    part = part_of(timeline, interval)
+    part = timeline_part.part_of(timeline, interval)
     warnings = (*timeline.lost, *timeline.warnings, *notes, *(problem.sentence for problem in request.run.problems))
     if request.form == "perfetto":
-        return TimelineContent(part, None, 0, warnings)
+        return timeline_part.TimelineContent(part, None, 0, warnings)
     warnings = (*warnings, *_beyond(part))
     if interval.is_everything:
-        return TimelineContent(part, None, 0, warnings)
-    selection = select(part)
+        return timeline_part.TimelineContent(part, None, 0, warnings)
+    selection = timeline_part.select(part)
     shown = min(len(selection), MOST_EVENTS if request.limit is None else request.limit or len(selection))
     if shown < len(selection):
         found = counted(len(selection), "event")
         warnings = (*warnings, f"{shown:,} of {found} are shown, the first ones; --limit 0 shows all")
-    return TimelineContent(part, selection, shown, warnings)
+    return timeline_part.TimelineContent(part, selection, shown, warnings)
 
 
-def interval_of(options: Mapping[str, Any]) -> Interval:
+def interval_of(options: Mapping[str, Any]) -> timeline_part.Interval:
     """Which part of the timeline the options ask for."""
-    return Interval(options.get("from_ps"), options.get("to_ps"), options.get("track") or "")
+    return timeline_part.Interval(options.get("from_ps"), options.get("to_ps"), options.get("track") or "")
 
 
-def _read(request: ReportRequest, interval: Interval) -> tuple[Timeline, Sequence[str]]:
+def _read(request: ReportRequest, interval: timeline_part.Interval) -> tuple[Timeline, Sequence[str]]:
     """The timeline of a host, or as much as the report needs of those of all, and what to say of the hosts."""
     run, session = request.run, request.session(request.run)
     files = run.files(request.host)
@@ -90,7 +81,7 @@ def _read(request: ReportRequest, interval: Interval) -> tuple[Timeline, Sequenc
 
 
 def _read_host(
-    session: Session, host: str, path: str, interval: Interval, is_export: bool
+    session: Session, host: str, path: str, interval: timeline_part.Interval, is_export: bool
 ) -> tuple[HostRead, ProfileError | None]:
     """A host without what the report does not need; with the error where it can't be read."""
     try:
@@ -101,7 +92,7 @@ def _read_host(
     if made is not None and is_export:
         made = cut(made, None, None, lambda *_: False)
     elif made is not None and not interval.is_everything:
-        made = cut(made, interval.from_ps, interval.to_ps, is_wanted(interval))
+        made = cut(made, interval.from_ps, interval.to_ps, timeline_part.is_wanted(interval))
     return found._replace(timeline=made), None
 
 
@@ -111,22 +102,24 @@ def shown_page(timeline: Timeline, interval: tuple[int, int], wanted: str) -> Sh
     At most as many events as a report shows unasked: each is read again for its arguments.
     """
     try:
-        part = part_of(timeline, Interval(*interval, wanted))
+        part = timeline_part.part_of(timeline, timeline_part.Interval(*interval, wanted))
     except ProfileError:
         return None
     return ShownPage("timeline", partial(_shown_events, part))
 
 
-def _shown_events(part: TimelinePart) -> tuple[TimelineContent, str]:
+def _shown_events(part: timeline_part.TimelinePart) -> tuple[timeline_part.TimelineContent, str]:
     """The events of a part, and how many these are."""
-    selection = select(part)
+    selection = timeline_part.select(part)
     shown, found = min(len(selection), MOST_EVENTS), counted(len(selection), "event")
     left_out = (f"{shown:,} of {found} are shown, the first ones",) if shown < len(selection) else ()
-    content = TimelineContent(part, selection, shown, (*part.timeline.lost, *part.timeline.warnings, *left_out))
+    content = timeline_part.TimelineContent(
+        part, selection, shown, (*part.timeline.lost, *part.timeline.warnings, *left_out)
+    )
     return content, f"{shown:,} of {found}" if left_out else found
 
 
-def _beyond(part: TimelinePart) -> Sequence[str]:
+def _beyond(part: timeline_part.TimelinePart) -> Sequence[str]:
     timeline = part.timeline
     if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
         return ()
@@ -136,5 +129,5 @@ def _beyond(part: TimelinePart) -> Sequence[str]:
 
 def instants(start_ps: int, end_ps: int) -> tuple[str, str]:
     """Both ends of an interval in milliseconds."""
-    decimals = time_decimals(start_ps, end_ps)
+    decimals = timeline_part.time_decimals(start_ps, end_ps)
     return fields.at_ms(start_ps, decimals), fields.at_ms(end_ps, decimals)

@@ -16,11 +16,10 @@ from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.files import RunFolder
 from tpuprof.parsers.capture.model import CaptureResult, HostCapture
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.tui.cli.commands.capture.watch.clock import Clock
 from tpuprof.tui.cli.commands.capture.watch.command import line_of
 from tpuprof.tui.cli.commands.capture.watch.judged import Event, Look, Usual, none_since
 from tpuprof.tui.cli.commands.capture.watch.kept import NOTED, KeptRuns
-from tpuprof.tui.cli.commands.capture.watch.slow_steps import Plan, Servers, SlowSteps
+from tpuprof.tui.cli.commands.capture.watch.slow_steps import Clock, Plan, Servers, SlowSteps
 
 MS = 10**9
 BIG = 1 << 30

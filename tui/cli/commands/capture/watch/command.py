@@ -16,10 +16,9 @@ from tpuprof.parsers.capture import errors
 from tpuprof.parsers.capture.files import safe_name
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
 from tpuprof.tui.cli.commands.capture.signals import on_signals
-from tpuprof.tui.cli.commands.capture.watch.clock import Clock
 from tpuprof.tui.cli.commands.capture.watch.judged import Event
 from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
-from tpuprof.tui.cli.commands.capture.watch.slow_steps import Plan, Servers, SlowSteps
+from tpuprof.tui.cli.commands.capture.watch.slow_steps import Clock, Plan, Servers, SlowSteps
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.report import json
 from tpuprof.tui.report.output import write_stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -13,17 +14,7 @@ from tpuprof.parsers.capture import continuous
 from tpuprof.parsers.capture.errors import PASSING
 from tpuprof.parsers.capture.model import LONGEST_MS, CaptureOptions, CaptureResult, CaptureStop
 from tpuprof.parsers.capture.session import capture
-from tpuprof.tui.cli.commands.capture.watch.clock import Clock
-from tpuprof.tui.cli.commands.capture.watch.judged import (
-    Event,
-    Look,
-    Usual,
-    judge,
-    none_since,
-    nothing_ran,
-    read,
-    stall_over,
-)
+from tpuprof.tui.cli.commands.capture.watch import judged
 from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
 
 _LONGEST_PAUSE = 60.0
@@ -31,6 +22,40 @@ _STEPS_A_LOOK = 4
 _PS_PER_MS = 1e9
 _PS_PER_SECOND = 1e12
 _COMPARED = 2  # newest steps by which a look is known to have no newer ones
+_NAP_SECONDS = 0.2
+"""The longest sleep: Python runs the handler of a signal that comes just before a sleep only after that sleep."""
+
+
+class Clock:
+    """The machine's clock, whose pauses end when recording is to end.
+
+    Args:
+        length_seconds: how long recording may take; None for no limit.
+    """
+
+    def __init__(self, length_seconds: float | None = None) -> None:
+        self._end = None if length_seconds is None else self.passed() + length_seconds
+        self._is_ended = False
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def passed(self) -> float:
+        """Seconds since some moment; never set back."""
+        return time.monotonic()
+
+    def pause(self, seconds: float) -> None:
+        """Waits this long, or until recording is to end."""
+        until = self.passed() + seconds
+        while not self.is_over() and (left := until - self.passed()) > 0:
+            time.sleep(min(left, _NAP_SECONDS))
+
+    def end(self) -> None:
+        self._is_ended = True
+
+    def is_over(self) -> bool:
+        return self._is_ended or (self._end is not None and self.passed() >= self._end)
 
 
 class Servers:
@@ -110,7 +135,7 @@ class Plan:
     about: str
 
 
-Tell = Callable[[Event, str | None, float], object]
+Tell = Callable[[judged.Event, str | None, float], object]
 """Takes an event, the path of the profile that is kept of it, and the time in seconds since 1970."""
 
 
@@ -122,7 +147,7 @@ class SlowSteps:
     ) -> None:
         self._source, self._plan, self._kept, self._clock = source, plan, kept, clock
         self._tell, self._note = tell, note
-        self._usual = Usual()
+        self._usual = judged.Usual()
         self._has_begun = self._has_looked = False
         self._stalled: tuple[float, float] | None = None  # begin and end, in seconds, of what no step ended in
         self._newest: tuple[object, float] = (), 0.0  # steps of the look before, and when it was
@@ -181,7 +206,7 @@ class SlowSteps:
             return 0.0 if self._has_looked else self._plan.every_seconds
         if error.code == "empty_trace":
             usual_ps = self._usual.median_ps()
-            event = nothing_ran(self._source.look_ps(usual_ps), self._usual, self._plan.slower)
+            event = judged.nothing_ran(self._source.look_ps(usual_ps), self._usual, self._plan.slower)
             if event is not None and self._stalls_on(event):
                 self._told(event, None)
             return None if self._plan.once else self._plan.every_seconds
@@ -202,7 +227,7 @@ class SlowSteps:
         self._name_missing(result)
         self._kept.add(result.run_path, result.files)
         try:
-            look = read(result.run_path)
+            look = judged.read(result.run_path)
         except ProfileError as error:
             self._note(f"a look could not be read: {error.sentence}")
             self._kept.drop()
@@ -214,34 +239,34 @@ class SlowSteps:
             kept = self._kept.keep()
             self._told(event, result.run_path if kept else None)
 
-    def _judged(self, look: Look) -> Event | None:
+    def _judged(self, look: judged.Look) -> judged.Event | None:
         """What is to be told of a look; before that, where steps end again, that a stall is over."""
         now, steps = self._clock.passed(), look.page.steps
         if not steps:
             if self._usual.median_ps() is None and not self._has_no_step:
                 self._has_no_step = True
                 self._note("no step ended within a look, so none can be compared: --ms makes looks longer")
-            return judge(look, self._usual, self._plan.slower)
+            return judged.judge(look, self._usual, self._plan.slower)
         newest = tuple((step.name, step.duration_ps) for step in steps[-_COMPARED:])
         before, seen = self._newest
         if self._source.keeps and newest == before:
             since = self._stalled[0] if self._stalled else seen
-            return none_since(look, (now - since) * _PS_PER_SECOND, self._usual, self._plan.slower)
+            return judged.none_since(look, (now - since) * _PS_PER_SECOND, self._usual, self._plan.slower)
         self._newest = newest, now
         if self._stalled is not None:
             begin, end = self._stalled
             self._stalled = None
-            self._told(stall_over((end - begin) * _PS_PER_SECOND, self._usual), None)
-        return judge(look, self._usual, self._plan.slower)
+            self._told(judged.stall_over((end - begin) * _PS_PER_SECOND, self._usual), None)
+        return judged.judge(look, self._usual, self._plan.slower)
 
-    def _stalls_on(self, event: Event) -> bool:
+    def _stalls_on(self, event: judged.Event) -> bool:
         """Notes that no step ended; whether that is new."""
         now, length = self._clock.passed(), event.step_ps / _PS_PER_SECOND
         is_new = self._stalled is None
         self._stalled = (now - length if self._stalled is None else self._stalled[0], now)
         return is_new
 
-    def _told(self, event: Event, path: str | None) -> None:
+    def _told(self, event: judged.Event, path: str | None) -> None:
         self.events += 1
         self._tell(event, path, self._clock.now())
 

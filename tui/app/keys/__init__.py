@@ -1,1 +1,0 @@
-"""What keys do on the tabs: actions, searches, and what Escape closes."""
