@@ -2,7 +2,7 @@
 
 What a core sends begins with its collective-permute, or the start of it. The target has it when its own one, or the
 done, ends: exactly then where it waits there, else some time before. A ring waits for its slowest link as a whole, each
-core for the one before, so that the cores' waits are alike and do not tell which link it is.
+core for the one before, so that the cores' waits are alike and do not show which link it is.
 """
 
 from __future__ import annotations
