@@ -140,18 +140,14 @@ def summarise_core(
             sums,
             waits if needs_busy else None,
             info.peaks,
-            causes if needs_busy else causes.without_input(),
+            causes if needs_busy else replace(causes, input=(no_ints(), no_ints())),
             lambda: (modules,),
             (runs.start_ps[holes], runs.end_ps[holes]),
         ),
         run_ps=recorded.run_ps[runs.place >= 0],
         is_recorded=recorded.is_known,
         ran=Ran.of(busy),
-        gaps=_long_gaps(
-            busy if is_watched and recorded.is_known else None,
-            causes.behind,
-            steps,
-        ),
+        gaps=_long_gaps(busy if is_watched and recorded.is_known else None, causes.behind, steps),
     )
     if more is not None:
         if more.roles is not None:

@@ -46,10 +46,8 @@ from tpuprof.parsers.steps.groups.groups import (
     is_grouped,
 )
 from tpuprof.parsers.steps.launches import LaunchedRuns, Launches, annotated_steps, clock_lead
-from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.requests.inferred import FoundSteps, steps_of_programs
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, has_requests
-from tpuprof.parsers.steps.requests.serving import step_cycle
-from tpuprof.parsers.steps.requests.waiting import waits_for_requests, waits_in_words
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
@@ -153,38 +151,20 @@ def streams_and_host(trace: Trace, on_chunk: ChunkDone | None) -> tuple[Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class StepOrigin:
-    """Where the steps of some cores come from.
-
-    Attributes:
-        note: what to say about it, or of cores without markers beside marked ones; without steps, why there are none.
-    """
-
-    source: StepSource
-    note: str = ""
-
-    @property
-    def is_numbered(self) -> bool:
-        return self.source in ("steps", "annotations")
-
-
-@dataclass(frozen=True, slots=True)
-class FoundSteps:
+class HostSteps:
     """The steps of a host's cores. Each sequence has an item a core.
 
     Attributes:
         launched: its runs of modules, and what launched them; all_runs: these, and those that were not recorded.
         groups: the events that belong together, where markers of steps or requests need it.
-        of_cores: its steps; origins: where they come from.
-        unasked: when its program, which serves, waits for requests: that is in no step. None for other programs.
+        of_cores: its steps; origins: those of the cores that share its programs.
     """
 
     launched: Sequence[LaunchedRuns]
     all_runs: Sequence[ModuleRuns]
     groups: EventGroups | None
     of_cores: Sequence[CoreSteps]
-    origins: Sequence[StepOrigin]
-    unasked: Sequence[Intervals]
+    origins: Sequence[FoundSteps]
 
     @property
     def runs(self) -> list[ModuleRuns]:
@@ -197,7 +177,7 @@ class FoundSteps:
         return (*grid.incomplete, *[f"{examples(unmarked)}: {BESIDE}"] * bool(unmarked))
 
 
-def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> FoundSteps:
+def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> HostSteps:
     """Finds the steps of a host's cores, apart for cores that run no program of each other."""
     of_host = Launches.of(host)
     launched = [of_host.of_runs(module_runs(plane)) for plane in cores]
@@ -206,34 +186,20 @@ def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) ->
     lead = clock_lead(launched)
     shift_ps = 0 if lead is None else lead.shift_ps
     all_runs = runs_on_all(cores, [core.runs for core in launched])
-    found: dict[int, tuple[CoreSteps, StepOrigin, Intervals]] = {}
+    found: dict[int, tuple[CoreSteps, FoundSteps]] = {}
     for part in by_program([core.runs for core in launched]):
         marked = [markers.marked_steps(cores[core], marking[core]) for core in part]
         is_numbered = any((of := marking[core]) is not None and of.step_numbers for core in part)
         here = [launched[core] for core in part]
         numbered = [] if any(map(len, marked)) else _numbered_steps([launching[core] for core in part], here, host)
         runs = [core.runs for core in here]
-        of_part = [all_runs[core] for core in part]
-        steps, origin = _steps_of_part(marked, is_numbered, numbered, of_part, has_requests(host))
-        unasked = (no_ints(), no_ints())
-        if origin.source == "modules":
-            unasked = waits_for_requests(host, runs, shift_ps)
-            steps = [of.without(unasked) for of in steps]
-            origin = replace(origin, note=origin.note + waits_in_words(unasked, runs) + _share_in_words(runs))
-        for core, own in zip(part, steps, strict=True):
+        origin = _steps_of_part(marked, is_numbered, numbered, [all_runs[core] for core in part], host, shift_ps)
+        for core, own in zip(part, origin.of_cores, strict=True):
             is_marked = len(own) > 0 or origin.source != "steps"
-            beside = () if is_marked else map(partial(markers.steps_beside, launched[core].runs), steps, runs)
-            of_core = origin if is_marked else replace(origin, note=BESIDE)
-            found[core] = (max(beside, key=len, default=own), of_core, unasked)
+            beside = () if is_marked else map(partial(markers.steps_beside, launched[core].runs), origin.of_cores, runs)
+            found[core] = max(beside, key=len, default=own), origin if is_marked else replace(origin, note=BESIDE)
     every = [found[core] for core in range(len(cores))]
-    return FoundSteps(
-        launched,
-        all_runs,
-        groups,
-        of_cores=[of[0] for of in every],
-        origins=[of[1] for of in every],
-        unasked=[of[2] for of in every],
-    )
+    return HostSteps(launched, all_runs, groups, [steps for steps, _ in every], [origin for _, origin in every])
 
 
 def _steps_of_part(
@@ -241,35 +207,33 @@ def _steps_of_part(
     is_numbered: bool,
     numbered: list[CoreSteps],
     runs: Sequence[ModuleRuns],
-    serves_requests: bool,
-) -> tuple[list[CoreSteps], StepOrigin]:
+    host: HostEvents | None,
+    shift_ps: int,
+) -> FoundSteps:
     """The steps of each of some cores that share programs, and where they come from.
 
     Args:
         marked: the steps of their markers; is_numbered: whether the program numbers these.
         numbered: the steps that annotations of the host number, where no core has markers.
+        host, shift_ps: as of `steps_of_programs`.
     """
     why = "no Steps line"
     if any(map(len, marked)):
         if is_numbered or not any(map(marks_each_run, marked, runs)):
-            return marked, StepOrigin("steps")
+            return FoundSteps(marked, "steps")
         why = "the Steps line marks each run of a program"
     elif min(map(len, numbered), default=0) >= MINIMUM_RUNS - 1:
         note = f"{why}: a step is taken as the time from the end of the last run that one step of the host "
-        return numbered, StepOrigin("annotations", note + "(step_num) launched to the end of the next one's")
-    cycle = None if serves_requests else step_cycle(runs)
-    if cycle is not None:
-        note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
-        return [cycle.steps(core) for core in runs], StepOrigin("cycle", note)
+        return FoundSteps(numbered, "annotations", note + "(step_num) launched to the end of the next one's")
+    found = steps_of_programs(runs, host, why, shift_ps)
+    if found is not None and found.source == "cycle":
+        return found
     if any(map(len, marked)):
-        return marked, StepOrigin("steps")
-    busiest = busiest_module(runs)
-    if busiest is None:
-        if not any(map(len, runs)):
-            return marked, StepOrigin("modules", NO_RUNS)
-        return marked, StepOrigin("modules", "no Steps line, and no HLO module ran at least 3 times on every core")
-    note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
-    return [markers.inferred_steps(core, busiest) for core in runs], StepOrigin("modules", note)
+        return FoundSteps(marked, "steps")
+    if found is not None:
+        return replace(found, note=found.note + _share_in_words(runs))
+    rarely = "no Steps line, and no HLO module ran at least 3 times on every core"
+    return FoundSteps(marked, "modules", rarely if any(map(len, runs)) else NO_RUNS)
 
 
 def _share_in_words(runs: Sequence[ModuleRuns]) -> str:
@@ -334,44 +298,36 @@ def host_groups(
     """
     groups = []
     for index, group in enumerate(found):
-        programs = _programs([runs[core] for core in group.cores])
-        durations = _durations([runs[core] for core in group.cores], programs[:1])
-        groups.append(
-            HostGroup(
-                tuple(names[core] for core in group.cores),
-                programs[:_MOST_PROGRAMS],
-                group.devices,
-                group.sends,
-                sum(busy_ps[core] for core in group.cores),
-                int(median(durations.astype(np.float64))) if len(durations) else 0,
-                len(durations),
-                *((None, "") if index == 0 else steps(group.cores)),
-            )
-        )
+        of_cores = [(names[core], runs[core], busy_ps[core]) for core in group.cores]
+        made = _group(of_cores, group.devices, group.sends)
+        shared, note = (None, "") if index == 0 else steps(group.cores)
+        groups.append(replace(made, steps=shared, step_note=note))
     return tuple(groups)
 
 
-def groups_of_devices(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> Sequence[DeviceGroup]:
-    """The groups of a host's GPUs, or of the devices of its CPU; none where there are no GPUs and it ran no ops."""
-    if not streams:
-        return ()
-    from tpuprof.parsers.steps.generic.device_groups import cpu_groups, gpu_groups  # noqa: PLC0415 - without TPUs only
-
-    modules = HloModules.of(trace)
-    if side.events is None or not streams[0].is_host:
-        return gpu_groups(trace, side.events, streams, modules)
-    return cpu_groups(side.events, streams[0], modules)
+def _group(cores: Sequence[tuple[str, ModuleRuns, int]], devices: int | None, sends: bool = False) -> HostGroup:
+    """Cores of a group by name, runs and self time of ops; without their steps."""
+    names, runs, busy_ps = zip(*cores, strict=True)
+    programs = _programs(runs)
+    durations = _durations(runs, programs[:1])
+    run_ps = int(median(durations.astype(np.float64))) if len(durations) else 0
+    return HostGroup(names, programs[:_MOST_PROGRAMS], devices, sends, sum(busy_ps), run_ps, len(durations), None)
 
 
-def generic_summaries(
-    trace: Trace, streams: Sequence[StreamDevice], side: HostSide, found: Sequence[DeviceGroup]
-) -> list[GenericSummary | None]:
-    """What each group of GPUs did, or of the devices of a host's CPU; at least one, None with TPUs."""
+def devices_without_tpus(
+    trace: Trace, streams: Sequence[StreamDevice], side: HostSide
+) -> tuple[Sequence[DeviceGroup], list[GenericSummary | None]]:
+    """The groups of a host's GPUs, or of the devices of its CPU, and what each did: at least one, None with TPUs."""
     if any(devices.is_tensor_core(plane) or devices.is_sparse_core(plane) for plane in trace.planes):
-        return [None]
-    from tpuprof.parsers.steps.generic.device_groups import generic_of_groups  # noqa: PLC0415 - without TPUs only
+        return (), [None]
+    from tpuprof.parsers.steps.generic import device_groups  # noqa: PLC0415 - for profiles without TPUs only
 
-    return generic_of_groups(trace, streams, side.events, side.waits, found)
+    modules, found = HloModules.of(trace), list[device_groups.DeviceGroup]()
+    if streams and side.events is not None and streams[0].is_host:
+        found = device_groups.cpu_groups(side.events, streams[0], modules)
+    elif streams:
+        found = device_groups.gpu_groups(trace, side.events, streams, modules)
+    return found, device_groups.generic_of_groups(trace, streams, side.events, side.waits, found)
 
 
 def spans_of_steps(steps: AlignedSteps | None, generic: GenericSummary | None) -> Intervals:
@@ -385,14 +341,8 @@ def groups_without_tpus(
     host: str, found: Sequence[DeviceGroup], generic: Sequence[GenericSummary | None]
 ) -> tuple[HostGroup, ...]:
     """What pages need of the groups of a host's GPUs, or of the devices of its CPU, given what each did."""
-    members = sorted((of for group in found for of in group.members), key=lambda of: of.number)
-    groups = host_groups(
-        [group.joined for group in found],
-        [core_label(host, of.number) for of in members],
-        [of.ran.runs for of in members],
-        [of.busy_ps for of in members],
-        lambda _: (None, ""),
-    )
+    cores = [[(core_label(host, of.number), of.ran.runs, of.busy_ps) for of in group.members] for group in found]
+    groups = [_group(of_cores, group.devices) for of_cores, group in zip(cores, found, strict=True)]
     return (*groups[:1], *(replace(group, generic=of) for group, of in zip(groups[1:], generic[1:], strict=True)))
 
 

@@ -26,9 +26,8 @@ from tpuprof.parsers.hosts.step_summary import (
     NOTHING_SHARED,
     HostGroup,
     HostSide,
+    devices_without_tpus,
     find_steps,
-    generic_summaries,
-    groups_of_devices,
     groups_without_tpus,
     host_groups,
     spans_of_steps,
@@ -54,7 +53,6 @@ from tpuprof.parsers.ops.host_events.activity import (
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, thread_lines
 from tpuprof.parsers.ops.host_events.input_events import InputRows
 from tpuprof.parsers.ops.host_events.memory_use import fullest_memory
-from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses, barriers, causes_of_core, meets
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, without_unseen_waits
 from tpuprof.parsers.steps.boundaries.core_groups import joined_cores
@@ -64,9 +62,7 @@ from tpuprof.parsers.steps.boundaries.observed import Capture, Observed, capture
 from tpuprof.parsers.steps.boundaries.outside import Outside, outside_of
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.boundaries.sparse_core import sparse_core_times
-from tpuprof.parsers.steps.groups.groups import (
-    has_step_numbers,
-)
+from tpuprof.parsers.steps.groups.groups import has_step_numbers
 from tpuprof.parsers.steps.launches import ClockLead, clock_lead
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.permutes import SlowLink, slow_link
@@ -149,7 +145,7 @@ class HostSummary(FrameworkOpsSummary):
     @property
     def on_cpu(self) -> HostOnCpu | None:
         """The steps on its own CPU; None with a device, without steps, and where neither ops nor functions ran."""
-        steps = None if self.generic is None else self.generic.on_cpu
+        steps = None if self.generic is None or self.generic.device_count else self.generic.account
         return steps if self.thread_count or len(self.host_ops) else None
 
 
@@ -199,14 +195,14 @@ def summarise(
     cores = devices.tensor_cores(trace)
     streams, side = streams_and_host(trace, on_chunk)
     found = find_steps(trace, cores, side.events)
-    launched, runs, step_lists = found.launched, found.runs, found.of_cores
+    launched, runs, step_lists, lead = found.launched, found.runs, found.of_cores, clock_lead(found.launched)
     if more is not None:
         more.begin(step_lists)
-    lead = clock_lead(launched)
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
+    is_fed, none = _is_fed_by_host(waits, step_lists), (no_ints(), no_ints())
     causes = IdleCauses(
-        input=waits if _is_fed_by_host(waits, step_lists) else (no_ints(), no_ints()),
+        input=waits if is_fed else none,
         compiling=_shifted(compiling(side.events), -shift),
         reading=_shifted(reading(side.events), -shift),
     )
@@ -221,7 +217,7 @@ def summarise(
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], found.all_runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
-        of_all = replace(causes, unasked=found.unasked[index])
+        of_all = replace(causes, unasked=found.origins[index].unasked)
         of_core = causes_of_core(of_all, launched[index], at_barriers[index], shift, others)
         made = summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more)
         if more is not None:
@@ -233,13 +229,11 @@ def summarise(
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
-    input_source = _input_source(ops.table, waits, step_lists)
-    of_devices = groups_of_devices(trace, streams, side)
-    generics = generic_summaries(trace, streams, side, of_devices)
+    input_source: InputSource | None = "infeed" if has_infeed(ops.table) else "host" if is_fed else None
+    of_devices, generics = devices_without_tpus(trace, streams, side)
     generic = generics[0]
     capture = _capture(trace, summaries, side, generic, part)
-    is_of_cores = capture is not None and _is_of_cores(capture, summaries)
-    observed = () if capture is None else tuple(_observed(names, summaries, generic, host, capture, is_of_cores))
+    observed = () if capture is None else tuple(_observed(names, summaries, generic, host, capture))
 
     def steps_of(chosen: Sequence[int]) -> tuple[AlignedSteps | None, str]:
         origin = found.origins[chosen[0]]
@@ -250,20 +244,20 @@ def summarise(
         return replace(grid, is_numbered=origin.is_numbered, incomplete=found.incomplete(grid, names)), origin.note
 
     tables, processes = [core.table for core in summaries], [plane.profile for plane in cores]
-    joined = joined_cores(found.runs, tables, lambda core: meets(at_barriers[core]), processes)
+    joined = joined_cores(runs, tables, lambda core: meets(at_barriers[core]), processes)
     busy_ps = [core.ran_ps for core in summaries]
     steps, note = steps_of(joined[0].cores) if joined else (None, NO_RUNS)
     served = launched or [of.ran for group in of_devices for of in group.members if of.device.is_host]
     run_ps = [core.run_ps for core in summaries] or None
-    host_stats = _plane_stats(trace, HOST_PLANE)
+    host_stats = {} if (plane := trace.plane(HOST_PLANE)) is None else plane.stats
+    calls = [call for plane in cores if has_waits(plane) for call in core_calls(plane)]  # few record what is inside
     return HostSummary(
         **{field.name: getattr(ops, field.name) for field in fields(ops)},
         clocks=_of_clocks(lead),
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
-        groups=host_groups(joined, names, found.runs, busy_ps, steps_of)
-        or groups_without_tpus(host, of_devices, generics),
+        groups=host_groups(joined, names, runs, busy_ps, steps_of) or groups_without_tpus(host, of_devices, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, found.groups, cores, served, run_ps, shift),
@@ -280,9 +274,7 @@ def summarise(
         },
         compilations=()
         if side.events is None
-        else compilations(
-            side.events, (no_ints(), no_ints()) if most is None else _shifted(summaries[most].gaps, shift)
-        ),
+        else compilations(side.events, none if most is None else _shifted(summaries[most].gaps, shift)),
         has_step_numbers=side.events is not None and has_step_numbers(side.events),
         memory=fullest_memory(side.events),
         launched=None if side.events is None or len(ops.table) else launches(side.events),
@@ -294,15 +286,8 @@ def summarise(
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         hlo_programs=dict(modules.names),
-        calls=tuple(call for call in merged_calls(_traced_calls(cores)) if call.traced_ps),
+        calls=tuple(call for call in merged_calls(calls) if call.traced_ps),
     )
-
-
-def _traced_calls(cores: Sequence[Plane]) -> Iterator[CallRuns]:
-    """The kernels of cores that record what goes on inside them: few profiles have any."""
-    for plane in cores:
-        if has_waits(plane):
-            yield from core_calls(plane)
 
 
 def _summarise_host(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostSummary:
@@ -339,13 +324,9 @@ def _observed(
     generic: GenericSummary | None,
     host: str,
     capture: Capture,
-    is_of_cores: bool,
 ) -> Iterator[Observed]:
-    """What was observed of a host's cores, or GPUs.
-
-    Args:
-        is_of_cores: see `_is_of_cores`.
-    """
+    """What was observed of a host's cores, or GPUs."""
+    is_of_cores = _is_of_cores(capture, cores)
     for name, core in zip(names, cores, strict=True):
         lost_ps = core.lost_ps if core.is_recorded else None
         span = core.duty.span if is_of_cores else None  # cores need not have been traced for as long as each other
@@ -401,11 +382,6 @@ def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
     )
 
 
-def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
-    plane = trace.plane(name)
-    return {} if plane is None else dict(plane.stats)
-
-
 def _percent(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value <= 100 else None
 
@@ -413,20 +389,10 @@ def _percent(value: object) -> float | None:
 # --- steps ---------------------------------------------------------------------------------------------------------
 
 
-def _input_source(table: OpTable, waits: Intervals, cores: Sequence[CoreSteps]) -> InputSource | None:
-    """What the time that steps wait for input is measured by; None without infeed ops and with few input events on the
-    host.
-
-    The host's input events count if at least every other step has one: transfers while a program starts up say nothing
-    about its steps.
-    """
-    if has_infeed(table):
-        return "infeed"
-    return "host" if _is_fed_by_host(waits, cores) else None
-
-
 def _is_fed_by_host(waits: Intervals, cores: Sequence[CoreSteps]) -> bool:
-    """Whether the host waits for input, or sends it, in at least every other step."""
+    """Whether the host waits for input, or sends it, in at least every other step: transfers while a program starts up
+    say nothing about its steps.
+    """
     steps = next((steps for steps in cores if len(steps)), None)
     if steps is None:
         return False

@@ -34,10 +34,10 @@ from tpuprof.parsers.ops.host_events.events import HOST_PLANE
 from tpuprof.parsers.ops.streams.devices import CPU, runs_on_cpu
 from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED, software
 from tpuprof.parsers.steps.boundaries.cycles import marks_each_run
-from tpuprof.parsers.steps.boundaries.markers import CoreSteps, inferred_steps, marked_steps
-from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, busiest_module, module_runs
+from tpuprof.parsers.steps.boundaries.markers import CoreSteps, marked_steps
+from tpuprof.parsers.steps.boundaries.runs import ModuleRuns, module_runs
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.requests.serving import step_cycle
+from tpuprof.parsers.steps.requests.inferred import steps_of_programs
 
 HostTracing = Literal["off", "annotations", "python"]
 
@@ -325,18 +325,13 @@ def _runs_and_steps(core: Plane, budget: _Budget) -> tuple[ModuleRuns | None, Co
 def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | None, int | None, StepSource | None]:
     """Median duration of the steps, their number and where they are from."""
     runs = runs if runs is not None and len(runs) else None
-    cycle = None if runs is None else step_cycle([runs])
-    if (
-        steps is not None
-        and len(steps)
-        and not (runs is not None and cycle is not None and marks_each_run(steps, runs))
-    ):
+    found = None if runs is None else steps_of_programs([runs], None, "")
+    is_cycle = found is not None and found.source == "cycle"
+    if steps is not None and len(steps) and not (is_cycle and runs is not None and marks_each_run(steps, runs)):
         return _median(steps.duration_ps), len(steps), "steps"
-    busiest = None if runs is None else busiest_module([runs])
-    if runs is None or busiest is None:
+    if found is None:
         return None, None, None
-    inferred = inferred_steps(runs, busiest) if cycle is None else cycle.steps(runs)
-    return _median(inferred.duration_ps), len(inferred), "modules" if cycle is None else "cycle"
+    return _median(found.of_cores[0].duration_ps), len(found.of_cores[0]), found.source
 
 
 def _median(durations_ps: ArrayLike) -> int:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, interval_index, no_ints, without
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.steps.accounts.core import where_known
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
@@ -272,8 +273,7 @@ def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     have = ("", "is", "it has") if len(names) == 1 else ("s", "are", "they have")
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    which = f"core{have[0]} {', '.join(names[:_MOST_NAMED])}{more}"
+    which = f"core{have[0]} {examples(names, _MOST_NAMED)}"
     return (f"{which} {have[1]} left out of the steps: {have[2]} no ops in them, or no Steps line",)
 
 
@@ -293,8 +293,9 @@ def _without_lost_ops(grid: AlignedSteps, op_count: Int64s, holes: Bools) -> Ali
         for name, steps in zip(grid.core_names, lost, strict=True)
         if steps.any()
     )
-    named = tuple(core for core, steps in zip(cores, told[lost.any(axis=1)], strict=True) if steps.any())
-    remarks = [_of_lost(grid.names, told, _of_cores(named))] if named else []
+    named = [name for name, steps in zip(grid.core_names, told, strict=True) if steps.any()]
+    who = f"core{'s' * (len(named) > 1)} {examples(named, _MOST_NAMED)} lost ops"
+    remarks = [_of_lost(grid.names, told, who)] if named else []
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *remarks), lost=cores)
 
 
@@ -337,20 +338,13 @@ def _lost(op_count: Int64s) -> NDArray[np.bool_]:
     return lost
 
 
-def _of_cores(cores: Sequence[LostOps]) -> str:
-    more = f" and {len(cores) - _MOST_NAMED} more" if len(cores) > _MOST_NAMED else ""
-    return f"core{'s' * (len(cores) > 1)} {', '.join(core.core for core in cores[:_MOST_NAMED])}{more} lost ops"
-
-
 def _of_lost(names: Sequence[str], lost: NDArray[np.bool_], who: str) -> str:
     """``6 steps were left out: core host0:2 lost ops in 106 to 111``."""
     steps = np.flatnonzero(lost.any(axis=0)).tolist()
     were = "step was" if len(steps) == 1 else "steps were"
+    which = examples([names[step] for step in steps], _MOST_NAMED)
     if len(steps) > 2 and steps[-1] - steps[0] == len(steps) - 1:
         which = f"{names[steps[0]]} to {names[steps[-1]]}"
-    else:
-        more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
-        which = f"{', '.join(names[step] for step in steps[:_MOST_NAMED])}{more}"
     return f"{len(steps)} {were} left out: {who} in {which}"
 
 

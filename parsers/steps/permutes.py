@@ -16,18 +16,17 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.ops.core.traced import OTHER, TRACED, OpRoles, Roles, TracedEvents
+from tpuprof.parsers.ops.core.traced import OTHER, TRACED, OpRoles, TracedEvents
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.boundaries.replica_groups import pairs_in
 
 _CATEGORY = "collective-permute"
 
 
-def _every(table: OpTable) -> Roles:
-    return np.full(len(table), TRACED, np.uint8)
-
-
-PERMUTES = OpRoles(lambda category: TRACED if (category or "").startswith(_CATEGORY) else OTHER, _every)
+PERMUTES = OpRoles(
+    lambda category: TRACED if (category or "").startswith(_CATEGORY) else OTHER,
+    lambda table: np.full(len(table), TRACED, np.uint8),
+)
 """Traces collective-permutes alone."""
 
 SLOWER = 1.5

@@ -6,7 +6,7 @@ what it has left of a step when its own part is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,6 @@ from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 LEAST_BETWEEN = 0.05
 """Steps lie apart where this share of the time from a step to the next is between them."""
@@ -238,68 +237,6 @@ def _transfers(hops: Int64s) -> Int64s:
         least[alike] = shortest[alike].min()
     out: Int64s = np.where(is_stage, np.rint(a_step * (least / np.maximum(shortest, 1))), -1).astype(np.int64)
     return out
-
-
-_OF_GENERIC: Mapping[str, Owner] = {
-    "input_ps": "input",
-    "compile_ps": "compile",
-    "host_compute_ps": "host",
-    "kernel_launch_ps": "dispatch",
-    "device_collectives_ps": "collective_transfer",
-    "output_ps": "host_transfer",
-    "device_to_device_ps": "copy",
-    "device_compute_ps": "uncounted",
-    "host_ops_ps": "uncounted",
-    "all_other_ps": "host",
-}
-"""Whose the parts of a step on GPUs are. Nobody counts the work of their ops. Where nothing is traced, no op runs
-either: that is the host's time, whether or not Python's functions were traced.
-"""
-
-
-def steps_on_gpus(of: GenericSummary, began_ns: int | None = None) -> HostOnCpu:
-    """The steps on the GPUs of one host, all of them together, as those on a CPU.
-
-    Where steps that lack kernels lie between two, what else lies between them counts as between the others.
-
-    Args:
-        began_ns: as of a `HostOnCpu`.
-    """
-    steps, none = of.steps, np.zeros(len(of.steps), np.int64)
-    duration = np.array([max(step.duration_ps, 0) for step in steps], np.int64)
-    owner_ps = np.zeros((len(steps), len(OWNERS)), np.int64)
-    for part, owner in _OF_GENERIC.items():
-        of_part = [max(getattr(step.breakdown, part), 0.0) for step in steps]
-        owner_ps[:, owner_index(owner)] += np.rint(of_part).astype(np.int64)
-    owner_ps[:, owner_index("host")] += np.maximum(duration - owner_ps.sum(axis=1), 0)  # parts are rounded
-    owner_ps = scaled_down(owner_ps, duration)
-    start, between_ps = np.array([step.start_ps for step in steps], np.int64), np.zeros_like(owner_ps)
-    gap, known = (
-        np.maximum(start[1:] - (start + duration)[:-1], 0),
-        np.array((of.follows or (True,) * len(steps))[1:], np.bool_),
-    )
-    gap[~known] = gap[known].mean() if known.any() else 0
-    between_ps[:-1, owner_index("host")] = gap
-    return HostOnCpu(
-        names=tuple(step.name for step in steps),
-        start_ps=start,
-        step_ps=duration,
-        owner_ps=owner_ps,
-        between_ps=between_ps,
-        untraced_ps=none,
-        untraced_between_ps=none,
-        functions=(),
-        compiled=(),
-        collective_names=("",),  # all of them together
-        collective_ps=owner_ps[:, [owner_index("collective_transfer")]],
-        waits_ps=none,
-        devices=0,
-        local_devices=0,
-        is_traced=False,
-        of_devices=of.of_gpus,
-        began_ns=began_ns,
-        met_ps=np.array(of.met_ps or (-1,) * len(steps), np.int64),
-    )
 
 
 def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from tests.support.build import PlaneBuilder, Span, present, trace_of
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostEvents, read_threads
 from tpuprof.parsers.ops.host_events.ops import HostOps, HostOpsReader, merge_host_ops
@@ -15,6 +16,11 @@ def read_host(trace: Trace, stats: Sequence[str] = ()) -> HostEvents | None:
     if plane is None:
         return None
     return HostEvents(plane, tuple(read_threads(plane, stats)))
+
+
+def host_of(*threads: Iterable[Span], stats: Sequence[str] = ()) -> HostEvents:
+    """A host whose threads ran events of a name, start and end, as it is read."""
+    return present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), stats))
 
 
 def host_ops(trace: Trace, on_chunk: ChunkDone | None = None) -> HostOps:

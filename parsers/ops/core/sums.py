@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.types import PassSums, StepCells
+from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.one_pass import Wanted, in_one_pass
@@ -87,13 +87,14 @@ def core_sums(
         steps, times, roles: see `Wanted`.
     """
     sums, totals = in_one_pass(plane, Wanted(steps, times, True, roles), on_chunk)
-    waiting = union(*sums.off)
+    waiting, row_of = union(*sums.off), np.zeros(len(sums.occurrences), np.int64)
+    row_of[sums.occurrences > 0] = np.arange(len(totals.ids))  # of each metadata id, in the table of ops
     return CoreSums(
         table=core_ops.op_table(plane, totals),
         op_events=sums.events,
         span=sums.span,
         own_span=sums.own_span,
-        cells=_by_row(sums, totals),
+        cells=replace(sums.cells, row=row_of.astype(np.int32)[sums.cells.row]),
         all_reduce_step=sums.reduces[:, 0],
         all_reduce_id=sums.reduces[:, 1],
         all_reduce_ps=sums.reduces[:, 2],
@@ -101,23 +102,9 @@ def core_sums(
         working=sums.working,
         waiting=waiting,
         inside_waits=_begun_inside(*sums.inside, waiting),
-        device_times=_device_times(sums),
-        traced=None if roles is None else traced_events(sums.traced, sums.work, sums.within, _row_of(sums, totals)),
+        device_times=device_times(sums.times, sums.time_span) if sums.has_two_clocks else None,
+        traced=None if roles is None else traced_events(sums.traced, sums.work, sums.within, row_of),
     )
-
-
-def _row_of(sums: PassSums, totals: core_ops.OpTotals) -> Int64s:
-    """int64[ids]: the row of each metadata id in the table of ops."""
-    row_of = np.zeros(len(sums.occurrences), np.int64)
-    row_of[sums.occurrences > 0] = np.arange(len(totals.ids))
-    return row_of
-
-
-def _by_row(sums: PassSums, totals: core_ops.OpTotals) -> StepCells:
-    """The sums by step and op, whose rows are those of the table of ops."""
-    cells = sums.cells
-    row = _row_of(sums, totals).astype(np.int32)[cells.row]
-    return StepCells(cells.step, row, cells.self_ps, cells.count)
 
 
 def op_sums(plane: Plane, on_chunk: ChunkDone | None = None) -> OpSums:
@@ -161,11 +148,3 @@ def _begun_inside(start: Int64s, end: Int64s, waiting: Intervals) -> Intervals:
     before = np.searchsorted(waiting[0], start, side="left") - 1
     inside = (before >= 0) & (start < waiting[1][np.maximum(before, 0)]) & (end > start)
     return start[inside], end[inside]
-
-
-def _device_times(sums: PassSums) -> Int64s | None:
-    """The device's time at each of the times asked for.
-
-    None where ops have one clock only, and where they are not in order on the trace's clock.
-    """
-    return device_times(sums.times, sums.time_span) if sums.has_two_clocks else None

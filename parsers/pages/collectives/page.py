@@ -185,10 +185,8 @@ def _joined(parts: Sequence[HostCollectives]) -> Sums:
 
 def _wait_for_stages(sums: Sums, cores: Sequence[str], grid: AlignedSteps) -> None:
     """Takes the waits of collectives along stages from the account."""
-    waits, column = (
-        waits_by_collective(grid.collective_ps, grid.hops),
-        {n: at for at, n in enumerate(grid.collective_names)},
-    )
+    waits = waits_by_collective(grid.collective_ps, grid.hops)
+    column = {name: at for at, name in enumerate(grid.collective_names)}
     core = [grid.core_names.index(name) for name in cores if name in grid.core_names]
     for row, group in enumerate(sums.groups):
         members = [(at, {each.name, each.done}) for at, each in enumerate(sums.collectives) if sums.group[at] == row]

@@ -130,12 +130,6 @@ class Budget:
         rows = np.concatenate([self.rows[name] for name in classes])
         return rows, self.op_ps(rows)
 
-    def losing_ops(self) -> tuple[Rows, Floats]:
-        """The same of computing ops whose work is counted: those that may take longer than at their roof."""
-        rows, times = self.ops("compute", "vector")
-        loses = self.owners.are("loss")[rows]
-        return rows[loses], times[loses]
-
     @property
     def computing_ps(self) -> float:
         """The time of ops that compute: what transfers could hide behind."""

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.files.core_names import core_label
@@ -23,7 +22,6 @@ from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
-from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.step_account import tpu_account
 from tpuprof.parsers.steps.times import OUTFEED
 
@@ -69,15 +67,6 @@ def part_percent(parts: Floats | None, *names: StepPartName) -> float | None:
 # --- cores side by side
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """What the steps show of some cores: by each its durations and its parts, int64[steps] and [steps, parts]."""
-
-    duration_ps: Int64s
-    parts_ps: Int64s
-    source: StepSource
-
-
 def core_rows(
     summaries: Sequence[HostSummary],
     rows: Sequence[HostRow],
@@ -92,17 +81,12 @@ def core_rows(
         others: the steps of a host without TPUs, by its number.
     """
     number = {} if steps is None else {name: index for index, name in enumerate(steps.core_names)}
-    cores = [
-        _row(
-            row,
-            name,
-            chip,
-            summary,
-            _times(name, index, summary, steps, number) or _of_others(name, summary, others(index)),
-        )
-        for index, (summary, row) in enumerate(zip(summaries, rows, strict=True))
-        for name, chip in (*summary.cores.items(), *_devices(summary, summaries))
-    ]
+    cores = list[HostRow]()
+    for index, (summary, row) in enumerate(zip(summaries, rows, strict=True)):
+        own = steps if steps is not None and index in steps.rows else others(index) or _own_steps(summary)
+        places = number if own is steps else {name: at for at, name in enumerate(own.core_names if own else ())}
+        named = (*summary.cores.items(), *_devices(summary, summaries))
+        cores += [_row(row, name, chip, summary, own, places.get(name)) for name, chip in named]
     if steps is None or len(steps.core_names) < 2:
         return cores
     excess = lateness(steps.core_own_ps, LEAST_COST * float(steps.duration_ps.max(axis=0).mean()))
@@ -131,45 +115,28 @@ def _devices(summary: HostSummary, beside: Sequence[HostSummary]) -> list[tuple[
     return [(core_label(summary.host, of.number), None) for of in known]
 
 
-def _times(
-    name: str, index: int, summary: HostSummary, steps: SharedSteps | None, number: Mapping[str, int]
-) -> _Times | None:
-    """The steps of a core: those that the hosts share, or its host's own where that takes no part.
-
-    Args:
-        index: of the host; number: the place of each core in `steps`.
-    """
-    if summary.steps is None or summary.steps.are_lost:
+def _own_steps(summary: HostSummary) -> SharedSteps | None:
+    """The steps of a host with TPUs that takes no part; None without any, and where their ops were lost."""
+    grid = summary.steps
+    if grid is None or grid.are_lost:
         return None
-    if steps is not None and index in steps.rows:
-        if name not in number:
-            return None
-        core = number[name]
-        return _Times(steps.core_duration_ps[core], steps.parts_ps[core], summary.steps.source)
-    if name not in summary.steps.core_names:
-        return None
-    core = summary.steps.core_names.index(name)
-    return _Times(summary.steps.duration_ps[core], parts_of(summary.steps)[core], summary.steps.source)
+    return SharedSteps.of(grid.names, (0,), grid.core_names, grid.hosts, parts_of(grid), grid.duration_ps)
 
 
-def _of_others(name: str, summary: HostSummary, steps: SharedSteps | None) -> _Times | None:
-    """The steps of a device of a host without TPUs."""
-    if steps is None or summary.generic is None or name not in steps.core_names:
-        return None
-    core = steps.core_names.index(name)
-    return _Times(steps.core_duration_ps[core], steps.parts_ps[core], summary.generic.source)
-
-
-def _row(row: HostRow, name: str, chip: int | None, summary: HostSummary, times: _Times | None) -> HostRow:
-    """A core's own figures; what compares it with others is None."""
-    parts: Floats | None = None if times is None else times.parts_ps.mean(axis=0)
+def _row(
+    row: HostRow, name: str, chip: int | None, summary: HostSummary, steps: SharedSteps | None, core: int | None
+) -> HostRow:
+    """A core's own figures, of steps in which it has the place `core`; what compares it with others is None."""
+    took: Int64s | None = None if steps is None or core is None else steps.core_duration_ps[core]
+    parts: Floats | None = None if steps is None or core is None else steps.parts_ps[core].mean(axis=0)
+    of = summary.steps or summary.generic
     tells_input = summary.steps.input_source is not None if summary.steps is not None else summary.generic is not None
     return replace(
         row,
         device_type=row.device_type if summary.generic is None else summary.generic.device_type,
         cores=1,
-        step_time=None if times is None else step_time(times.duration_ps.astype(np.float64), times.source),
-        common_steps=0 if times is None or row.parts_ps is None else len(times.duration_ps),
+        step_time=None if took is None or of is None else step_time(took.astype(np.float64), of.source),
+        common_steps=0 if took is None or row.parts_ps is None else len(took),
         own_ps=None if parts is None else float(parts.sum() - parts[WAIT]),
         slowest_in=None,
         cost_ps=None,

@@ -15,8 +15,8 @@ from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.cores import part_percent, parts_of_owners
 from tpuprof.parsers.pages.hosts.model import PARTS, WAIT, HostRow, SharedSteps
 from tpuprof.parsers.pages.shared.steps import step_time
-from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
-from tpuprof.parsers.steps.step_account import Account, cpu_account, steps_on_gpus
+from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+from tpuprof.parsers.steps.step_account import Account, cpu_account
 
 _COMPUTE, _IDLE = PARTS.index("compute"), PARTS.index("idle")
 _MOST_NAMED = 4
@@ -45,22 +45,20 @@ class OtherSteps:
 
 def steps_without_tpus(summaries: Sequence[HostSummary]) -> OtherSteps:
     """The steps on the CPUs of hosts that keep step, and each other host's own."""
-    cpus = [(index, of.host, of.on_cpu) for index, of in enumerate(summaries) if of.on_cpu is not None]
-    is_cpu = bool(cpus)
-    cpus += [
-        (index, of.host, steps_on_gpus(of.generic, of.profile_start_ns))
-        for index, of in enumerate(summaries)
-        if of.generic is not None and of.generic.device_count
-    ]
-    account = cpu_account([(host, steps) for _, host, steps in cpus])
-    if account is not None and len(account.core_names) == len([each for each in cpus if len(each[2])]):
+    generics = enumerate(None if of.generic is None else of.generic for of in summaries)
+    gpus = [(at, summaries[at].host, of.account) for at, of in generics if of is not None and of.device_count]
+    cpus = [(at, of.host, of.on_cpu) for at, of in enumerate(summaries)]
+    is_cpu = any(steps is not None for *_, steps in cpus)
+    having = [(at, host, steps) for at, host, steps in (*cpus, *gpus) if steps is not None]
+    account = cpu_account([(host, steps) for _, host, steps in having])
+    if account is not None and len(account.core_names) == len(having):
         shown = set(map(host_of, account.core_names))
-        return OtherSteps(_by_device(account, [_of_cpu(account, *each) for each in cpus if each[1] in shown]), {})
+        return OtherSteps(_by_device(account, [each for each in having if each[1] in shown]), {})
     own = {}
-    for index, host, steps in cpus:
+    for index, host, steps in having:
         alone = cpu_account([(host, steps)])
         if alone is not None:
-            own[index] = _by_device(alone, [_of_cpu(alone, index, host, steps)])
+            own[index] = _by_device(alone, [(index, host, steps)])
     words = ", ".join(
         f"{shortened(summaries[index].host)} takes {time(float(steps.duration_ps.mean()))} a step"
         for index, steps in list(own.items())[:_MOST_NAMED]
@@ -69,24 +67,20 @@ def steps_without_tpus(summaries: Sequence[HostSummary]) -> OtherSteps:
     return OtherSteps(None, own, apart, f"{apart[0].upper()}{apart[1:]}: {words}." if apart else "")
 
 
-_HostTimes = tuple[int, str, Int64s, DeviceTimes | None]
-"""Number and name of a host, the time of each step of an account there, and its devices in these; None for one."""
+def _by_device(account: Account, hosts: Sequence[tuple[int, str, HostOnCpu]]) -> SharedSteps:
+    """The steps of CPUs or GPUs, by device where a host has several.
 
-
-def _of_cpu(account: Account, index: int, host: str, steps: HostOnCpu) -> _HostTimes:
-    at = steps.rows(account.names)
-    return index, host, steps.step_ps[at], None if steps.of_devices is None else steps.of_devices.take(at)
-
-
-def _by_device(account: Account, hosts: Sequence[_HostTimes]) -> SharedSteps:
-    """The steps of CPUs or GPUs, by device where a host has several."""
+    Args:
+        hosts: number, name and steps of each that the account is of.
+    """
     names, of_host, parts, took = list[str](), list[int](), list[Int64s](), list[Int64s]()
-    for row, (_, host, step_ps, devices) in enumerate(hosts):
-        whole = parts_of_owners(account.owner_ps[row])
+    for row, (_, host, steps) in enumerate(hosts):
+        at, whole = steps.rows(account.names), parts_of_owners(account.owner_ps[row])
+        devices = None if steps.of_devices is None else steps.of_devices.take(at)
         for place, number in enumerate((0,) if devices is None else devices.numbers):
             names.append(core_label(host, number))
             of_host.append(row)
-            took.append(step_ps)
+            took.append(steps.step_ps[at])
             parts.append(whole)
             if devices is not None and len(devices.numbers) > 1:
                 waits_ps = devices.waits_ps[place] + (whole[:, WAIT] if len(hosts) > 1 else 0)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, shortened
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -27,12 +27,7 @@ from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import of_account, unknown_bottleneck
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
-from tpuprof.parsers.pages.overview.model import (
-    Bottleneck,
-    Overview,
-    Performance,
-    Step,
-)
+from tpuprof.parsers.pages.overview.model import Overview, Performance, Step
 from tpuprof.parsers.pages.overview.on_cpu import (
     INPUT_NOT_TRACED,
     account_on_cpu,
@@ -49,11 +44,11 @@ from tpuprof.parsers.pages.overview.performance import (
     environment_of,
     host_figures,
     known_figures,
+    latencies_of,
     step_parts,
 )
 from tpuprof.parsers.pages.shared.common import warnings_of
 from tpuprof.parsers.pages.shared.groups import group_shown, in_group, shown_words
-from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
 from tpuprof.parsers.pages.shared.steps import group_rows, step_time
 from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
@@ -94,11 +89,10 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
             of the host with most of them.
         of_group: the summaries of one group of devices alone, where there are several: findings are of its ops.
     """
-    main = group_shown(summaries)
-    of_main = summaries if main is None else in_group(summaries, main)
+    main, of_main = group_shown(summaries), _with_steps(summaries)
     generic = [summary.generic for summary in of_main if summary.generic is not None]
     is_cpu = not any(of_host.device_count for of_host in generic)
-    cpu = on_cpu(of_main) if is_cpu else None
+    cpu = on_cpu(of_main)
     shown_on = cpu or on_gpus(of_main)
     hosts = () if shown_on is None else [host for host, _ in shown_on.hosts]
     shown = [(of.host, of.generic) for of in of_main if of.generic is not None and of.host in (hosts or [of.host])]
@@ -127,7 +121,10 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
     if account is not None and main is not None:
         account, remarks = of_group_shown(account, main.label), [shown_words(main), *remarks]
-    bottleneck = _bottleneck(steps, account, unknown, why_no_steps)
+    if account is None or not steps:
+        bottleneck = unknown_bottleneck(why_no_steps, unknown)
+    else:
+        bottleneck = of_account(account, True, 100 * account.share("host_transfer"))
     if cpu is not None and account is not None:
         remarks += filter(
             None, (*map(outside_words, longest_outside(summaries)), left_out(cpu), not_shown(cpu, summaries))
@@ -154,7 +151,7 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
         undetectable={kind: NOT_OF_CPU if is_cpu else NOT_OF_GPUS for kind in KINDS if kind not in looked},
         top_ops=top_ops_of(table),
         bottleneck=bottleneck,
-        inference=_offered(summaries, any(map(is_gradient, names)) if names else None),
+        inference=latencies_of(summaries, training, without_runs=True),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -163,12 +160,6 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
         groups=group_rows(summaries),
         group=None if main is None else main.number,
     )
-
-
-def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> InferencePage | None:
-    """What may be taken for the requests of a program; None where nothing may."""
-    page = latencies([summary.requests for summary in summaries], [of.host for of in summaries], is_training)
-    return page if page.source not in (None, "module runs") or page.offers else None
 
 
 def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:
@@ -181,9 +172,8 @@ def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:
     busy = sorted(((name, gpu.busy_ps) for name, gpu in gpus if gpu.busy_ps), key=lambda pair: -pair[1])
     if not busy or len(busy) == len(gpus):
         return []
-    names = ", ".join(shortened(name) for name, _ in busy[:_MOST_NAMED])
-    more = f" and {len(busy) - _MOST_NAMED:,} more" if len(busy) > _MOST_NAMED else ""
-    return [f"{len(busy):,} of {len(gpus):,} GPUs ran something: {names}{more}, the one with most time first"]
+    names = examples([shortened(name) for name, _ in busy], _MOST_NAMED)
+    return [f"{len(busy):,} of {len(gpus):,} GPUs ran something: {names}, the one with most time first"]
 
 
 def _lost_kernels(generic: Sequence[GenericSummary]) -> list[str]:
@@ -196,11 +186,17 @@ def _lost_kernels(generic: Sequence[GenericSummary]) -> list[str]:
     return [*words, *[f"{lack}: they were not recorded, and figures are of the other steps"] * (steps > 0)]
 
 
+def _with_steps(summaries: Sequence[HostSummary]) -> Sequence[HostSummary]:
+    """The hosts whose steps count, of the group that is shown: where some have GPUs, these."""
+    main = group_shown(summaries)
+    of_main = summaries if main is None else in_group(summaries, main)
+    return [of for of in of_main if of.generic is not None and of.generic.device_count] or of_main
+
+
 def generic_steps(summaries: Sequence[HostSummary]) -> Account | None:
     """The account of the steps that `generic_overview` shows; None without steps."""
-    main = group_shown(summaries)
-    summaries = summaries if main is None else in_group(summaries, main)
-    of = on_cpu(summaries) or on_gpus(summaries)
+    having = _with_steps(summaries)
+    of = on_cpu(having) or on_gpus(having)
     return None if of is None else of.account
 
 
@@ -252,10 +248,3 @@ def _placed(table: OpTable) -> int:
     chosen = table.take(np.flatnonzero(rows))
     groups = framework_groups(chosen)
     return int(most_frequent(groups.group, chosen.occurrences, len(groups.name)).sum())
-
-
-def _bottleneck(steps: Sequence[Step], account: MeanStep | None, unknown: dict[str, str], why: str) -> Bottleneck:
-    """What limits the steps on GPUs; unknown, with `why`, without any."""
-    if account is None or not steps:
-        return unknown_bottleneck(why, unknown)
-    return of_account(account, True, 100 * account.share("host_transfer"))

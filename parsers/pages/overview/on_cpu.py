@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
+from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -21,7 +22,7 @@ from tpuprof.parsers.pages.overview.verdict import LEAST_BOUND, Verdict, Verdict
 from tpuprof.parsers.steps.accounts.owners import OpOwners, op_owners, owner_index
 from tpuprof.parsers.steps.generic.step_events import GenericStep
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.parsers.steps.step_account import cpu_account, steps_kept, steps_on_gpus
+from tpuprof.parsers.steps.step_account import cpu_account, steps_kept
 
 _VERDICTS: Mapping[str, VerdictKind] = {
     "input": "input-bound",
@@ -54,8 +55,8 @@ def on_cpu(summaries: Sequence[HostSummary]) -> OnCpu | None:
 
 def on_gpus(summaries: Sequence[HostSummary]) -> OnCpu | None:
     """The account of the steps on the GPUs of hosts that keep step, else of the one with most; None without steps."""
-    having = [(of.host, of.generic, of.profile_start_ns) for of in summaries if of.generic is not None]
-    hosts = [(host, steps_on_gpus(of, began)) for host, of, began in having if of.steps]
+    accounts = [(of.host, None if of.generic is None else of.generic.account) for of in summaries]
+    hosts = [(host, account) for host, account in accounts if account is not None]
     if hosts and not steps_kept([steps for _, steps in hosts]):
         hosts = [max(hosts, key=lambda pair: len(pair[1]))]
     account = cpu_account(hosts)
@@ -114,13 +115,11 @@ def not_shown(of: OnCpu, summaries: Sequence[HostSummary]) -> str:
     others = [(of.host, of.on_cpu) for of in summaries if of.on_cpu is not None and of.host not in shown]
     if not others:
         return ""
-    each = ", ".join(
-        f"{shortened(host)} takes {time(float(steps.step_ps.mean()))}" for host, steps in others[:_MOST_NAMED]
-    )
-    more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
+    each = [f"{shortened(host)} takes {time(float(steps.step_ps.mean()))}" for host, steps in others]
     return (
         f"the hosts do not keep step, and none waits for another: the steps shown are those of {shortened(shown[0])}, "
-        f"which takes longest, {time(of.account.mean_step_ps)}; {each}{more}"
+        f"which takes longest, {time(of.account.mean_step_ps)}; "
+        f"{examples(each, _MOST_NAMED)}"
     )
 
 

@@ -50,12 +50,17 @@ from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
-from tpuprof.parsers.pages.overview.performance import counted_words, environment_of, performance_of, step_parts
+from tpuprof.parsers.pages.overview.performance import (
+    counted_words,
+    environment_of,
+    latencies_of,
+    performance_of,
+    step_parts,
+)
 from tpuprof.parsers.pages.overview.verdict import Verdict
 from tpuprof.parsers.pages.shared.common import device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown
 from tpuprof.parsers.pages.shared.key import OnPartial, PageSession
-from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
 from tpuprof.parsers.pages.shared.modules import modules_in
 from tpuprof.parsers.pages.shared.partials import Partials
 from tpuprof.parsers.pages.shared.steps import common_steps, group_rows
@@ -145,7 +150,7 @@ def overview(
         undetectable=undetectable(evidence, looked.failed),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, account, unknown, numbered),
-        inference=_latencies(shown or summaries, environment.is_training, modules),
+        inference=latencies_of(shown or summaries, environment.is_training, modules),
         infers=infers,
         account=account,
         groups=group_rows(summaries),
@@ -195,18 +200,6 @@ def _account(of: Account, whole: Budget, found: Sequence[Finding], failed: list[
     lost_ps = account.fraction("loss") * account.step_ps
     causes = behind_wall("look for the causes of loss", lambda: losses(whole, lost_ps, failed), failed)
     return with_claims(replace(account, losses=causes or ()), found)
-
-
-def _latencies(
-    summaries: Sequence[HostSummary], is_training: bool | None, modules: Sequence[HloModules]
-) -> InferencePage | None:
-    """Latencies of requests or runs of modules; None without any."""
-    parts = [summary.requests for summary in summaries]
-    if not any(len(part) or part.modules or part.annotated for part in parts):
-        return None
-
-    page = latencies(parts, [summary.host for summary in summaries], is_training, programs=modules)
-    return page if page.source is not None or page.offers else None
 
 
 def _infers(summaries: Sequence[HostSummary], is_training: bool | None, source: StepSource | None) -> bool:

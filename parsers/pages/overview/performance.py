@@ -19,6 +19,7 @@ from tpuprof.parsers.ops.roofline import WORK, added, rates_of_cores, time_scale
 from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
 from tpuprof.parsers.pages.overview.model import PERFORMANCE_KEYS, Environment, Performance, Step, StepPart
 from tpuprof.parsers.pages.shared.common import damage_of, device_of, why_no_ops
+from tpuprof.parsers.pages.shared.latencies import InferencePage, latencies
 from tpuprof.parsers.pages.shared.steps import CommonSteps, mean_and_range, step_time
 from tpuprof.parsers.steps.boundaries.observed import WhenRan, idle_percent
 from tpuprof.parsers.steps.model import StepTime
@@ -124,6 +125,23 @@ def environment_of(
         busy_between_percent=ran.busy_between_percent,
         damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
     )
+
+
+def latencies_of(
+    summaries: Sequence[HostSummary],
+    is_training: bool | None,
+    programs: Sequence[HloModules] = (),
+    without_runs: bool = False,
+) -> InferencePage | None:
+    """The page of requests over some hosts; None where there are no sessions, and nothing may be taken for them.
+
+    Args:
+        without_runs: whether runs of modules are no sessions.
+    """
+    parts, hosts = [summary.requests for summary in summaries], [summary.host for summary in summaries]
+    page = latencies(parts, hosts, is_training, programs=programs)
+    has_sessions = page.source is not None and not (without_runs and page.source == "module runs")
+    return page if has_sessions or page.offers else None
 
 
 def step_parts(steps: Sequence[Step]) -> tuple[StepPart, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import NO_SCOPES, shortened
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.steps.boundaries.runs import busiest_often
@@ -297,9 +297,8 @@ def _offered(offers: Sequence[InferencePage]) -> str:
     """A sentence on what may be taken for requests; empty where nothing may."""
     if not offers:
         return ""
-    names = [f"{shortened(page.subject)} ({page.sessions:,})" for page in offers[:_MOST_NAMED]]
-    more = f" and {len(offers) - _MOST_NAMED} more" if len(offers) > _MOST_NAMED else ""
-    words = f" Annotations that may be requests: {', '.join(names)}{more}"
+    names = [f"{shortened(page.subject)} ({page.sessions:,})" for page in offers]
+    words = f" Annotations that may be requests: {examples(names, _MOST_NAMED)}"
     return f"{words}; --requests NAME treats one as the requests."
 
 

@@ -18,6 +18,7 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.memory.compiled import CompiledModules
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -283,9 +284,14 @@ class _Side:
         return [run.step_ps for run in self.runs]
 
     @property
+    def is_typical(self) -> list[Bools]:
+        """bool[steps] of each run: which steps are typical."""
+        return [within(of, each or noise.EVERY_STEP) for of, each in zip(self.steps, self.bounds, strict=True)]
+
+    @property
     def typical(self) -> list[Floats]:
         """The times of the typical steps of each run."""
-        return [of[within(of, each or noise.EVERY_STEP)] for of, each in zip(self.steps, self.bounds, strict=True)]
+        return [of[mask] for of, mask in zip(self.steps, self.is_typical, strict=True)]
 
 
 def _launch(run: _Run, bounds: Bounds | None, own: BatchedTimes) -> model.Launch:
@@ -316,7 +322,13 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
     tables = runs[0].ops.table, runs[1].ops.table
     different = different_programs(before, after, pairs)
     accounts = [[run.page.account for run in side.runs] for side in sides]
-    settings = _settings(runs, own, host, unknown)
+    compiled = [run.session.page(MEMORY, host) for run in runs]
+    settings = _settings(runs, own, compiled, unknown)
+    figures = _figures(runs, unknown)
+    programs = runs[0].ops.program, runs[1].ops.program
+    modules = modules_memory(before, after, (compiled[0], compiled[1]), programs)
+    if not modules:
+        unknown["modules"] = "neither run names its programs"
     names = _names([run.session.run for run in runs])
     of_sides = [_side(side, name, basis) for side, name in zip(sides, names, strict=True)]
     diff = Diff(
@@ -332,8 +344,8 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
         total=total,
         phases=(),
         settings=settings,
-        figures=_figures(runs, unknown),
-        modules=_modules(runs, before, after, host, unknown),
+        figures=figures,
+        modules=modules,
         unknown=unknown,
         warnings=(
             *cautions(of_sides, basis, pairs, bool(different)),
@@ -361,11 +373,11 @@ def _of_whole_captures(runs: Sequence[_Run], basis: Basis) -> list[str]:
 
 
 def _settings(
-    runs: Sequence[_Run], times: Sequence[BatchedTimes], host: str | None, unknown: dict[str, str]
+    runs: Sequence[_Run], times: Sequence[BatchedTimes], compiled: Sequence[CompiledModules], unknown: dict[str, str]
 ) -> tuple[model.SettingChange, ...]:
     found = [
-        settings_of(run.files, run.summaries, run.session.page(MEMORY, host), of.runs)
-        for run, of in zip(runs, times, strict=True)
+        settings_of(run.files, run.summaries, modules, of.runs)
+        for run, modules, of in zip(runs, compiled, times, strict=True)
     ]
     told = [any(one.kind in ("version", "flag") for one in part) for part in found]
     if not all(told):
@@ -390,13 +402,11 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 def _side(side: _Side, name: str, basis: Basis) -> model.Side:
     run = side.run
-    page, time = run.page, run.page.performance.step_time
-    typical = [within(of, each or noise.EVERY_STEP) for of, each in zip(side.steps, side.bounds, strict=True)]
+    page, typical = run.page, np.concatenate(side.is_typical)
     units, unit_name = 1, "capture"
     if basis == "step":
-        units = sum(int(np.count_nonzero(of)) for of in typical)
-        inferred = time is not None and time.source == "modules"
-        unit_name = f"period of {run.busiest or 'the busiest module'}" if inferred else "step"
+        units = int(np.count_nonzero(typical))
+        unit_name = f"period of {run.busiest or 'the busiest module'}" if run.infers_steps else "step"
     elif basis == "module run":
         units, unit_name = run.runs, f"run of {run.busiest}"
     return model.Side(
@@ -408,8 +418,8 @@ def _side(side: _Side, name: str, basis: Basis) -> model.Side:
         units=units,
         unit_name=unit_name,
         step_ps=tuple(round(ps) for each in side.runs for ps in each.step_ps.tolist()),
-        typical=tuple(np.concatenate(typical).tolist()),
-        step_time=time,
+        typical=tuple(typical.tolist()),
+        step_time=page.performance.step_time,
         why_no_steps=run.why_no_steps,
         table=run.ops.table,
         programs=run.ops.program,
@@ -457,13 +467,3 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMe
                 unknown[f"figures.{key}.{side}"] = reason
         figures.append(model.KeyMetric(key, label, change(*values)))
     return tuple(figures)
-
-
-def _modules(
-    runs: Sequence[_Run], before: BatchedTimes, after: BatchedTimes, host: str | None, unknown: dict[str, str]
-) -> tuple[model.ModuleMemory, ...]:
-    compiled = runs[0].session.page(MEMORY, host), runs[1].session.page(MEMORY, host)
-    memories = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))
-    if not memories:
-        unknown["modules"] = "neither run names its programs"
-    return memories

@@ -193,17 +193,14 @@ def owner_changes(
             means = estimate_both(before, after, _special([side[0] for side in steps], owner, odd))
             mean = change_of(*means, len(OWNERS))
             of_typical = change_of(estimate_steps(old), estimate_steps(new), len(OWNERS))
-        changes.append(OwnerChange(owner, mean, of_typical, _has_ops(owner, tables)))
+        # waits for input are ops in some profiles alone
+        has_ops = owner not in WITHOUT_OPS and (owner != "input" or any(map(has_input_ops, tables)))
+        changes.append(OwnerChange(owner, mean, of_typical, has_ops))
     return tuple(changes)
 
 
 def _column(sides: Sequence[Sequence[Floats]], column: int) -> list[list[Floats]]:
     return [[times[:, column] for times in side] for side in sides]
-
-
-def _has_ops(owner: Owner, tables: tuple[OpTable, OpTable]) -> bool:
-    """Whether ops take a part of an owner's time; waits for input are ops in some profiles alone."""
-    return owner not in WITHOUT_OPS and (owner != "input" or any(map(has_input_ops, tables)))
 
 
 def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Sequence[Owner]) -> Change:

@@ -120,10 +120,9 @@ def _phase(
         usual = values if bounds is None else values[within(values, bounds[index])]
         times.append(estimate_steps(usual) if len(usual) else None)
     shares = [None if name is None else 100 * side.share(name) for side, name in zip(sides, names, strict=True)]
-    in_steps = [
+    in_steps = diff.basis == "step" and all(
         name is None or of_program(side.steps, name) is not None for side, name in zip(sides, names, strict=True)
-    ]
-    ops = _ops(sides, pairs, diff, names, (len(runs[0]), len(runs[1])), all(in_steps) and diff.basis == "step")
+    )
     counts = [float(len(values)) if len(values) else None for values in runs]
     mark: Mark | None = "new" if old is None else "gone" if new is None else None
     numbers, portions = plain_change(*counts), change(*shares)
@@ -133,8 +132,8 @@ def _phase(
         time=change_of_either(times[0], times[1], comparisons),
         runs=replace(numbers, mark=mark or numbers.mark),
         share=replace(portions, mark=mark or portions.mark),
-        in_steps=all(in_steps) and diff.basis == "step",
-        ops=ops,
+        in_steps=in_steps,
+        ops=_ops(sides, pairs, diff, names, (len(runs[0]), len(runs[1])), in_steps),
     )
 
 

@@ -54,10 +54,6 @@ class IdleCauses:
             known += [("between_ops", self.running), ("dispatch", self.launched), ("barrier", self.behind)]
         return known
 
-    def without_input(self) -> IdleCauses:
-        """The same where waits of the host for input say nothing: the core waits for input in infeed ops, or hardly."""
-        return replace(self, input=_NONE)
-
     @property
     def rest(self) -> Owner:
         """Who owns the moments that no interval holds."""
@@ -102,7 +98,7 @@ def causes_of_core(
     """
     return replace(
         of_host,
-        barrier=at_barriers or (no_ints(), no_ints()),
+        barrier=at_barriers or _NONE,
         running=union(core.runs.start_ps, core.runs.end_ps) if len(core.runs) else None,
         launched=waiting_to_run(core, shift_ps),
         behind=intersect(*of_host.reading, *_outlasting(core.runs, others)),

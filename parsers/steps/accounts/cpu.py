@@ -79,12 +79,12 @@ class HostOnCpu:
         start_ps, step_ps: int64[steps].
         owner_ps, between_ps: int64[steps, len(OWNERS)]: a step's time, and that up to the next step.
         untraced_ps, untraced_between_ps: int64[steps]: the part of the owner `host` of which no event says anything.
-        functions: what the step's thread was in, by owner and time.
-        compiled: names of the functions that were compiled in or between steps, most time first.
         collective_names: names of the collectives.
         collective_ps: int64[steps, collectives], the time in which this one ran and no op computed.
         waits_ps: int64[steps], the part of the collectives' time that is no transfer (`SLOWEST_BYTES`), where some of
             their devices are of other processes; else 0.
+        functions: what the step's thread was in, by owner and time.
+        compiled: names of the functions that were compiled in or between steps, most time first.
         devices: how many devices the programs with collectives run on, as these say; 0 where they do not.
         local_devices: how many of them ran a collective here at a time.
         is_traced: whether the Python tracer ran for the step's thread.
@@ -102,14 +102,14 @@ class HostOnCpu:
     between_ps: Int64s
     untraced_ps: Int64s
     untraced_between_ps: Int64s
-    functions: tuple[HostFunction, ...]
-    compiled: tuple[str, ...]
     collective_names: tuple[str, ...]
     collective_ps: Int64s
     waits_ps: Int64s
-    devices: int
-    local_devices: int
-    is_traced: bool
+    functions: tuple[HostFunction, ...] = ()
+    compiled: tuple[str, ...] = ()
+    devices: int = 0
+    local_devices: int = 0
+    is_traced: bool = False
     parts: tuple[HostPart, ...] = ()
     of_devices: DeviceTimes | None = None
     began_ns: int | None = None

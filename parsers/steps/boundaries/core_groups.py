@@ -8,7 +8,7 @@ started side by side run the same program too, but drift apart. Where little is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -43,15 +43,21 @@ class JoinedCores:
 
 def by_program(runs: Sequence[ModuleRuns]) -> list[list[int]]:
     """The cores in parts of which none runs the busiest program of another; a core without runs goes to the first."""
-    parts: list[list[int]] = []
     often = [runs_often(core) for core in runs]
-    for core in sorted(range(len(often)), key=lambda core: not often[core]):  # one without runs joins no parts
-        mine, shared = often[core], sorted(parts)[:1]
-        if mine:
-            shared = [part for part in parts if any(mine[0] in often[of] or often[of][0] in mine for of in part)]
-        parts = [part for part in parts if part not in shared]
-        parts.append(sorted([core, *(other for part in shared for other in part)]))
-    return sorted(parts)
+    known = [core for core, programs in enumerate(often) if programs]
+    parts = sorted(united(known, lambda a, b: often[a][0] in often[b] or often[b][0] in often[a])) or [[]]
+    parts[0] = sorted([*parts[0], *(core for core, programs in enumerate(often) if not programs)])
+    return sorted(filter(None, parts))
+
+
+def united(places: Iterable[int], are_joined: Callable[[int, int], bool]) -> list[list[int]]:
+    """The groups of places of which some are joined in pairs."""
+    groups: list[list[int]] = []
+    for place in places:
+        mine = [of for of in groups if any(are_joined(place, at) for at in of)]
+        groups = [of for of in groups if of not in mine]
+        groups.append(sorted([place, *(at for of in mine for at in of)]))
+    return groups
 
 
 def runs_often(core: ModuleRuns) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, interval_index, no_ints
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, interval_index, no_ints, opens
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, STEPS_LINE, device_spans, event_spans
@@ -173,9 +173,9 @@ def _merged(group: Int64s, end: Int64s) -> tuple[NDArray[np.intp], NDArray[np.in
     if not (group >= 0).any():
         every = np.arange(len(group))
         return every, every
-    opens = np.append(True, group[1:] != group[:-1])
-    first = np.flatnonzero(opens)
-    latest = np.flatnonzero(end == np.maximum.reduceat(end, first)[np.cumsum(opens) - 1])
+    begins = opens(group)
+    first = np.flatnonzero(begins)
+    latest = np.flatnonzero(end == np.maximum.reduceat(end, first)[np.cumsum(begins) - 1])
     last = latest[np.searchsorted(latest, first)]
     known = group[first] >= 0
     return first[known], last[known]
@@ -200,9 +200,8 @@ def numbered_steps(runs: ModuleRuns, host_steps: LaunchingSteps) -> CoreSteps:
         return none
     number = np.array([host_steps.step_numbers[group[row]] for row in known], np.int64)
     rows, number = _with_lost_numbers(runs, np.array(known, np.int64), number)
-    opens = np.flatnonzero(np.append(True, np.diff(number) != 0))
-    end = np.maximum.reduceat(runs.end_ps[rows], opens)
-    return _periods(tuple(map(str, number[opens].tolist())), end)
+    first = np.flatnonzero(opens(number))
+    return _periods(tuple(map(str, number[first].tolist())), np.maximum.reduceat(runs.end_ps[rows], first))
 
 
 def _with_lost_numbers(runs: ModuleRuns, rows: Int64s, number: Int64s) -> tuple[Int64s, Int64s]:

@@ -27,32 +27,29 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, capture_start_ns
 from tpuprof.parsers.ops.host_events.activity import compiling
-from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
+from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
-from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.boundaries.runs import NEARLY_ALL, ModuleRuns
 from tpuprof.parsers.steps.generic.host_on_cpu import host_on_cpu, launching_thread, runs_after
 from tpuprof.parsers.steps.generic.host_parts import callbacks
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, OpEvents, op_events
-from tpuprof.parsers.steps.generic.programs import NOT_MARKED, calls_on, runs_on, steps_of_programs
+from tpuprof.parsers.steps.generic.programs import NOT_MARKED, calls_on, runs_on
 from tpuprof.parsers.steps.generic.step_events import (
     DeviceBusy,
     EventType,
-    GenericStep,
     GenericSummary,
     StepEvents,
     during,
     generic_steps,
     host_step_events,
     is_marker,
-    spans_of,
     step_name,
     without_ends,
 )
 from tpuprof.parsers.steps.groups.groups import EventGroups, event_groups, is_grouped
 from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.requests.inferred import steps_of_programs
 from tpuprof.parsers.steps.requests.spans import Spans
-from tpuprof.parsers.steps.requests.waiting import ids_of_requests
 
 ASYNCHRONOUS = (
     "the annotations of the steps end before their ops run: the program launches them and does not wait for them "
@@ -115,7 +112,7 @@ def cpu_summary(
     if not why and not threads:
         found = found or _rooted(host, groups, annotated=False)
     if found is None:
-        return None if cpu is None else GenericSummary(0, CPU, (), 0, 0, 0, None, _busy(ops), why_no_steps=why)
+        return None if cpu is None else GenericSummary(0, CPU, (), busy=_busy(ops), why_no_steps=why)
     waits = subtract(*subtract(*waits, *compiling(host)), *callbacks(cpu).during)
     spans = found.numbers, found.begin, found.stop
     of_host = host_step_events(host, found.groups, launches=False)
@@ -127,16 +124,16 @@ def cpu_summary(
     ]
     steps, _ = generic_steps(StepEvents.joined(step_events), found.begin, found.stop, found.numbers, found.names)
     kept = steps if found.are_whole else without_ends(steps)
+    began_ns = capture_start_ns(trace.plane(ENVIRONMENT_PLANE))
     return GenericSummary(
         device_count=0,
         device_type=CPU,
         steps=kept,
         dropped=len(steps) - len(kept),
-        compute_16bit_ps=0,
-        compute_32bit_ps=0,
-        eager_ps=None,
         busy=_busy(ops),
-        on_cpu=_on_cpu(trace, host, cpu, ops, modules, waits, kept, host.threads[found.thread], found.unasked),
+        account=host_on_cpu(host, cpu, ops, modules, waits, kept, host.threads[found.thread], found.unasked, began_ns)
+        if kept
+        else None,
         source=found.source,
         note=found.note,
     )
@@ -157,29 +154,6 @@ def _busy(ops: OpEvents) -> tuple[DeviceBusy, ...]:
     return tuple(DeviceBusy.of(number, of.start, of.end) for number, of in of_devices) or (
         DeviceBusy(0, 0, None, None),
     )
-
-
-def _on_cpu(
-    trace: Trace,
-    host: HostEvents,
-    cpu: StreamDevice | None,
-    ops: OpEvents,
-    modules: HloModules,
-    waits: Intervals,
-    steps: Sequence[GenericStep],
-    thread: HostThread,
-    unasked: Intervals,
-) -> HostOnCpu | None:
-    """Whose the time of the steps is; None without steps."""
-    if not steps:
-        return None
-    in_order = sorted(steps, key=lambda step: step.start_ps)
-    marks = {thread.metadata_id[row] for row in thread.stat("step_num").rows.tolist()}
-    marks |= set(host.ids_named(is_marker).tolist())
-    marks |= set(ids_of_requests(host).tolist()) if len(unasked[0]) else set()
-    ids, began_ns = np.array(sorted(marks), np.int64), capture_start_ns(trace.plane(ENVIRONMENT_PLANE))
-    names = [step.name for step in in_order]
-    return host_on_cpu(host, cpu, ops, modules, waits, names, *spans_of(in_order), ids, thread, unasked, began_ns)
 
 
 # ---- what marks steps ------------------------------------------------------------------------------------------------
@@ -249,10 +223,10 @@ def _numbered(host: HostEvents) -> _Marked | None:
 
 
 def _of_programs(host: HostEvents, runs: ModuleRuns, why: str, threads: frozenset[int]) -> _Marked | None:
-    found = steps_of_programs(runs, host, why)
+    found = steps_of_programs([runs], host, why)
     if found is None:
         return None
-    steps = found.steps
+    steps = found.of_cores[0]
     marked = _during(host, launching_thread(host, threads), steps.start_ps, steps.end_ps, steps.names)
     return replace(marked, source=found.source, note=found.note, are_whole=True, unasked=found.unasked)
 

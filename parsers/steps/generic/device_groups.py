@@ -11,7 +11,7 @@ the host launched kernels on both, or their runs begin together; and where nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from tpuprof.parsers.ops.device import device_ordinal, is_gpu
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.streams.attribution import StreamOp
 from tpuprof.parsers.ops.streams.devices import StreamDevice
-from tpuprof.parsers.steps.boundaries.core_groups import JoinedCores, begin_together, runs_often
+from tpuprof.parsers.steps.boundaries.core_groups import begin_together, runs_often, united
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS
 from tpuprof.parsers.steps.generic.cpu import cpu_summary
 from tpuprof.parsers.steps.generic.gpu import gpu_summary
@@ -76,12 +76,12 @@ class DeviceGroup:
 
     Attributes:
         members: each of them.
-        joined: their places among all devices, and how many devices their collectives need.
+        devices: how many devices their collectives need; see `parsers.hosts.step_summary.HostGroup`.
         threads: numbers of the threads that launch programs on the CPU; none where no event says it.
     """
 
     members: tuple[GroupedDevice, ...]
-    joined: JoinedCores
+    devices: int | None
     threads: frozenset[int] = frozenset()
 
     @property
@@ -97,22 +97,12 @@ def cpu_groups(host: HostEvents, cpu: StreamDevice, modules: HloModules) -> list
     runs = [distinct(of.ops.run[of.ops.run != NO_RUN]) for of in each]
     marking = {number for number, thread in enumerate(host.threads) if len(thread.stat("step_num").rows)}
     made = list[DeviceGroup]()
-    for places in _united(range(len(each)), lambda a, b: _are_joined(runs[a], runs[b], threads[a], threads[b])):
+    for places in united(range(len(each)), lambda a, b: _are_joined(runs[a], runs[b], threads[a], threads[b])):
         own = tuple(each[place] for place in places)
         devices = max((devices_of(modules, op) for of in own for op in of.moving()), default=None)
         launching = frozenset.union(*(threads[at] for at in places))
-        made.append(DeviceGroup(own, JoinedCores(tuple(places), devices), launching))
+        made.append(DeviceGroup(own, devices, launching))
     return sorted(made, key=lambda of: (not of.threads & marking, -of.busy_ps))
-
-
-def _united(places: Iterable[int], are_joined: Callable[[int, int], bool]) -> list[list[int]]:
-    """The groups of places of which some are joined in pairs."""
-    groups: list[list[int]] = []
-    for place in places:
-        mine = [of for of in groups if any(are_joined(place, at) for at in of)]
-        groups = [of for of in groups if of not in mine]
-        groups.append(sorted([place, *(at for of in mine for at in of)]))
-    return groups
 
 
 def _are_joined(first: Int64s, second: Int64s, launch_first: frozenset[int], launch_second: frozenset[int]) -> bool:
@@ -141,19 +131,16 @@ def gpu_groups(
             or begin_together(each[first].ran.runs, each[second].ran.runs)
         )
 
-    groups = _united(known, are_joined)
+    groups = united(known, are_joined)
     if len(groups) > 1 and host is not None and not is_grouped(trace):
         lines = iter(event_groups(host, (), [stream for gpu in gpus for stream in gpu.streams]).streams)
         steps = [{of for _ in gpu.streams for of in next(lines).of_events().tolist() if of >= 0} for gpu in gpus]
-        groups = _united(known, lambda a, b: are_joined(a, b) or not steps[a].isdisjoint(steps[b]))
+        groups = united(known, lambda a, b: are_joined(a, b) or not steps[a].isdisjoint(steps[b]))
     groups = groups or [[]]
     groups.sort(key=lambda of: (-len(of), -sum(each[at].busy_ps for at in of)))
     groups[0] = sorted([*groups[0], *(at for at in range(len(gpus)) if at not in known)])
-    made = []
-    for of in groups:
-        joined = JoinedCores(tuple(of), 0 if any(len(moving[at][0]) for at in of) else None)
-        made.append(DeviceGroup(tuple(each[at] for at in of), joined))
-    return made
+    needed = [0 if any(len(moving[at][0]) for at in of) else None for of in groups]
+    return [DeviceGroup(tuple(each[at] for at in of), devices) for of, devices in zip(groups, needed, strict=True)]
 
 
 def _meet(first: Intervals, second: Intervals) -> bool:

@@ -15,7 +15,7 @@ takes the short ones for compute with 32 bits; here they are copies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -34,15 +34,18 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.device import device_ordinal
+from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, capture_start_ns, device_ordinal
 from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.host_events.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.steps.accounts.core import scaled_down
+from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.generic.lost_kernels import launches_for, lost_in_steps, lost_launches
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, OpEvents, device_times, op_events
-from tpuprof.parsers.steps.generic.programs import NOT_MARKED, runs_on, steps_of_programs
+from tpuprof.parsers.steps.generic.programs import NOT_MARKED, runs_on
 from tpuprof.parsers.steps.generic.step_events import (
     DeviceBusy,
     EventType,
@@ -58,6 +61,7 @@ from tpuprof.parsers.steps.generic.step_events import (
     without_ends,
 )
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, EventGroups, event_groups, is_grouped, recorded_groups
+from tpuprof.parsers.steps.requests.inferred import steps_of_programs
 from tpuprof.parsers.steps.requests.spans import Spans
 
 STREAM_STATS = (*GROUP_STATS, IS_EAGER, "shape")
@@ -103,7 +107,7 @@ def gpu_summary(
     found, beside = None, OpEvents.joined(ops)
     if not grouped and not marking & launching:
         runs = [runs_on(gpu, HloModules.of(trace), of) for gpu, of in zip(gpus, ops, strict=True)]
-        found = steps_of_programs(max(runs, key=lambda of: int(of.module_ps.sum())), host, why)
+        found = steps_of_programs([max(runs, key=lambda of: int(of.module_ps.sum()))], host, why)
     lost = lost_launches(trace, host, gpus)
     kinds = [[_kinds(gpu.plane, stream) for stream in gpu.streams] for gpu in gpus]
     if found is None:
@@ -112,8 +116,8 @@ def gpu_summary(
             [no_ints(), *(of.of_events()[at] for of, at in zip(groups.threads, lost.rows, strict=True))]
         )
     else:
-        steps, whole = _of_spans(gpus, kinds, beside, host, found.steps, waits)
-        holed = interval_index(lost.start_ps, found.steps.start_ps, found.steps.end_ps)
+        steps, whole = _of_spans(gpus, kinds, beside, host, found.of_cores[0], waits)
+        holed = interval_index(lost.start_ps, found.of_cores[0].start_ps, found.of_cores[0].end_ps)
     start, end = spans_of(steps)
     follow = bool((start[1:] >= end[:-1]).all())  # those of several threads overlap
     lost_ps = [
@@ -128,9 +132,9 @@ def gpu_summary(
         whole = np.zeros_like(whole)  # nothing tells the types of the tensors; of a trace of events nothing does
     kept = without_ends(steps) if found is None else steps
     recorded = tuple(step for step in kept if step.group_id not in lacking)
+    began_ns = capture_start_ns(trace.plane(ENVIRONMENT_PLANE))
     lost_before = np.searchsorted(sorted(lacking | without), [step.group_id for step in recorded])
-    (start, end), ends = spans_of(recorded), beside.when(COLLECTIVE)[1]
-    met = np.append(-1, ends)[np.searchsorted(ends, end, side="right")]
+    follows = np.diff(lost_before, prepend=0) == 0
     return GenericSummary(
         device_count=len(gpus),
         device_type=gpus[0].info.device_type or "GPU",
@@ -144,14 +148,69 @@ def gpu_summary(
             for gpu, of, ps in zip(gpus, ops, lost_ps, strict=True)
         ),
         why_no_steps="" if recorded or not kept else "kernels of every step are lost",
-        of_gpus=device_times(beside, spans_of(recorded), distinct(beside.device)) if recorded else None,
-        follows=tuple((np.diff(lost_before, prepend=0) == 0).tolist()),
-        met_ps=tuple(np.where(met > start, met, -1).tolist()),
+        account=account_on_gpus(recorded, beside, follows, began_ns) if recorded else None,
         launches=lost.launches,
         lost_launches=len(lost),
         lost_steps=len(kept) - len(recorded) + len(without),
         source="steps" if found is None else found.source,
         note="" if found is None else found.note,
+    )
+
+
+_OWNER_OF: Mapping[str, Owner] = {
+    "input_ps": "input",
+    "compile_ps": "compile",
+    "host_compute_ps": "host",
+    "kernel_launch_ps": "dispatch",
+    "device_collectives_ps": "collective_transfer",
+    "output_ps": "host_transfer",
+    "device_to_device_ps": "copy",
+    "device_compute_ps": "uncounted",
+    "host_ops_ps": "uncounted",
+    "all_other_ps": "host",
+}
+"""Whose the parts of a step on GPUs are. Nobody counts the work of their ops. Where nothing is traced, no op runs
+either: that is the host's time, whether or not Python's functions were traced.
+"""
+
+
+def account_on_gpus(
+    steps: Sequence[GenericStep], ops: OpEvents, follows: Bools, began_ns: int | None = None
+) -> HostOnCpu:
+    """The steps on the GPUs of one host, all of them together, as those on a CPU.
+
+    Args:
+        ops: the events on all GPUs.
+        follows: bool[steps], whether no step that lacks kernels lies between the one before and it. Where one does,
+            what else lies between them counts as between the others.
+        began_ns: as of a `HostOnCpu`.
+    """
+    (start, end), owner_ps = spans_of(steps), np.zeros((len(steps), len(OWNERS)), np.int64)
+    duration, none = np.maximum(end - start, 0), np.zeros(len(steps), np.int64)
+    for part, owner in _OWNER_OF.items():
+        of_part = [max(getattr(step.breakdown, part), 0.0) for step in steps]
+        owner_ps[:, owner_index(owner)] += np.rint(of_part).astype(np.int64)
+    owner_ps[:, owner_index("host")] += np.maximum(duration - owner_ps.sum(axis=1), 0)  # parts are rounded
+    owner_ps, between_ps = scaled_down(owner_ps, duration), np.zeros_like(owner_ps)
+    gap, known = np.maximum(start[1:] - (start + duration)[:-1], 0), follows[1:]
+    gap[~known] = gap[known].mean() if known.any() else 0
+    between_ps[:-1, owner_index("host")] = gap
+    ends = ops.when(COLLECTIVE)[1]
+    met = np.append(-1, ends)[np.searchsorted(ends, end, side="right")]
+    return HostOnCpu(
+        names=tuple(step.name for step in steps),
+        start_ps=start,
+        step_ps=duration,
+        owner_ps=owner_ps,
+        between_ps=between_ps,
+        untraced_ps=none,
+        untraced_between_ps=none,
+        collective_names=("",),  # all of them together
+        collective_ps=owner_ps[:, [owner_index("collective_transfer")]],
+        waits_ps=none,
+        of_devices=device_times(ops, (start, end), distinct(ops.device)),
+        began_ns=began_ns,
+        met_ps=np.where(met > start, met, -1),
     )
 
 

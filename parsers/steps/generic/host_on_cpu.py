@@ -37,6 +37,7 @@ from tpuprof.parsers.ops.streams.attribution import StreamOp
 from tpuprof.parsers.ops.streams.devices import DEVICE, RUN, StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import HostFunction, HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
+from tpuprof.parsers.steps.generic import step_events
 from tpuprof.parsers.steps.generic.functions import (
     GETS_INPUT,
     are_named,
@@ -49,6 +50,8 @@ from tpuprof.parsers.steps.generic.functions import (
 from tpuprof.parsers.steps.generic.host_parts import callbacks, other_python, part_of
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, NO_RUN, OpEvents, device_times
 from tpuprof.parsers.steps.generic.programs import bounds
+from tpuprof.parsers.steps.generic.step_events import GenericStep
+from tpuprof.parsers.steps.requests.waiting import ids_of_requests
 
 LATENCY_PS, SLOWEST_BYTES, PS_PER_SECOND = 1_000_000_000, 100_000_000, 10**12
 """A collective between processes moves its bytes at this many a second at least, after a millisecond: what it takes
@@ -64,13 +67,10 @@ def host_on_cpu(
     ops: OpEvents,
     modules: HloModules,
     waits: Intervals,
-    names: Sequence[str],
-    start: Int64s,
-    end: Int64s,
-    marks: Int64s,
+    steps: Sequence[GenericStep],
     thread: HostThread,
     unasked: Intervals,
-    began_ns: int | None = None,
+    began_ns: int | None,
 ) -> HostOnCpu:
     """The steps on the CPU of one host, and whose their time is.
 
@@ -78,16 +78,19 @@ def host_on_cpu(
         cpu, ops: what ran on it, and its events; None and none without ops.
         modules: the programs of the profile.
         waits: when the host waited for input or sent it, disjoint and in order.
-        names, start, end: the steps, in the order of time.
-        marks: metadata ids of the events that mark steps.
         thread: the one that marks the steps.
-        began_ns: as of a `HostOnCpu`.
         unasked: when a program that serves waits for requests: that is in no step, nor between them.
+        began_ns: as of a `HostOnCpu`.
     """
+    steps = sorted(steps, key=lambda step: step.start_ps)
+    names, (start, end) = [step.name for step in steps], step_events.spans_of(steps)
     end = np.minimum(end, np.append(start[1:], end[-1:]))
     step, between = (start, end), (end, np.append(start[1:], end[-1:]))
     computing, moving = ops.when(COMPUTES), ops.when(COLLECTIVE)
     ids = names_on(host, thread)
+    of_requests = ids_of_requests(host) if len(unasked[0]) else no_ints()
+    numbering = thread.metadata_id[thread.stat("step_num").rows].astype(np.int64)
+    marks = distinct(np.concatenate([host.ids_named(step_events.is_marker), numbering, of_requests]))
     is_mark = is_among(thread.metadata_id, marks)
     launching = spans_of(thread, are_named(thread, ids, launches))
     calls, others = callbacks(cpu), other_python(host, cpu, thread)

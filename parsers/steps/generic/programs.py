@@ -1,4 +1,4 @@
-"""The runs of programs in a profile without TPUs, as those of a core, and steps made of them where nothing marks any.
+"""The runs of programs in a profile without TPUs, as those of a core.
 
 XLA's ops on the CPU name the run that they are of. TensorFlow's runs have no number, and GPUs' kernels none: there an
 op that most runs end with, which each run has once, ends a run. TensorFlow without XLA has no ops at all, but events of
@@ -11,56 +11,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, is_among, no_ints, numbered
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.intervals import Int64s, is_among, no_ints, numbered
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.host_events.events import Ends, HostEvents
 from tpuprof.parsers.ops.streams.devices import StreamDevice
-from tpuprof.parsers.steps.boundaries.markers import CoreSteps, inferred_steps
-from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns, busiest_module
+from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns
 from tpuprof.parsers.steps.generic.op_events import NO_RUN, OpEvents
-from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.requests.requests import has_requests
-from tpuprof.parsers.steps.requests.serving import step_cycle
-from tpuprof.parsers.steps.requests.waiting import waits_for_requests, waits_in_words
 
 CALL = "tf_function_call"
 """Stat of a call of a function of TensorFlow."""
 
 NOT_MARKED = "no annotation of the host (StepTraceAnnotation) marks steps"
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramSteps:
-    """Steps that are made of the runs of programs, where they come from, and what to say of them.
-
-    `unasked` is when a program that serves waits for requests, which is in no step.
-    """
-
-    steps: CoreSteps
-    source: StepSource
-    note: str
-    unasked: Intervals = (no_ints(), no_ints())
-
-
-def steps_of_programs(runs: ModuleRuns, host: HostEvents | None, why: str = NOT_MARKED) -> ProgramSteps | None:
-    """The cycles of programs, or the times from one end of the busiest one to the next; None where none runs often.
-
-    Args:
-        host: whose requests have no cycles.
-        why: why the program's own steps are not taken.
-    """
-    cycle = None if host is not None and has_requests(host) else step_cycle([runs])
-    if cycle is not None:
-        note = f"{why}: a step is inferred from the cycle of programs {cycle.words()}"
-        return ProgramSteps(cycle.steps(runs), "cycle", note)
-    busiest = busiest_module([runs])
-    if busiest is None:
-        return None
-    note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
-    unasked = waits_for_requests(host, [runs])
-    note += waits_in_words(unasked, [runs])
-    return ProgramSteps(inferred_steps(runs, busiest).without(unasked), "modules", note, unasked)
 
 
 def runs_on(device: StreamDevice, modules: HloModules, ops: OpEvents) -> ModuleRuns:

@@ -24,7 +24,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host_events.activity import is_compilation
 from tpuprof.parsers.ops.host_events.events import HostEvents
-from tpuprof.parsers.steps.accounts.cpu import DeviceTimes, HostOnCpu
+from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.groups.groups import Root
 from tpuprof.parsers.steps.groups.links import PROCESS
@@ -111,12 +111,9 @@ class GenericSummary:
             Both are 0 where no event tells the types of its tensors, by their shapes or by its name.
         eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
         busy: the time of each GPU, or of each device of the CPU that ran ops.
-        on_cpu: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
+        account: whose the time of the steps is, on the GPUs together or on the host's CPU; None without steps.
         why_no_steps: why the steps that the program marks are left out; empty where they are not.
         source: where the steps come from; note: what to say of steps that no annotation of the program marks.
-        of_gpus: the GPUs that ran anything beside each other; None without steps.
-        follows: for each step on GPUs whether no step that lacks kernels lies between the one before and it.
-        met_ps: when its last collective ended; -1 without any.
         launches: how many kernels the host launched; lost_launches: how many of these are not in the profile.
         lost_steps: the steps that launched such a kernel, or ran then; they are left out.
     """
@@ -124,18 +121,15 @@ class GenericSummary:
     device_count: int
     device_type: str
     steps: tuple[GenericStep, ...]
-    dropped: int
-    compute_16bit_ps: int
-    compute_32bit_ps: int
-    eager_ps: int | None
+    dropped: int = 0
+    compute_16bit_ps: int = 0
+    compute_32bit_ps: int = 0
+    eager_ps: int | None = None
     busy: tuple[DeviceBusy, ...] = ()
-    on_cpu: HostOnCpu | None = None
+    account: HostOnCpu | None = None
     why_no_steps: str = ""
     source: StepSource = "steps"
     note: str = ""
-    of_gpus: DeviceTimes | None = None
-    follows: tuple[bool, ...] = ()
-    met_ps: tuple[int, ...] = ()
     launches: int = 0
     lost_launches: int = 0
     lost_steps: int = 0

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import pytest
 
 from tests.support.build import present, write_run
+from tests.support.files import reading
+from tests.support.files.reading import later, own_cache
 from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
@@ -31,17 +32,10 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.main import main
 
 
-def later() -> float:
-    """A minute from now: the files of a test have settled by then."""
-    return time.time() + 60
-
-
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache folder of its own, in which small files count."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
-    return tmp_path / "cache" / "tpuprof-tui" / "hosts"
+    return own_cache(monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -53,14 +47,7 @@ def logdir(tmp_path: Path) -> Path:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The hosts whose files were read, in order."""
-    done: list[str] = []
-
-    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
-        done.append(file.host)
-        return reduce_host(reduction, file, *rest)
-
-    monkeypatch.setattr(reader_module, "reduce_host", counted)
-    return done
+    return reading.reads(monkeypatch, lambda _, file: file.host)
 
 
 def session(logdir: Path, cache: HostCache | None = None) -> Session:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.parsers.hosts.test_cache import later
 from tests.parsers.hosts.test_codec import assert_same
 from tests.parsers.memory.allocators.made import training_space
 from tests.support.build import session_at, trace_of, write_run
@@ -18,12 +17,12 @@ from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
 from tests.support.files.kernels import with_kernels
+from tests.support.files.reading import later, own_cache
 from tests.support.gpus import gpu_profile
 from tests.support.imports import program
 from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
-from tpuprof.parsers.hosts import cache as cache_module
 from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
@@ -98,8 +97,7 @@ def test_every_reduction_has_a_run_here() -> None:
 def test_a_reduction_gives_the_same_in_processes_and_out_of_the_cache(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: dict[str, list[Reduced[Any]]]
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    own_cache(monkeypatch, tmp_path)
     key, write = PAGES[name]
     folder = write(tmp_path / "log")
     monkeypatch.setenv(WORKERS_VARIABLE, "1")
@@ -109,11 +107,7 @@ def test_a_reduction_gives_the_same_in_processes_and_out_of_the_cache(
     monkeypatch.setenv(WORKERS_VARIABLE, "2")
     pooled = session_at(folder, cache=HostCache(later)).page(key)
     there = runs.pop(name)[-1]
-
-    def never(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(reader_module, "reduce_host", never)
+    monkeypatch.setattr(reader_module, "reduce_host", None)
     again = session_at(folder, cache=HostCache(later))
     monkeypatch.setattr(again, "_kept", lambda key, host, make: make())  # no page, but its summaries
     recalled = again.page(key)
@@ -144,16 +138,11 @@ def test_a_reduction_knows_which_others_include_it() -> None:
 def test_what_the_overview_left_in_the_cache_is_not_read_again(
     key: PageKey[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    own_cache(monkeypatch, tmp_path)
     folder = steps(tmp_path / "log")
     alone = shown(session_at(folder).page(key))
     session_at(folder, cache=HostCache(later)).page(OVERVIEW)
-
-    def never(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(reader_module, "reduce_host", never)
+    monkeypatch.setattr(reader_module, "reduce_host", None)
     assert shown(session_at(folder, cache=HostCache(later)).page(key)) == alone
 
 
@@ -167,8 +156,7 @@ def shown(page: Any) -> str:
 
 def test_a_reduction_with_other_steps_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The collectives of a host alone are over its own steps, and those of all hosts over the steps that they share."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    own_cache(monkeypatch, tmp_path)
     cache = HostCache(later)
     folder = steps(tmp_path / "log")
     (file, _) = open_logdir(str(folder)).find_run(None).hosts

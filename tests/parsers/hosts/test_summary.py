@@ -18,7 +18,6 @@ from tpuprof.parsers.base.intervals import Intervals, union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts import core_summary
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.steps.accounts.owners import owner_index
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
@@ -224,12 +223,6 @@ def test_inferred_steps_may_wait_for_the_host_too() -> None:
     steps = present(summary_of(space).steps)
     assert (steps.source, steps.input_source) == ("modules", "host")
     assert union(steps.start_ps, steps.start_ps + steps.longest_ps)[0].tolist() == [100 * US]
-
-
-def test_several_lines_of_steps_are_one() -> None:
-    plane = busy_core(XSpace(), 0, [(0, 400)], [(100, 200)])
-    plane.event(plane.line(STEPS_LINE), plane.event_id("before"), 0, 100 * US)
-    assert present(summary_of(plane.space).steps).names == ("before", "0")
 
 
 # --- odd numbers ---------------------------------------------------------------------------------------------------

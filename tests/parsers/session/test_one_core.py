@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder, bare_host, session_at, tpu_plane, write_run
+from tests.support.files.reading import later, own_cache, reads
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XSpace
-from tpuprof.parsers.hosts import cache as cache_module
-from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
-from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.inference import INFERENCE
@@ -189,30 +184,18 @@ def test_gpus_are_told_apart(tmp_path: Path) -> None:
 # --- what was read before
 
 
-def later() -> float:
-    return time.time() + 60
-
-
 def test_no_kept_page_of_a_core_is_taken_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
-    logdir = write_run(tmp_path / "log", vm=host_bytes(3))
-    reads: list[str] = []
-
-    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
-        reads.append(file.core)
-        return reduce_host(reduction, file, *rest)
-
-    monkeypatch.setattr(reader_module, "reduce_host", counted)
+    own_cache(monkeypatch, tmp_path)
+    logdir, done = write_run(tmp_path / "log", vm=host_bytes(3)), reads(monkeypatch, lambda _, file: file.core)
     orders: tuple[tuple[str, ...], ...] = (("", "0", "1", "chip0", "2"), ("2", "1", "", "0"), ("0", "", "1", "2"))
     expected = {core: _pages(session_at(logdir), core) for core in ("", "0", "1", "2")}
     assert len(set(expected.values())) == 4
-    reads.clear()
+    done.clear()
     for order in orders:
         for core in order:
             if not core.startswith("chip"):
                 assert _pages(session_at(logdir, cache=HostCache(later)), core) == expected[core]
-    assert sorted(reads) == ["", "0", "1", "2"]  # each once
+    assert sorted(done) == ["", "0", "1", "2"]  # each once
 
 
 def _pages(whole: Session, core: str) -> str:

@@ -190,14 +190,7 @@ def test_a_damaged_host_is_better_than_none(tmp_path: Path) -> None:
 
 def test_of_many_hosts_one_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = written(tmp_path, **{f"host{at}": training() for at in range(64)})
-    opened: list[str] = []
-    open_trace = Trace.open
-
-    def counted(path: str) -> Trace:
-        opened.append(os.path.basename(path))
-        return open_trace(path)
-
-    monkeypatch.setattr(Trace, "open", counted)
+    opened = opened_by(monkeypatch)
     assert run_facts(run).host == "host0"
     assert opened == ["host0.xplane.pb"]
 

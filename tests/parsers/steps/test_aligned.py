@@ -224,12 +224,6 @@ def test_all_reduces_without_ids_are_unknown() -> None:
         assert (row.all_reduce_compute_ps, row.all_reduce_sync_ps) == (expected, expected)
 
 
-def test_all_reduces_of_a_step_that_was_cut_are_gone() -> None:
-    reduces = [(step, 10 + step, 3) for step in range(5)]
-    found = the_grid(core([1, 10, 10, 10, 10], [2, 100, 100, 100, 100], all_reduces=reduces))
-    assert [part.tolist() for part in found.all_reduce[0]] == [[0, 1, 2, 3], [11, 12, 13, 14], [3, 3, 3, 3]]
-
-
 def test_time_that_the_host_waits_counts_as_infeed_where_there_is_none() -> None:
     cores = [core([5, 5], [10, 10], waits=2), core([5, 5], [10, 10], waits=4)]
     by_host = present(aligned(*cores, input_source="host"))

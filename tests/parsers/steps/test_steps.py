@@ -13,8 +13,7 @@ from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.aligned import align
-from tpuprof.parsers.steps.boundaries.markers import inferred_steps, marked_steps
-from tpuprof.parsers.steps.boundaries.runs import module_runs
+from tpuprof.parsers.steps.boundaries.markers import marked_steps
 from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times
 
 
@@ -67,16 +66,6 @@ def test_every_op_inside_a_step_is_counted_once(
     durations = {name: end - begin for name, begin, end in steps}  # a step at the ends may look cut, and is left out
     assert grid.longest_ps.tolist() == [durations[name] for name in grid.names]
     assert len(grid) + len(grid.incomplete) == len(steps)
-
-
-def test_inferred_steps_leave_out_the_first_run() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [], modules=[("jit_f(9)", n * 10, n * 10 + 3) for n in range(3)])
-    runs = module_runs(trace_of(space).planes[0])
-    steps = inferred_steps(runs, "jit_f(9)")
-    assert steps.start_ps.tolist() == [3, 13]
-    assert np.diff(steps.end_ps).tolist() == [10]
-    assert len(inferred_steps(runs, "jit_g(1)")) == 0
 
 
 def test_modules_whose_names_are_lost_stay_apart() -> None:

@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Step
 from tpuprof.parsers.pages.findings.cores.slow_steps import steps_at
 from tpuprof.parsers.pages.findings.finding import STEPS, Evidence, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.ops.unexplained import LEAST_NAMED
-from tpuprof.parsers.pages.findings.when import When, when
+from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.steps.accounts.owners import owner_index
 
 BETWEEN_STEPS = Kind(
@@ -40,11 +40,11 @@ def between_steps(budget: Budget) -> Claimed:
     programs = _programs(budget.evidence, steps)
     names = list(programs)
     title = shortened(names[0]) if names else "What is of no step"
-    title += f" and {counted(len(names) - 1, 'other program')}" if len(names) > 1 else ""
+    title += f" and {counted(len(names) - 1, 'other program')} run" if len(names) > 1 else " runs"
     return budget.finding(
         BETWEEN_STEPS,
         claim,
-        f"{title} {'run' if len(names) > 1 else 'runs'} {_where(timing)}",
+        f"{title} {f'after {timing.words}' if timing.period else 'between steps'}",
         "Time in which ops run between one step and the next, mean over cores and steps.",
         [
             f"Ops of no step run for {budget.amount(claim.worth_ps)}.",
@@ -55,11 +55,6 @@ def between_steps(budget: Budget) -> Claimed:
         ],
         JumpTarget("timeline", steps.names[int(ran.mean(axis=0).argmax())]),
     )
-
-
-def _where(timing: When) -> str:
-    """``after every 4th step``; ``between steps`` where that is no rhythm."""
-    return f"after {timing.words}" if timing.period else "between steps"
 
 
 def _programs(evidence: Evidence, steps: Steps) -> dict[str, tuple[int, float]]:

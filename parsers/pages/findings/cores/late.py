@@ -10,7 +10,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, distinct, median
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.host_events.activity import IdleTime
@@ -179,11 +179,10 @@ def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
     """A sentence on other slow cores, and what the slowest one alone costs; empty where there are none."""
     if not slower.too:
         return ""
-    named = ", ".join(f"{shortened(steps.core(core))} by {share(factor - 1)}" for core, factor in slower.too[:_FEW])
-    more = f" and {len(slower.too) - _FEW:,} more" if len(slower.too) > _FEW else ""
+    named = examples([f"{shortened(steps.core(core))} by {share(factor - 1)}" for core, factor in slower.too], _FEW)
     next_ps = RankedTimes(steps.of(*BUSY_OWNERS)).next_of_others(late.rows)
     alone = float(np.maximum(late.own_ps - next_ps, 0.0).mean())
-    return f"Slow too: {named}{more}. Without core {late.name} alone, a step takes {time(alone)} less."
+    return f"Slow too: {named}. Without core {late.name} alone, a step takes {time(alone)} less."
 
 
 _LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
@@ -292,7 +291,8 @@ def late_host(budget: Budget) -> Claimed:
         return NOTHING
     late, pauses = _but_for_pauses_of_all(late)
     is_shared = float(late.others_ps[late.late].mean()) >= _SHARED * float(late.own_ps[late.late].mean())
-    of_hosts = _gaps_of_hosts(budget, steps)
+    hosts = dict.fromkeys(host_of(name) for name in steps.account.core_names)
+    of_hosts = [budget.evidence.host_gaps.get(host, IdleTime()) for host in hosts]
     if is_shared and (behind_one_pool(of_hosts) or do_the_same(of_hosts, _MOSTLY * int(late.late.sum()))):
         return gaps_of_all(budget, True)
     claim = _claim(budget, late, IDLE_OWNERS)
@@ -354,12 +354,6 @@ def _in_turns(budget: Budget, steps: Steps) -> Claimed:
     if waited.mean() < LEAST_LATE * budget.whole_ps or waited.sum() < _MOSTLY * (others * excess * late).sum():
         return NOTHING
     return gaps_of_all(budget, True)
-
-
-def _gaps_of_hosts(budget: Budget, steps: Steps) -> list[IdleTime]:
-    """What each host did while its cores were idle."""
-    hosts = dict.fromkeys(host_of(name) for name in steps.account.core_names)
-    return [budget.evidence.host_gaps.get(host, IdleTime()) for host in hosts]
 
 
 def _but_for_pauses_of_all(late: _Late) -> tuple[_Late, Bools]:

@@ -51,10 +51,10 @@ def compiling(budget: Budget) -> Claimed:
         return NOTHING
     worst = max(stalls, key=lambda stall: stall.idle_ps)
     took = sum(stall.duration_ps for stall in stalls)
-    where, step = "capture", None
+    where, step, timing = "capture", None, None
     if steps is not None:
-        where, step = "steps", _step_at(worst.start_ps, steps)
-    timing = None if steps is None else _when_compiling(stalls, steps)
+        where, timing, at = "steps", _when_compiling(stalls, steps), _step_at(worst.start_ps, steps)
+        step = steps.names[at] if at >= 0 else None
     times = counted(len(stalls), "time")
     title = f"The host compiles during the {where} ({times})"
     if timing is not None and timing.is_regular:
@@ -88,11 +88,10 @@ def _clipped(stall: Compilation, begin_ps: int, end_ps: int) -> Compilation | No
 
 
 def _when_compiling(stalls: Sequence[Compilation], steps: Steps) -> When:
-    idle = np.zeros(len(steps))
+    idle = np.zeros(1 + len(steps))
     for stall in stalls:
-        inside = (steps.grid.start_ps <= stall.start_ps) & (stall.start_ps < steps.grid.start_ps + steps.longest_ps)
-        idle[int(inside.argmax())] += stall.idle_ps * inside.any()
-    return when(idle, steps.names, LEAST_COMPILING * float(steps.longest_ps.mean()))
+        idle[1 + _step_at(stall.start_ps, steps)] += stall.idle_ps
+    return when(idle[1:], steps.names, LEAST_COMPILING * float(steps.longest_ps.mean()))
 
 
 _ONE_COMPILE = 0.05
@@ -122,10 +121,10 @@ def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:
     return stalls
 
 
-def _step_at(time_ps: int, steps: Steps) -> str | None:
-    """The first step that holds a time."""
+def _step_at(time_ps: int, steps: Steps) -> int:
+    """The first step that holds a time; -1 for none."""
     inside = (steps.grid.start_ps <= time_ps) & (time_ps < steps.grid.start_ps + steps.longest_ps)
-    return steps.names[int(inside.argmax())] if inside.any() else None
+    return int(inside.argmax()) if inside.any() else -1
 
 
 # --- what lies outside of steps ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime, is_of_program, is_of_runtime, waits_for_python
@@ -256,7 +256,11 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     result = reading(gaps)
     if result is not None and result.overlap_ps < _HARDLY * everything and not title.startswith(_READS):
         result = None  # it is there when the host asks for it
-    late = NO_CLAIM if result is None or steps is None else _sent_late(budget, steps)
+    late = (  # a host that launches too late sends input too late as well
+        NO_CLAIM
+        if result is None or steps is None
+        else budget.take(("input",), np.array(median(steps.of("input").mean(axis=0))))
+    )
     others = waits_for_the_last(budget, steps.of(*IDLE_OWNERS)) if steps is not None and for_the_last else NO_CLAIM
     own_ps, claim = claim.worth_ps, joined(claim, late, others)
     worth, between = claim.worth_ps, 0.0
@@ -272,7 +276,10 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     between_runs = 2 * gaps.unlaunched_ps >= everything
     if kind is IDLE and title == _UNEXPLAINED and between_runs and any(answers_requests(name) for name, _, _ in serves):
         kind, title = SERVING, f"Device idle between runs of {shortened(serves[0][0])}"
-    timing = None if steps is None or budget.between_ps else _when_idle(steps)
+    timing = None
+    if steps is not None and not budget.between_ps:
+        idle_ps = steps.of(*IDLE_OWNERS).mean(axis=0)
+        timing = when(idle_ps, steps.names, float(idle_ps.mean()))
     if timing is not None and timing.words:
         title = title.replace("Device idle", f"{timing.first} the device is idle")
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} counted by other findings is left out"
@@ -308,14 +315,6 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     )
 
 
-def _sent_late(budget: Budget, steps: Steps) -> Claim:
-    """Claims the waits for input that the median step has, if no finding has them.
-
-    A host that launches too late sends input too late as well.
-    """
-    return budget.take(("input",), np.array(median(steps.of("input").mean(axis=0))))
-
-
 _WHILE = "Device idle while the host runs"
 _READS = "Device idle after the host reads results"
 _READ_LATER = (
@@ -344,8 +343,7 @@ def _many_programs(budget: Budget, title: str, idle_ps: float) -> tuple[str, str
     if a_step < _MANY_PROGRAMS:
         return title, ""
     named = sorted(runs, key=lambda name: -runs[name])
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    words = f"{', '.join(map(shortened, named[:_MOST_NAMED]))}{more}"
+    words = examples(list(map(shortened, named)), _MOST_NAMED)
     return (
         f"Device idle while the host launches {a_step:,.0f} programs a step",
         f"A step runs {a_step:,.1f} programs ({words}), with {time(idle_ps / a_step)} without an op for each.",
@@ -363,11 +361,6 @@ def _where_in_runs(gaps: IdleTime, everything: float) -> str:
 
 
 _NEARLY_ALL = 0.99
-
-
-def _when_idle(steps: Steps) -> When:
-    gaps = steps.of(*IDLE_OWNERS).mean(axis=0)
-    return when(gaps, steps.names, float(gaps.mean()))
 
 
 def _phases(serves: Sequence[tuple[str, int, float]]) -> str:

@@ -109,7 +109,9 @@ def losses(whole: Budget, total_ps: float, failed: list[str]) -> tuple[Loss, ...
     """
     if not total_ps > 0:
         return ()
-    rows, times = whole.losing_ops()
+    rows, _ = whole.ops("compute", "vector")
+    rows = rows[whole.owners.are("loss")[rows]]  # those whose work is counted
+    times = whole.op_ps(rows)
     by_cause = _by_cause(whole, rows, times, times * (1.0 - whole.owners.ideal[rows]), _avoidable(whole, failed))
     together = float(by_cause.sum())
     scale = total_ps / together if together > 0 else 0.0

@@ -91,12 +91,14 @@ def layout_copies(budget: Budget) -> Claimed:
     shapes = op_shapes(table, first)
     factor = _padding(shapes)
     is_argument = are_kept and _copies_argument(budget, first)
+    what = "Copies that keep the layout" if are_kept else "Layout copies"
+    what = "Copies of arguments that are not donated" if is_argument else what
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     padded = "" if factor is None else f" (padded {factor_text(factor)})"
     return budget.finding(
         COPY,
         claim,
-        f"{_copies_title(are_kept, is_argument)}: {shortened(table.name[first])}{padded}{more}",
+        f"{what}: {shortened(table.name[first])}{padded}{more}",
         "Self time of copies, transposes and data formatting, mean over cores; how much of it is needed is unknown.",
         [
             f"Ops that only move data on the device take {budget.amount(worth)}: {counted(len(rows), 'op')}.",
@@ -115,12 +117,6 @@ _DONATE = (
     "Donate the arrays that the program changes (donate_argnums of jax.jit), and do not use them afterwards: the "
     "program then updates them in place."
 )
-
-
-def _copies_title(keep_layout: bool, of_argument: bool) -> str:
-    if of_argument:
-        return "Copies of arguments that are not donated"
-    return "Copies that keep the layout" if keep_layout else "Layout copies"
 
 
 def _copies_argument(budget: Budget, row: int) -> bool:

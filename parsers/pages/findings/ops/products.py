@@ -271,9 +271,11 @@ def vector_work(budget: Budget) -> Claimed:
     intensity = np.nan_to_num(evidence.rates.hbm_intensity[rows], nan=math.inf)
     large = (times >= _LEAST_OP * budget.whole_ps) & (used > 0) & (used < _SLOW_VECTOR) & (intensity >= _MUCH)
     large &= ~(bandwidth > _ON_HBM)
-    large[large] = [_sums_products(budget, row) for row in rows[large].tolist()]
+    holds = {row: {each.opcode for each in inside(evidence, row)} for row in rows[large].tolist()}
+    large[large] = [{b"reduce", b"multiply", b"broadcast"} <= opcodes for opcodes in holds.values()]
     windows = (times >= _LEAST_OP * budget.whole_ps) & (used < _SLOW_VECTOR) & ~large & ~(bandwidth > _ON_HBM)
-    windows[windows] = [_sums_windows(budget, row) for row in rows[windows].tolist()]
+    of_windows = [{each.opcode for each in inside(evidence, row)} for row in rows[windows].tolist()]
+    windows[windows] = [b"reduce-window" in opcodes for opcodes in of_windows]
     large |= windows
     after = np.maximum(np.nan_to_num(used), np.nan_to_num(bandwidth)) / REACHED
     saved = np.where(large, times * np.maximum(1 - after, 0.0), 0.0)
@@ -313,16 +315,6 @@ _RUNNING_SUM = (
     "Take the running sum with jax.lax.associative_scan, or as a product with a triangular matrix of ones: a "
     "reduce-window over n elements adds n times n."
 )
-
-
-def _sums_windows(budget: Budget, row: int) -> bool:
-    """Whether an op holds a sum over windows, such as a running sum."""
-    return any(each.opcode == b"reduce-window" for each in inside(budget.evidence, row))
-
-
-def _sums_products(budget: Budget, row: int) -> bool:
-    """Whether an op holds a sum over products of broadcast arrays."""
-    return {b"reduce", b"multiply", b"broadcast"} <= {each.opcode for each in inside(budget.evidence, row)}
 
 
 # --- random bits ---------------------------------------------------------------------------------------------------

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support.build import PlaneBuilder, present, trace_of
-from tests.support.host_events import read_host
+from tests.support.host_events import host_of
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.ops.host_events.activity import (
     MOST_ACTIVITIES,
@@ -22,16 +19,11 @@ from tpuprof.parsers.ops.host_events.activity import (
     host_during,
     in_flight,
 )
-from tpuprof.parsers.ops.host_events.events import HostEvents
 
 Event = tuple[str, int, int]
 """Name, start and end."""
 
 Gaps = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-def host_of(*threads: Sequence[Event]) -> HostEvents:
-    return present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space)))
 
 
 def gaps_of(*spans: tuple[int, int]) -> Gaps:
@@ -43,12 +35,9 @@ def gaps_of(*spans: tuple[int, int]) -> Gaps:
 
 
 def test_annotations_that_number_steps_are_marked() -> None:
-    plane = PlaneBuilder.alone("/host:CPU")
-    line = plane.line("python")
-    plane.event(line, plane.event_id("train"), 0, 100, step_num=7)
-    plane.event(line, plane.event_id("load"), 20, 30)
-    found = activities(present(read_host(trace_of(plane.space), ("step_num",))), gaps_of((0, 100)))
-    assert found == (Activity("python", "train", 70, 1, marks_step=True), Activity("python", "load", 30, 1))
+    host = host_of([("train", 0, 100, {"step_num": 7}), ("load", 20, 50)], stats=("step_num",))
+    found = activities(host, gaps_of((0, 100)))
+    assert found == (Activity("thread 0", "train", 70, 1, marks_step=True), Activity("thread 0", "load", 30, 1))
 
 
 @pytest.mark.parametrize(
@@ -94,9 +83,11 @@ SAVES = [
 ]
 
 
-def test_what_the_launching_thread_waits_for_in_pythons_library_is_its_callers_time() -> None:
+def test_what_the_launching_thread_waits_for_in_pythons_library_is_its_callers_time_where_somebody_calls() -> None:
     (found,) = activities(host_of(SAVES), gaps_of((15, 95)))
     assert found == Activity("thread 0", "$manager.py:10 wait_until_finished", 70, 1)
+    (found,) = activities(host_of([SAVES[0], *SAVES[2:]]), gaps_of((15, 95)))
+    assert found == Activity("thread 0", "$threading.py:637 wait", 60, 1)
 
 
 def test_a_thread_that_launches_nothing_waits_in_pythons_library() -> None:
@@ -106,11 +97,6 @@ def test_a_thread_that_launches_nothing_waits_in_pythons_library() -> None:
         ("$manager.py:10 wait_until_finished", 10),
         ("$threading.py:637 wait", 10),
     ]
-
-
-def test_a_wait_that_nobody_calls_keeps_its_time() -> None:
-    (found,) = activities(host_of([SAVES[0], *SAVES[2:]]), gaps_of((15, 95)))
-    assert found == Activity("thread 0", "$threading.py:637 wait", 60, 1)
 
 
 def test_no_more_than_the_longest_are_kept_and_ties_go_by_thread_and_name() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.build import PlaneBuilder, present, trace_of
-from tests.support.host_events import read_host
+from tests.support.host_events import host_of
 from tpuprof.parsers.ops.host_events.input_events import INPUT_STATS, input_waits
 
 Event = tuple[str, int, int]
@@ -33,9 +32,7 @@ def maker(name: str = MAKES, early: int = 5) -> list[Event]:
 
 def waited(*threads: Sequence[Event]) -> int:
     """How long the host waits for input, its sending aside, in all."""
-    (start, end), _ = input_waits(
-        present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS))
-    )
+    (start, end), _ = input_waits(host_of(*threads, stats=INPUT_STATS))
     sent = sum(finish - begin for name, begin, finish in threads[0] if name == "batched_device_put")
     return int((end - start).sum()) - sent
 

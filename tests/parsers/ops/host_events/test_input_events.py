@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, present, trace_of
-from tests.support.host_events import read_host
+from tests.support.build import StatInput
+from tests.support.host_events import host_of
 from tpuprof.parsers.base.intervals import union
-from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.host_events.input_events import (
     INPUT_STATS,
     PRODUCE,
@@ -29,18 +28,13 @@ Event = tuple[str, int, int] | tuple[str, int, int, Mapping[str, StatInput]]
 STAGE: dict[str, StatInput] = {"_ipl_stage_name": "Batch"}
 
 
-def host(*threads: Sequence[Event]) -> HostEvents:
-    """A host whose threads ran events of a name, start and end."""
-    return present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS))
-
-
 def waits(*threads: Sequence[Event]) -> list[tuple[int, int]]:
-    start, end = input_waits(host(*threads))[0]
+    start, end = input_waits(host_of(*threads, stats=INPUT_STATS))[0]
     return list(zip(start.tolist(), end.tolist(), strict=True))
 
 
 def rows(*threads: Sequence[Event]) -> list[tuple[str, str, int, int, int]]:
-    found = input_rows(host(*threads))
+    found = input_rows(host_of(*threads, stats=INPUT_STATS))
     columns = (found.occurrences.tolist(), found.total_ps.tolist(), found.self_ps.tolist())
     return list(zip(found.name, found.category, *columns, strict=True))
 
@@ -202,8 +196,8 @@ def test_an_empty_stage_name_is_none() -> None:
 
 
 def test_rows_nest_within_a_thread_and_add_up_over_hosts() -> None:
-    parts = [input_rows(host([("H2D Dispatch", 0, 100), ("Linearize", 10, 40), ("Linearize", 50, 60)])) for _ in "ab"]
-    both = merge_input_rows(parts)
+    events = [("H2D Dispatch", 0, 100), ("Linearize", 10, 40), ("Linearize", 50, 60)]
+    both = merge_input_rows([input_rows(host_of(events, stats=INPUT_STATS))] * 2)
     assert both.name == ("H2D Dispatch", "Linearize")
     assert (both.occurrences.tolist(), both.total_ps.tolist(), both.self_ps.tolist()) == ([2, 4], [200, 80], [120, 80])
     assert len(merge_input_rows([])) == 0 and merge_input_rows([]).self_ps.dtype == np.int64

@@ -13,7 +13,7 @@ from tests.support.gpus import cpu_profile, session_of
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.host_events.events import read_threads
-from tpuprof.parsers.ops.streams.attribution import OP_STATS, copy_kind, kernel_name, outermost_annotation
+from tpuprof.parsers.ops.streams.attribution import OP_STATS, copy_kind, kernel_name
 from tpuprof.parsers.ops.streams.devices import StreamDevice, cpu_device, read_gpus, runs_on_cpu
 from tpuprof.parsers.ops.streams.kernels import launch, merged_kernels, uses_tensor_cores
 from tpuprof.parsers.pages.ops.key import OPS
@@ -263,11 +263,6 @@ def test_short_names_of_kernels(name: str, short: str) -> None:
 )
 def test_kinds_of_copies(name: str, kind: str) -> None:
     assert copy_kind(name) == kind
-
-
-def test_annotations_end_where_their_metadata_begins() -> None:
-    assert outermost_annotation("a/b:MatMul#shape=(half[2])#::#edge_name=x#") == "a/b:MatMul"
-    assert outermost_annotation("MakeTensorFromProto") == "MakeTensorFromProto"
 
 
 def test_the_first_program_of_a_process_has_the_id_0(tmp_path: Path) -> None:

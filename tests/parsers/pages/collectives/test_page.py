@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +13,9 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.support.build import present, session_at, tpu_plane, write_run
 from tests.support.composed import slices
+from tests.support.files.reading import reads
 from tests.support.made import many_hosts
-from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.hosts import reader as reader_module
-from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.pages.collectives.bandwidth import ABOVE_LINKS
 from tpuprof.parsers.pages.collectives.model import CUT, NO_COLLECTIVE, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
@@ -132,13 +129,7 @@ def test_collectives_outside_of_the_steps_count_by_the_whole_time(
         for core in range(2):
             tpu_plane(space, core, ops, having)
         (tmp_path / f"{host}.xplane.pb").write_bytes(space.SerializeToString())
-    reads: list[str] = []
-
-    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
-        reads.append(f"{reduction.name} {file.host}")
-        return reduce_host(reduction, file, *rest)
-
-    monkeypatch.setattr(reader_module, "reduce_host", counted)
+    done = reads(monkeypatch, lambda reduction, file: f"{reduction.name} {file.host}")
     session = session_at(tmp_path)
     page = session.page(COLLECTIVES)
     assert session.page(OVERVIEW).hosts == session.page(OPS).hosts == page.hosts
@@ -146,7 +137,7 @@ def test_collectives_outside_of_the_steps_count_by_the_whole_time(
     assert page.cores == ("host0:0", "host0:1", "host1:0", "host1:1")
     assert rows_by(page, "all").count.tolist() == [1]
     assert page.step_ps.tolist() == [470 * US]
-    assert sorted(reads) == ["collectives host0", "collectives host1"]
+    assert sorted(done) == ["collectives host0", "collectives host1"]
 
 
 def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:

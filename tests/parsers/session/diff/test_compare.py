@@ -14,17 +14,14 @@ from hypothesis import strategies as st
 from tests.demo.make_profile import write_profile
 from tests.demo.profile.hlo_module import Module
 from tests.demo.profile.timeline import DemoSpec
-from tests.parsers.hosts.test_cache import later
 from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, written
 from tests.support.build import session_at
+from tests.support.files.reading import later, own_cache, reads
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.files.logdir import HostFile
-from tpuprof.parsers.hosts import cache as cache_module
 from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.progress import Progress
-from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.memory.model import HBM
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.overview.model import OVERVIEW
@@ -238,20 +235,13 @@ def test_sessions_progress_and_cancelling(tmp_path: Path) -> None:
 
 
 def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads: list[str] = []
-
-    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
-        reads.append(f"{reduction.name} {file.host}")
-        return reduce_host(reduction, file, *rest)
-
-    monkeypatch.setattr(reader_module, "reduce_host", counted)
+    done = reads(monkeypatch, lambda reduction, file: f"{reduction.name} {file.host}")
     assert diff_of(tmp_path, BASE, BASE).basis == "step"
-    assert reads == ["steps host0"] * 2
+    assert done == ["steps host0"] * 2
 
 
 def test_the_same_in_processes_and_out_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    own_cache(monkeypatch, tmp_path)
     monkeypatch.setenv(WORKERS_VARIABLE, "1")
     paths = [written(tmp_path, name, BASE, BASE) for name in "ab"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.support.build import PlaneBuilder, tpu_plane, trace_of
-from tests.support.host_events import read_host
+from tests.support.build import tpu_plane, trace_of
+from tests.support.host_events import host_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.ops.host_events.activity import reading
@@ -60,6 +60,6 @@ def test_a_core_waits_for_what_its_sibling_began_beside_its_last_program(
 def test_only_the_thread_that_launches_reads_for_the_next_program() -> None:
     launcher = [("PjitFunction(step)", 0, 5), ("np.asarray(jax.Array)", 10, 30), ("$log.py:3 write", 40, 50)]
     other = [("np.asarray(jax.Array)", 20, 60)]
-    found = reading(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads([launcher, other]).space)))
+    found = reading(host_of(launcher, other))
     assert [column.tolist() for column in found] == [[10], [30]]
     assert [column.tolist() for column in reading(None)] == [[], []]

@@ -14,15 +14,11 @@ from tests.support.build import present
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, owner_index
-from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary
+from tpuprof.parsers.steps.generic.gpu import account_on_gpus
+from tpuprof.parsers.steps.generic.op_events import OpEvents
+from tpuprof.parsers.steps.generic.step_events import GenericStep
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.parsers.steps.step_account import (
-    AccountRows,
-    account_of_cores,
-    collective_waits,
-    cpu_account,
-    steps_on_gpus,
-)
+from tpuprof.parsers.steps.step_account import AccountRows, account_of_cores, collective_waits, cpu_account
 
 NOW_NS = 1_795_903_998_749_981_671
 COLLECTIVES = ("all-reduce.1", "all-gather.2")
@@ -55,14 +51,9 @@ def hosts_on_cpu(draw: st.DrawFn) -> list[tuple[str, HostOnCpu]]:
                 between_ps=between_ps[host],
                 untraced_ps=np.zeros(steps, np.int64),
                 untraced_between_ps=np.zeros(steps, np.int64),
-                functions=(),
-                compiled=(),
                 collective_names=COLLECTIVES,
                 collective_ps=collective_ps[host],
                 waits_ps=np.minimum(waits_ps[host], owner_ps[host, :, MOVING]),
-                devices=0,
-                local_devices=0,
-                is_traced=False,
             ),
         )
         for host in range(hosts)
@@ -147,9 +138,9 @@ def test_hosts_that_do_not_keep_step_show_the_one_that_takes_longest(
     def host(names: Sequence[str], clock: int, slower: int) -> HostOnCpu:
         none, owner_ps = np.zeros(len(names), np.int64), slower * np.ones((len(names), len(OWNERS)), np.int64)
         owner_ps[:, [WAITING, BARRIER]] = 0
-        columns = (np.arange(len(names)) * 10**6, owner_ps.sum(axis=1), owner_ps, 0 * owner_ps, none, none, (), ())
+        columns = (np.arange(len(names)) * 10**6, owner_ps.sum(axis=1), owner_ps, 0 * owner_ps, none, none)
         shared = (COLLECTIVES[:1] * meet, none[:, None][:, : int(meet)])
-        return HostOnCpu(tuple(names), *columns, *shared, none, 0, 0, False, began_ns=NOW_NS + clock)
+        return HostOnCpu(tuple(names), *columns, *shared, none, began_ns=NOW_NS + clock)
 
     hosts = [("a", host("12", 0, 1)), ("b", host(names, clock, 2)), ("c", host("", 0, 3))]
     for order in (hosts, hosts[::-1]):
@@ -162,7 +153,7 @@ def test_hosts_that_do_not_keep_step_show_the_one_that_takes_longest(
 @given(st.lists(st.tuples(st.integers(0, 1 << 40), st.lists(st.floats(0, 2**38), min_size=8, max_size=8)), max_size=4))
 def test_steps_of_gpus_are_divided_as_far_as_they_go(spec: list[tuple[int, list[float]]]) -> None:
     steps = [GenericStep(str(at), at, 0, took, GenericBreakdown(*of)) for at, (took, of) in enumerate(spec)]
-    found = cpu_account([("host0", steps_on_gpus(GenericSummary(1, "GPU", tuple(steps), 0, 0, 0, None)))])
+    found = cpu_account([("host0", account_on_gpus(steps, OpEvents.joined([]), np.ones(len(steps), np.bool_)))])
     if not sum(took for took, _ in spec):
         assert found is None
         return

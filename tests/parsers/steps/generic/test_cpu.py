@@ -73,7 +73,7 @@ TRACED = (
 
 
 def test_the_account_says_whose_time_it_is_and_in_which_function() -> None:
-    account = present(present(summary_of(cpu_profile(3, TRACED, [("dot.1", 58, 75)])).generic).on_cpu)
+    account = present(present(summary_of(cpu_profile(3, TRACED, [("dot.1", 58, 75)])).generic).account)
     mean = account.owner_ps.mean(axis=0) / US
     shares = {owner: mean[owner_index(owner)] for owner in OWNERS if mean[owner_index(owner)]}
     assert shares == {"input": 40, "compile": 13, "dispatch": 5, "uncounted": 17, "host": 25}
@@ -135,7 +135,7 @@ def test_what_most_of_a_function_is_in_lies_inside_of_it(spans: list[tuple[int, 
         end = min(start + length, 95)
         if all(end <= a or b <= start or (a <= start and end <= b) for _, a, b in nested):
             nested.append((name, start, end))
-    account = present(present(summary_of(cpu_profile(3, nested, [("dot.1", 95, 100)])).generic).on_cpu)
+    account = present(present(summary_of(cpu_profile(3, nested, [("dot.1", 95, 100)])).generic).account)
     for each in account.functions:
         if each.inside:
             functions = [span for span in nested if NAMES[span[0]] == each.name]
@@ -308,5 +308,5 @@ def test_a_device_that_all_others_wait_for_is_named(computes: list[int], has_hlo
 
 def mean_of(owner: Owner, summary: HostSummary) -> float:
     """Time of an owner in the mean step, in microseconds."""
-    account = present(present(summary.generic).on_cpu)
+    account = present(present(summary.generic).account)
     return float(account.owner_ps.mean(axis=0)[owner_index(owner)]) / US

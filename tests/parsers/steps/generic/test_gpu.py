@@ -24,7 +24,7 @@ from tpuprof.parsers.steps.generic import gpu
 from tpuprof.parsers.steps.generic.gpu import STREAM_STATS, gpu_summary
 from tpuprof.parsers.steps.generic.step_events import DeviceBusy, EventType, GenericStep, GenericSummary, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
-from tpuprof.parsers.steps.step_account import cpu_account, steps_on_gpus
+from tpuprof.parsers.steps.step_account import cpu_account
 
 US = 1_000_000
 NO_WAITS = no_ints(), no_ints()
@@ -35,14 +35,16 @@ Gpus = Sequence[Sequence[Sequence[Kernel]]]
 """The streams of each GPU."""
 
 
-def space_of(steps: Sequence[tuple[int, int, Sequence[int]]], gpus: Gpus) -> XSpace:
-    """A host whose steps, from 10 on, launch the kernels with these correlation ids; and GPUs."""
+def space_of(steps: Sequence[tuple[int, int, Sequence[int]]], gpus: Gpus, beside: Sequence[Kernel] = ()) -> XSpace:
+    """A host whose steps, from 10 on, launch the kernels with these correlation ids, with events beside; and GPUs."""
     host = PlaneBuilder.alone("/host:CPU")
     line = host.line("python")
     for number, (start, end, launches) in enumerate(steps, 10):
         host.event(line, host.event_id("train"), start * US, (end - start) * US, _r=1, step_num=number)
         for at, correlation in enumerate(launches, start + 1):
             host.event(line, host.event_id("launch"), at * US, US // 2, correlation_id=correlation)
+    for name, begin, finish, stats in beside:
+        host.event(line, host.event_id(name), begin * US, (finish - begin) * US, **stats)
     for ordinal, streams in enumerate(gpus):
         plane = PlaneBuilder(host.space, f"/device:GPU:{ordinal}", ordinal + 1)
         for number, kernels in enumerate(streams):
@@ -128,36 +130,29 @@ def test_steps_without_compute_are_none_and_ends_are_dropped() -> None:
 def test_precision_is_told_by_shapes_then_names(as_reference: bool) -> None:
     shapes = ["(half[2,3])", "(float[8])", "", "(float[2],half[4])", "(float[1])"]
     names = ["kernel", "gemm_fp16", "half_kernel", "MemcpyDtoH", "kernel"]
-    stream = [(name, at * 10, at * 10 + at + 1, of(at)) for at, name in enumerate(names)]
+    stream: list[Kernel] = [
+        (name, at * 10, at * 10 + at + 1, {"correlation_id": at, "shape": shape})
+        for at, (name, shape) in enumerate(zip(names, shapes, strict=True))
+    ]
     space = space_of([(0, 9, range(5))], [[stream]])
-    builder = PlaneBuilder(XSpace(), "texts")
     plane = space.planes[1]
-    plane.stat_metadata[50].id, plane.stat_metadata[50].name = 50, b"shape"
-    for at, (event, shape) in enumerate(zip(plane.lines[0].events, shapes, strict=True)):
-        builder.fill(event.stats.add(), "shape", shape)
-        stat = event.stats[-1]
-        stat.metadata_id = 50
-        if as_reference:
-            stat.ref_value = 60 + at
-            plane.stat_metadata[60 + at].id, plane.stat_metadata[60 + at].name = 60 + at, shape.encode()
+    for number, event in enumerate(plane.lines[0].events if as_reference else (), 60):
+        plane.stat_metadata[number].id, plane.stat_metadata[number].name = number, event.stats[-1].str_value
+        event.stats[-1].ref_value = number
     summary = summary_of(space)
     assert (summary.compute_16bit_ps, summary.compute_32bit_ps) == ((1 + 3) * US, (2 + 5) * US)
 
 
 def test_time_without_a_gpu_at_work_counts_for_what_the_host_did() -> None:
-    space = space_of([(0, 80, [1, 2])], [[[("kernel", 10, 20, of(1)), ("kernel", 60, 70, of(2))]]])
-    host = PlaneBuilder(XSpace(), "names")
-    plane = space.planes[0]
-    launch, line = next(key for key, of_key in plane.event_metadata.items() if of_key.name == b"launch"), plane.lines[0]
-    correlation = next(key for key, of_key in plane.stat_metadata.items() if of_key.name == b"correlation_id")
-    for number, (name, start, end) in enumerate(
-        [("load", 15, 50), ("backend_compile", 22, 30), ("train again", 50, 58), ("EagerExecute: x", 52, 55)], 90
-    ):
-        plane.event_metadata[number].id, plane.event_metadata[number].name = number, name.encode()
-        line.events.add(metadata_id=number, offset_ps=start * US, duration_ps=(end - start) * US)
-    event = line.events.add(metadata_id=launch, offset_ps=33 * US, duration_ps=4 * US)
-    event.stats.add(metadata_id=correlation, int64_value=99)
-    assert host.plane.name == b"names"
+    beside: list[Kernel] = [
+        ("load", 15, 50, {}),
+        ("backend_compile", 22, 30, {}),
+        ("train again", 50, 58, {}),
+        ("EagerExecute: x", 52, 55, {}),
+        ("launch", 33, 37, of(99)),
+    ]
+    kernels = [[[("kernel", 10, 20, of(1)), ("kernel", 60, 70, of(2))]]]
+    space = space_of([(0, 80, [1, 2])], kernels, beside)
     waits = np.array([40 * US, 68 * US]), np.array([45 * US, 75 * US])
     [step] = summary_of(space, waits).steps
     #                         compute d2d collectives host launch input output compile other
@@ -192,7 +187,7 @@ def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
     space = space_of([], [])
     assert found(trace_of(space)) is None
     space = space_of([], [[]])
-    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (DeviceBusy(0, 0, None, 0),))
+    expected = GenericSummary(1, "GPU", (), busy=(DeviceBusy(0, 0, None, 0),))
     assert found(trace_of(space)) == expected
     PlaneBuilder(space, "/device:TPU:0", 5)
     assert found(trace_of(space)) is None
@@ -347,7 +342,7 @@ def test_lost_kernels_are_told_and_are_no_time_between_steps(lost: set[int], of_
     summary = summary_of(trained([0, 5], shown, period))
     assert (summary.lost_launches, summary.launches) == (2 * (1 + of_both) * len(lost), 44)
     whole = [step.group_id for step in summary.steps]
-    account = cpu_account([("host", steps_on_gpus(summary))])
+    account = None if summary.account is None else cpu_account([("host", summary.account)])
     if any(after - before == 1 for before, after in pairwise(whole)):
         assert present(account).mean_period_ps == pytest.approx(period * US)
     assert not lost & set(whole)
