@@ -123,7 +123,8 @@ def summarise_core(
     steps, cells = replace(steps, lost=recorded.lost_steps), sums.cells
     left_out = steps.lost_among(np.arange(len(steps)))
     left_out[cut_steps(np.bincount(cells.step, cells.count, len(steps)), steps.duration_ps)] = True
-    in_steps_ps = sum_by_key(cells.row, np.where(left_out[cells.step], 0, cells.self_ps), len(sums.table))
+    in_steps = np.where(left_out[cells.step], 0, cells.self_ps) if left_out.any() else cells.self_ps
+    in_steps_ps = sum_by_key(cells.row, in_steps, len(sums.table))
     table = replace(sums.table, in_steps_ps=in_steps_ps)
     totals = core_totals(plane, table, sums, recorded)
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)

@@ -233,7 +233,7 @@ def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone
         cores, runs = pool.map(totals, planes), list(map(_module_runs, planes))
         counts = {sum(count for count, _ in of.values()) for of, _ in runs}
         lack_ops = (_may_lack_ops(of, core.table) for (of, _), core in zip(runs, cores, strict=True))
-        if len(counts) > 1 or any(skips for _, skips in runs) or any(lack_ops):
+        if file.part is None and (len(counts) > 1 or any(skips for _, skips in runs) or any(lack_ops)):
             from tpuprof.parsers.steps.times import recorded_on_all  # noqa: PLC0415 - where something may be lost
 
             found = zip(planes, cores, recorded_on_all(planes, pool), strict=True)

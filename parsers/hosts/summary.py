@@ -215,7 +215,8 @@ def summarise(
 
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
-        core = cores[index], infos[index], step_lists[index], found.all_runs[index]
+        ran = found.all_runs[index].within(() if part is None else part.of_core(devices.device_ordinal(cores[index])))
+        core = cores[index], infos[index], step_lists[index], ran
         others = [*runs[:index], *runs[index + 1 :]]
         of_all = replace(causes, unasked=found.origins[index].unasked)
         of_core = causes_of_core(of_all, launched[index], at_barriers[index], shift, others)

@@ -49,6 +49,12 @@ class ModuleRuns:
     def __len__(self) -> int:
         return len(self.module)
 
+    def within(self, spans: Sequence[tuple[int, int]]) -> ModuleRuns:
+        """The runs that end by the last of some spans, if there are any: ops behind it are not looked at."""
+        kept = self.end_ps <= max((end for _, end in spans), default=int(self.end_ps.max(initial=0)))
+        module, start, end, run_id = (of[kept] for of in (self.module, self.start_ps, self.end_ps, self.run_id))
+        return ModuleRuns(self.ordinal, self.names, module, start, end, run_id, Ends.joined([]), self.place[kept])
+
     @property
     def module_ps(self) -> Int64s:
         """int64[len(names)]: the time of each module's runs together."""
