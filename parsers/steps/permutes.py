@@ -21,8 +21,6 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.boundaries.replica_groups import pairs_in
 
 _CATEGORY = "collective-permute"
-
-
 PERMUTES = OpRoles(
     lambda category: TRACED if (category or "").startswith(_CATEGORY) else OTHER,
     lambda table: np.full(len(table), TRACED, np.uint8),

@@ -11,8 +11,7 @@ host's. That a run is missing is known where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -39,13 +38,13 @@ _LEAST_AT_ENDS = 2
 
 
 def runs_on_all(planes: Sequence[Plane], cores: Sequence[ModuleRuns]) -> list[ModuleRuns]:
-    """The runs of a host's cores, and those that were not recorded; see `with_unrecorded`."""
-    out = list(cores)
+    """The runs of a host's cores, and those that were not recorded: their `place` is -1."""
+    out = list(map(_between_ids, cores))
     for part in by_program(cores):
-        of_part = [planes[core] for core in part]
-        completed = with_unrecorded([cores[core] for core in part], partial(any, map(_has_collectives, of_part)))
-        for core, runs in zip(part, completed, strict=True):
-            out[core] = runs
+        most = max((out[core] for core in part), key=len)
+        fewer = [core for core in part if len(out[core]) < len(most)]
+        if fewer and any(_has_collectives(planes[core]) for core in part):
+            out = [_of_other(runs, most) if core in fewer else runs for core, runs in enumerate(out)]
     return out
 
 
@@ -53,19 +52,6 @@ def _has_collectives(plane: Plane) -> bool:
     metadata = plane.event_metadata
     stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (CATEGORY,))
     return any(op_class(category or None) == "collective" for category in set(stats.texts(CATEGORY)))
-
-
-def with_unrecorded(cores: Sequence[ModuleRuns], meet: Callable[[], bool]) -> list[ModuleRuns]:
-    """The runs of some cores that share programs, and those that were not recorded: their `place` is -1.
-
-    Args:
-        meet: whether their programs have collectives; asked only where cores have other runs.
-    """
-    completed = [_between_ids(runs) for runs in cores]
-    most = max(completed, key=len, default=None)
-    if most is None or all(len(runs) == len(most) for runs in completed) or not meet():
-        return completed
-    return [runs if len(runs) == len(most) else _of_other(runs, most) for runs in completed]
 
 
 def _counts(runs: ModuleRuns) -> bool:
