@@ -9,6 +9,7 @@ import tarfile
 import tempfile
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -287,8 +288,11 @@ def test_a_dump_in_an_archive_opens_as_one() -> None:
     assert os.path.basename(run.path) == "dump"
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path / "cache", b"")
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to("cache")])
+def test_a_cache_that_is_no_folder_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object]
+) -> None:
+    make(tmp_path / "cache")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     path = zipped(tmp_path / "a.zip", {HOST: CONTENT})
@@ -297,20 +301,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypa
     assert archive.folder.startswith(str(tmp_path / "temporary")) and unpacked(path) == archive
     archives._for_now.cache_clear()  # as at the end of the process
     assert list((tmp_path / "temporary").iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", ["pipe", "loop"])
-def test_a_cache_folder_that_is_none_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    if kind == "pipe":
-        os.mkfifo(tmp_path / "cache")
-    else:
-        (tmp_path / "cache").symlink_to("cache")
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    archive = unpacked(zipped(tmp_path / "a.zip", {HOST: CONTENT}))
-    assert (Path(archive.folder) / HOST).read_bytes() == CONTENT
 
 
 def test_what_another_user_unpacked_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,29 +46,26 @@ def test_problem_files_leave_the_other_hosts_alone(tmp_path: Path) -> None:
     assert "0 bytes" in by_code["empty_file"].sentence
     assert "2 GB" in by_code["empty_file"].sentence
     assert "fewer seconds" in by_code["empty_file"].hint
-    assert [word for word in ("a pipe", "a socket", "a device") if word in str(run.problems)] == [
-        "a pipe",
-        "a socket",
-        "a device",
-    ]
+    assert all(word in str(run.problems) for word in ("a pipe", "a socket", "a device"))
     assert found.problems == ()
 
 
-def fail_for(name: str, code: int, real: Callable[..., int]) -> Callable[..., int]:
-    """An `os.open` that fails for one file name."""
+def deny(patch: pytest.MonkeyPatch, name: str, call: str = "scandir", code: int = errno.EACCES) -> None:
+    """Makes a call of `os` fail for files or folders of that name, as for a user without permission."""
+    real = getattr(os, call)
 
-    def instead(path: str, *rest: int, **more: int) -> int:
+    def instead(path: str, *rest: int, **more: int) -> object:
         if os.path.basename(path) == name:
             raise OSError(code, os.strerror(code), path)
         return real(path, *rest, **more)
 
-    return instead
+    patch.setattr(os, call, instead)
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.ESTALE])
 def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     folder = run_folder(tmp_path, hosts=["host0", "host1"])
-    monkeypatch.setattr(os, "open", fail_for("host0.xplane.pb", code, os.open))
+    deny(monkeypatch, "host0.xplane.pb", "open", code)
     (run,) = open_logdir(str(tmp_path)).runs
     assert hosts(run) == ["host1"]
     assert codes(run.problems) == ["unreadable"]
@@ -198,7 +195,7 @@ def test_an_odd_file_given_by_name(tmp_path: Path, make: Callable[[Path], object
 
 def test_a_file_that_cannot_be_read_given_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "thing")
-    monkeypatch.setattr(os, "open", fail_for("thing", errno.EACCES, os.open))
+    deny(monkeypatch, "thing", "open")
     assert refused(path).code == "unreadable"
 
 
@@ -301,18 +298,6 @@ def test_nothing_but_empty_run_folders_is_nothing_found(tmp_path: Path) -> None:
 # --- what may not be listed
 
 
-def deny(monkeypatch: pytest.MonkeyPatch, name: str, code: int = errno.EACCES) -> None:
-    """Makes folders of that name fail when they are listed, as for a user without permission."""
-    real = os.scandir
-
-    def instead(path: str) -> object:
-        if os.path.basename(path) == name:
-            raise OSError(code, os.strerror(code), path)
-        return real(path)
-
-    monkeypatch.setattr(os, "scandir", instead)
-
-
 def test_folders_that_cannot_be_listed_are_one_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "open" / "h.xplane.pb")
     for place in ("a", "b", "c"):
@@ -357,9 +342,6 @@ def test_nothing_found_because_of_a_closed_folder(tmp_path: Path, monkeypatch: p
 
 
 def test_a_path_that_may_not_be_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def instead(path: str) -> os.stat_result:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-
-    monkeypatch.setattr(os, "lstat", instead)
+    deny(monkeypatch, "logs", "lstat")
     error = refused("/closed/logs")
     assert (error.code, error.exit_code) == ("unreadable", EXIT_UNREADABLE)

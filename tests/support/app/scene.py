@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from textual.pilot import Pilot
 
 from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_app, on_stage, settled
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.lists.popup import ListPopup, PanelList
@@ -23,10 +25,12 @@ Scene = AbstractAsyncContextManager[tuple[TpuprofApp, Pilot[None]]]
 
 
 def app_over(path: Path | str, options: AppOptions | None = None) -> TpuprofApp:
-    """The app over what lies on this machine."""
+    """The app over what lies on this machine, as the command line opens it."""
     options = options or AppOptions()
     terminal = detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, custom=options.custom)
-    return TpuprofApp(str(path), options, terminal, environ=ENVIRONMENT)
+    of_hlo = {"find": find_hlo, "open_session": partial(open_hlo_session, device=options.device)}
+    ways: dict[str, Any] = of_hlo if options.only_hlo else {}
+    return TpuprofApp(str(path), options, terminal, environ=ENVIRONMENT, **ways)
 
 
 def list_above(app: TpuprofApp, kind: type[ShownList]) -> ShownList:

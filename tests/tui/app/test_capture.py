@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from tests.support.app.scene import app_over, scene
 from tests.support.app.stage import ENVIRONMENT, check_cells, frame, settled, until
+from tests.support.build import write_run
 from tests.support.servers.profiler_server import FakeProfiler, profile
 from tpuprof.parsers.capture.model import CaptureProgress, CaptureStage
 from tpuprof.tui.app.app import TpuprofApp
@@ -25,15 +26,7 @@ from tpuprof.tui.widgets.popup import meanings
 @pytest.fixture
 def logdir(tmp_path: Path) -> Path:
     """A logdir with an old run."""
-    folder = tmp_path / "plugins" / "profile" / "2020_01_01_00_00_00"
-    folder.mkdir(parents=True)
-    (folder / "worker-0.xplane.pb").write_bytes(profile())
-    return tmp_path
-
-
-async def threads_end() -> None:
-    """Waits for the threads that a capture waits on: the server must not stop before they have let go of it."""
-    await asyncio.get_running_loop().shutdown_default_executor()
+    return write_run(tmp_path, "2020_01_01_00_00_00", **{"worker-0": profile()})
 
 
 async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
@@ -130,27 +123,23 @@ async def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
         assert app.main.current_run.run.name == "2020_01_01_00_00_00"
 
 
-async def test_one_q_leaves_where_there_is_no_room_to_ask(logdir: Path) -> None:
+@pytest.mark.parametrize("has_room", [True, False])
+async def test_the_second_q_leaves_a_capture_and_one_does_where_there_is_no_room_to_ask(
+    logdir: Path, has_room: bool
+) -> None:
     with FakeProfiler() as server:
         async with scene(app_over(logdir)) as (app, pilot):
             await ask(app, pilot, f"{server.address} 600000")
             await until(pilot, lambda: "s left" in frame(app))
-            await pilot.resize_terminal(40, 10)
+            if has_room:
+                await pilot.press("q", "j")
+                assert app.is_running and "s left" in frame(app)
+            else:
+                await pilot.resize_terminal(40, 10)
             await pilot.press("q")
             await until(pilot, lambda: not app.is_running)
-        await threads_end()
-
-
-async def test_the_second_q_leaves_a_capture(logdir: Path) -> None:
-    with FakeProfiler() as server:
-        async with scene(app_over(logdir)) as (app, pilot):
-            await ask(app, pilot, f"{server.address} 600000")
-            await until(pilot, lambda: "s left" in frame(app))
-            await pilot.press("q", "j")
-            assert app.is_running and "s left" in frame(app)
-            await pilot.press("q")
-            await until(pilot, lambda: not app.is_running)
-        await threads_end()
+        # the server must not stop before the threads that a capture waits on have let go of it
+        await asyncio.get_running_loop().shutdown_default_executor()
     assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
 
 

@@ -173,7 +173,7 @@ async def test_nothing_found() -> None:
         assert "~/lgos does not exist" in frame(app)
 
 
-async def test_unknown_run_and_a_run_without_hosts() -> None:
+async def test_a_run_without_hosts() -> None:
     empty = Run("empty", "/logs/empty", (), (BROKEN,))
     logdir = replace(LOGDIR, runs=(empty, OLDER))
     error = ProfileError("no_hosts", "Run empty holds no readable profile.", "capture a profile first")
@@ -182,10 +182,9 @@ async def test_unknown_run_and_a_run_without_hosts() -> None:
         assert "choose among 2 runs" in frame(app)
         await pilot.press("R")
         assert "host2.xplane.pb is empty" in frame(app)
-    await _unknown_run()
 
 
-async def _unknown_run() -> None:
+async def test_a_run_of_a_name_that_none_has() -> None:
     app = make_app(options=AppOptions(run="nope"))
     async with on_stage(app):
         assert "nope is not the name of a run in ~/logs: train_b, train_a." in " ".join(frame(app).split())

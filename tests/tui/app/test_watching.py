@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from tests.support.app.scene import app_over, list_above
 from tests.support.app.stage import check_cells, frame, ops_tab, overview_tab, settled, until
+from tests.support.build import write_run
 from tests.support.servers.profiler_server import profile
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.session.session import Session
@@ -26,9 +27,7 @@ OLD, NEW, NEWER = "2020_01_01_00_00_00", "2020_01_02_00_00_00", "2020_01_03_00_0
 
 
 def add_run(logdir: Path, name: str) -> None:
-    folder = logdir / "plugins" / "profile" / name
-    folder.mkdir(parents=True)
-    (folder / "worker-0.xplane.pb").write_bytes(profile())
+    write_run(logdir, name, **{"worker-0": profile()})
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ async def watched(logdir: Path, options: AppOptions | None = None) -> AsyncItera
     """The app over a logdir; the worker that watches it goes on."""
     app = app_over(logdir, options)
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: app.main.current_run.has_overview)
+        await until(pilot, lambda: app.main.current_run.has_overview and app.main.watcher.logdir != "")
         yield app, pilot
 
 
@@ -81,7 +80,7 @@ async def test_two_runs_are_compared_and_left_again(logdir: Path) -> None:
 
 
 async def test_a_run_that_cannot_be_compared_is_said(logdir: Path) -> None:
-    (logdir / "plugins" / "profile" / OLD / "worker-0.xplane.pb").write_bytes(b"\n\xff\xff")
+    write_run(logdir, OLD, **{"worker-0": b"\n\xff\xff"})
     async with watched(logdir) as (app, pilot):
         await pilot.press("R", "c", "j", "c")
         await until(pilot, lambda: "Comparing" not in frame(app) and app.main.popups.popup is None)
@@ -91,7 +90,6 @@ async def test_a_run_that_cannot_be_compared_is_said(logdir: Path) -> None:
 
 async def test_a_new_run_is_told_of_and_opened_with_a_key(logdir: Path) -> None:
     async with watched(logdir) as (app, pilot):
-        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_run(logdir, NEWER)
         await until(pilot, lambda: f"New run {NEWER}" in frame(app))
         assert shown_run(app) == NEW
@@ -102,18 +100,16 @@ async def test_a_new_run_is_told_of_and_opened_with_a_key(logdir: Path) -> None:
 
 async def test_the_newest_is_followed_where_that_is_asked_for(logdir: Path) -> None:
     async with watched(logdir, AppOptions(latest=True)) as (app, pilot):
-        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_run(logdir, NEWER)
         await until(pilot, lambda: shown_run(app) == NEWER and overview_tab(app).has_page)
 
 
 def add_host(logdir: Path, run: str) -> None:
-    (logdir / "plugins" / "profile" / run / "worker-1.xplane.pb").write_bytes(profile())
+    write_run(logdir, run, **{"worker-1": profile()})
 
 
 async def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
     async with watched(logdir) as (app, pilot):
-        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_host(logdir, NEW)
         await until(pilot, lambda: f"{NEW} now has 2 hosts: r reads it again" in frame(app))
         await pilot.press("j")
@@ -130,14 +126,12 @@ async def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
 
 async def test_a_run_that_grows_is_followed_where_that_is_asked_for(logdir: Path) -> None:
     async with watched(logdir, AppOptions(latest=True)) as (app, pilot):
-        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_host(logdir, NEW)
         await until(pilot, lambda: "all 2 hosts" in frame(app) and overview_tab(app).has_page)
 
 
 async def test_an_open_list_shows_runs_that_come(logdir: Path) -> None:
     async with watched(logdir) as (app, pilot):
-        await until(pilot, lambda: app.main.watcher.logdir != "")
         await pilot.press("R")
         add_run(logdir, NEWER)
         await until(pilot, lambda: NEWER in frame(app) and "3 runs" in frame(app))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.build import host_bytes
+from tests.support.build import host_bytes, write_run
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.cli import main as cli
 
@@ -50,11 +50,7 @@ class Done(NamedTuple):
 
 def write_logdir(path: Path) -> Path:
     """A logdir with a run of two hosts."""
-    folder = path / "plugins" / "profile" / RUN
-    folder.mkdir(parents=True)
-    (folder / "host0.xplane.pb").write_bytes(host_bytes())
-    (folder / "host1.xplane.pb").write_bytes(host_bytes(200))
-    return path
+    return write_run(path, RUN, host0=host_bytes(), host1=host_bytes(200))
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -17,6 +17,7 @@ from tests.fence.reports import said, same_everywhere
 from tests.support import documents
 from tests.support.app.scene import app_over, press, scene
 from tests.support.app.stage import check_cells, strips
+from tests.support.build import write_run
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace, XStat
 from tpuprof.tui.demo import demo_path
@@ -39,11 +40,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _write(logdir: Path, hosts: Sequence[bytes]) -> Path:
     evil = os.fsdecode(EVIL)
-    folder = logdir / "plugins" / "profile" / f"2026_01_01_00_00_00{evil}"
-    folder.mkdir(parents=True)
-    for number, data in enumerate(hosts):
-        (folder / f"host{number}{evil}.xplane.pb").write_bytes(_tainted_profile(data))
-    return logdir
+    tainted = {f"host{number}{evil}": _tainted_profile(data) for number, data in enumerate(hosts)}
+    return write_run(logdir, f"2026_01_01_00_00_00{evil}", **tainted)
 
 
 def _tainted_profile(data: bytes) -> bytes:

@@ -1,15 +1,12 @@
-"""Array shapes: XLA's notation, tiles and padding, against the compiler's own buffer sizes."""
+"""Array shapes: XLA's notation, tiles and padding."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.demo.profile.hlo_module import Module
 from tpuprof.parsers.formats.hlo.shapes import COMBINE, Shape, parse_shape, shape_of_proto, shape_text, shapes_in
 from tpuprof.parsers.formats.proto import hlo_pb2
 
@@ -209,36 +206,3 @@ def test_protos_of_every_kind() -> None:
     assert shape_of_proto(bad) is None
     bound = hlo_pb2.ShapeProto(element_type=4, dimensions=[8], is_dynamic_dimension=[True])
     assert shape_text(bound) == "s32[<=8]"
-
-
-def compare_buffers(proto: hlo_pb2.HloProto) -> tuple[Counter[str], list[Shape]]:
-    """How many buffers of array shapes have the size computed from the shape, and the shapes of those that have not."""
-    instructions = {i.id: i for c in proto.hlo_module.computations for i in c.instructions}
-    names = {i.name: i for i in instructions.values()}
-    counts: Counter[str] = Counter()
-    wrong: list[Shape] = []
-    for buffer in proto.buffer_assignment.logical_buffers:
-        place = buffer.defined_at
-        part = (instructions.get(place.instruction_id) or names[place.instruction_name]).shape
-        for index in place.shape_index:
-            part = part.tuple_shapes[index]
-        found = shape_of_proto(part)
-        if found is None:
-            assert part.element_type == 13
-            continue
-        memory = "HBM" if buffer.color == 0 else "elsewhere"
-        counts[f"{memory}, {'equal' if found.padded_bytes == buffer.size else 'other'}"] += 1
-        if found.padded_bytes != buffer.size:
-            wrong.append(found)
-    return counts, wrong
-
-
-@pytest.mark.parametrize(
-    ("name", "equal", "other"), [("jit_eval_step", (137, 160), (0, 8)), ("jit_train_step", (525, 440), (9, 29))]
-)
-def test_padded_bytes_are_the_compilers_buffer_sizes(name: str, equal: tuple[int, int], other: tuple[int, int]) -> None:
-    counts, wrong = compare_buffers(Module(name).proto)
-    assert (counts["HBM, equal"], counts["elsewhere, equal"]) == equal
-    assert (counts["HBM, other"], counts["elsewhere, other"]) == other
-    # the compiler sizes a few untiled scalars and pairs by other rules; of what it tiles none differs
-    assert all(not found.tiles and (found.unpadded_bytes or 0) <= 8 for found in wrong)

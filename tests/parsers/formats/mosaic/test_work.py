@@ -22,6 +22,14 @@ def work(kernel: Kernel) -> Work:
     return work_of(read_kernel(kernel.module()), OpBudget())
 
 
+def looped(kernel: Kernel, first: Ref, last: Ref, step: Ref) -> Work:
+    """What a kernel does with a product in a loop at its end."""
+    inside = kernel.inside()
+    inside.product(8, 16, 32)
+    kernel.loop(first, last, step, inside)
+    return work(kernel)
+
+
 @pytest.mark.parametrize(("predicate", "steps"), [(EQUAL, 5), (LESS, 5), (AT_LEAST, 10)])
 def test_a_condition_on_the_grid_is_known(predicate: int, steps: int) -> None:
     kernel = Kernel((3, 5))
@@ -65,27 +73,20 @@ def test_a_condition_on_loaded_numbers_leaves_the_flops_unknown() -> None:
 
 def test_a_loop_counts_its_turns() -> None:
     kernel = Kernel((2,))
-    inside = kernel.inside()
-    inside.product(8, 16, 32)
-    kernel.loop(kernel.number(1), kernel.number(8), kernel.number(3), inside)
-    assert work(kernel).matrix_flops.value == 2 * 3 * ONE
+    found = looped(kernel, kernel.number(1), kernel.number(8), kernel.number(3))
+    assert found.matrix_flops.value == 2 * 3 * ONE
 
 
 def test_a_loop_up_to_an_index_of_the_grid_turns_as_often() -> None:
     kernel = Kernel((5,))
-    inside = kernel.inside()
-    inside.product(8, 16, 32)
-    kernel.loop(kernel.number(0), kernel.indices[0], kernel.number(1), inside)
-    assert work(kernel).matrix_flops.value == (0 + 1 + 2 + 3 + 4) * ONE
+    found = looped(kernel, kernel.number(0), kernel.indices[0], kernel.number(1))
+    assert found.matrix_flops.value == (0 + 1 + 2 + 3 + 4) * ONE
 
 
 def test_a_loop_with_loaded_bounds_has_no_end_that_is_known() -> None:
     kernel = Kernel((5,))
-    inside = kernel.inside()
-    inside.product(8, 16, 32)
     loaded = kernel.add("memref.load", [], kernel.writer.integer_type(32))
-    kernel.loop(kernel.number(0), loaded, kernel.number(1), inside)
-    found = work(kernel).matrix_flops
+    found = looped(kernel, kernel.number(0), loaded, kernel.number(1)).matrix_flops
     assert found.value is None and "a loop's trip count" in found.reason
 
 
@@ -131,10 +132,7 @@ def test_copies_count_in_both_directions(into: bool) -> None:
 
 def test_a_kernel_that_takes_too_long_says_so() -> None:
     kernel = Kernel((4,))
-    inside = kernel.inside()
-    inside.product(8, 16, 32)
-    kernel.loop(kernel.number(0), kernel.number(10**9), kernel.number(1), inside)
-    found = work(kernel)
+    found = looped(kernel, kernel.number(0), kernel.number(10**9), kernel.number(1))
     assert found.matrix_flops.value is None and "more steps than are followed" in found.matrix_flops.reason
     assert not found.copied
 
@@ -188,7 +186,4 @@ def test_a_value_from_a_region_is_the_one_of_the_branch_that_runs() -> None:
         ([], [op, Made("scf.yield", [value])]) for op, value in (seven, three)
     ]
     kernel.ops.append(Made("scf.if", [condition], [chosen], regions=regions))
-    inside = kernel.inside()
-    inside.product(8, 16, 32)
-    kernel.loop(kernel.number(0), chosen, kernel.number(1), inside)
-    assert work(kernel).matrix_flops.value == 4 * 3 * ONE
+    assert looped(kernel, kernel.number(0), chosen, kernel.number(1)).matrix_flops.value == 4 * 3 * ONE

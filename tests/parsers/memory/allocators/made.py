@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tests.support.build import PlaneBuilder, StatInput, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.memory.allocators.model import AllocatorProfile
-from tpuprof.parsers.memory.allocators.profile import memory_profile_of
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
+from tpuprof.parsers.memory.allocators.profile import host_memory, memory_profile_of
+from tpuprof.parsers.pages.memory.over_time import memory_profile_page
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -84,3 +86,10 @@ def training_space() -> XSpace:
     tpu_plane(space, 0, [], modules=runs)
     tpu_plane(space, 1, [], modules=[("jit_init(3)", 0, 60 * MS), ("jit_step(77)", 60 * MS, 200 * MS)])
     return space
+
+
+@cache
+def training_page() -> tuple[MemoryProfilePage, tuple[DeviceModuleRuns, ...]]:
+    """The page of `training_space`, and the runs of its modules."""
+    found = host_memory(trace_of(training_space()), "host0")
+    return memory_profile_page([found.allocators], ["host0"]), (found.runs,)

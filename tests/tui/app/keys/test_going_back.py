@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import pytest
@@ -132,44 +133,41 @@ class SlowPages(ReadyPages):
         return super().page(key, host)
 
 
-async def typed_ahead(pilot: Pilot[None], pages: SlowPages, app: TpuprofApp, keys: Sequence[str], tab: str) -> None:
-    await until(pilot, lambda: app.main.tabs["memory"] is not app.main.tabs["overview"])
-    for key in keys:
-        await pilot.press(key)
-        await pilot.pause()
-    assert "Kept until the page is read: " in frame(app)
-    pages.allowed.set()
-    await until(pilot, lambda: app.main.tabs[tab].is_ready)
-    await settled(pilot)
-
-
-async def test_keys_typed_ahead_of_a_page_are_done_when_it_is_there() -> None:
+@asynccontextmanager
+async def typed_ahead(*keys: str, shown: str, tab: str) -> AsyncIterator[tuple[TpuprofApp, Pilot[None]]]:
+    """The app once a page is read, of which keys came before and some words were on the screen then."""
     pages = SlowPages()
     app = make_app(pages)
     async with app.run_test(size=(80, 24)) as pilot:
-        await typed_ahead(pilot, pages, app, ["3", "v", "slash", *"fusion4", "backspace", "enter", "j"], "op-profile")
+        await until(pilot, lambda: app.main.tabs["memory"] is not app.main.tabs["overview"])
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+        assert shown in frame(app) and app.main.current_run.is_loading
+        pages.allowed.set()
+        await until(pilot, lambda: app.main.tabs[tab].is_ready)
+        await settled(pilot)
+        yield app, pilot
+
+
+KEPT = "Kept until the page is read: "
+
+
+async def test_keys_typed_ahead_of_a_page_are_done_when_it_is_there() -> None:
+    keys = ("3", "v", "slash", *"fusion4", "backspace", "enter", "j")
+    async with typed_ahead(*keys, shown=KEPT, tab="op-profile") as (app, _):
         view = ops_tab(app).view
         assert app.main.tab_name == "op-profile" and isinstance(view, RowsView)
         assert view.listing.words == "fusion" and view.listing.cursor == 1, "digits were typed, too"
 
 
 async def test_keys_of_another_tab_wait_for_that_tab_alone() -> None:
-    pages = SlowPages()
-    app = make_app(pages)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await typed_ahead(pilot, pages, app, ["3", "v", "1", "j"], "overview")
+    async with typed_ahead("3", "v", "1", "j", shown=KEPT, tab="overview") as (app, pilot):
         assert app.main.tab_name == "overview" and ops_tab(app).at == TREE
         await press(pilot, "3")
         assert ops_tab(app).at == HLO
 
 
 async def test_esc_forgets_what_was_typed_ahead() -> None:
-    pages = SlowPages()
-    app = make_app(pages)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.main.tabs["memory"] is not app.main.tabs["overview"])
-        await pilot.press("3", "v", "escape")
-        assert "forgotten" in frame(app) and app.main.current_run.is_loading
-        pages.allowed.set()
-        await until(pilot, lambda: app.main.tabs["op-profile"].is_ready)
+    async with typed_ahead("3", "v", "escape", shown="forgotten", tab="op-profile") as (app, _):
         assert ops_tab(app).at == TREE

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.support.build import host_bytes
+from tests.support.build import host_bytes, write_run
 from tests.tui.cli.calls import RUN, Call, Terminal, content
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
@@ -30,25 +30,20 @@ from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.printing import PIPE_WIDTH
 from tpuprof.tui.demo import demo_path
 
+OLDER = "2025_01_01_00_00_00"
+
 # --- reports
 
 
 def test_run_and_host_are_chosen(call: Call, logdir: Path) -> None:
-    older = logdir / "plugins" / "profile" / "2025_01_01_00_00_00"
-    older.mkdir()
-    (older / "host0.xplane.pb").write_bytes(host_bytes(400))
-    assert (
-        call.json("report", "overview", logdir, "--run", "2025", "--format", "json")["steps"][0]["duration_ms"] == 4e-7
-    )
+    write_run(logdir, OLDER, host0=host_bytes(400))
+    older = call.json("report", "overview", logdir, "--run", "2025", "--format", "json")
+    assert older["steps"][0]["duration_ms"] == 4e-7
     document = call.json("report", "overview", logdir, "--host", "host0", "--format", "json")
     assert document["run"] == {**document["run"], "name": RUN, "hosts": ["host0"]}
-    assert [item["name"] for item in call.json("report", "runs", logdir, "--format", "json")["runs"]] == [
-        RUN,
-        older.name,
-    ]
-    assert [
-        item["name"] for item in call.json("report", "runs", logdir, "--format", "json", "--limit", "1")["runs"]
-    ] == [RUN]
+    for words, names in (([], [RUN, OLDER]), (["--limit", "1"], [RUN])):
+        runs = call.json("report", "runs", logdir, "--format", "json", *words)["runs"]
+        assert [item["name"] for item in runs] == names
     (facts,) = call.json("report", "runs", logdir, "--format", "json", "--limit", "1", "--facts")["runs"]
     assert facts["name"] == RUN and facts["core_step_ps"] > 0
     assert cli.main(["report", "overview", str(logdir), "--facts"]) == EXIT_USAGE
@@ -134,13 +129,11 @@ def test_a_folder_that_happens_to_hold_another_profile_takes_a_report(call: Call
 def test_runs_that_cannot_be_read_show_in_the_exit_code(call: Call, logdir: Path) -> None:
     """What could be read is listed all the same."""
     call("report", "runs", logdir)
-    broken = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
-    broken.mkdir()
-    (broken / "host0.xplane.pb").write_bytes(b"")
+    write_run(logdir, OLDER, host0=b"")
     listed = json.loads(call("report", "runs", logdir, "--format", "json", code=EXIT_UNREADABLE).out)["runs"]
     assert [len(run["hosts"]) for run in listed] == [2, 0]
     assert "0 bytes" in listed[1]["problems"][0]["sentence"]
-    (broken / "host0.xplane.pb").write_bytes(b"\n\x05no, it is none" * 9)
+    write_run(logdir, OLDER, host0=b"\n\x05no, it is none" * 9)
     call("report", "runs", logdir)  # nobody has looked into it
     assert "not a profile" in call("report", "runs", logdir, "--facts", "--format", "json", code=EXIT_UNREADABLE).out
 
@@ -320,9 +313,7 @@ def test_a_core_that_can_not_be_shown(
 
 
 def test_two_runs_are_compared_by_one_core(call: Call, logdir: Path) -> None:
-    older = logdir / "plugins" / "profile" / "2025_01_01_00_00_00"
-    older.mkdir()
-    (older / "host0.xplane.pb").write_bytes(host_bytes(400))
+    write_run(logdir, OLDER, host0=host_bytes(400))
     document = call.json("diff", logdir, "--core", "host0:0", "--json")
     assert "host0:0" in json.dumps(document)
     assert "Host host0 has no core 8" in call("diff", logdir, "--core", "host0:8", "--json", code=EXIT_NOT_FOUND).err

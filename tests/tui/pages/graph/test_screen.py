@@ -25,7 +25,6 @@ from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
 from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.loader import find_hlo, open_hlo_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.graph.screen import GraphScreen
@@ -317,11 +316,8 @@ async def test_g_is_first_where_no_op_can_be() -> None:
 
 
 async def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:
-    folder = dumped(tmp_path / "dump", *TEXTS)
     options = AppOptions(tab=TAB_NAMES.index("memory"), only_hlo=True)
-    app = TpuprofApp(
-        str(folder), options, detect(ENVIRONMENT), find=find_hlo, open_session=open_hlo_session, environ=ENVIRONMENT
-    )
+    app = scenes.app_over(dumped(tmp_path / "dump", *TEXTS), options)
     async with on_stage(app) as pilot:
         await pilot.press("u")
         screen = await graph_of(app, pilot)

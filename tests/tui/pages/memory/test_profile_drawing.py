@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.parsers.memory.allocators.made import GIB, MIB, given, host_space, profiles_of, training_space
+from tests.parsers.memory.allocators.made import GIB, MIB, given, host_space, profiles_of, training_page
 from tests.support.golden import check_golden, check_lines, frame
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.memory.allocators.model import (
-    ActiveAllocation,
-    AllocatorProfile,
-    DeviceModuleRuns,
-    MemoryProfilePage,
-)
-from tpuprof.parsers.memory.allocators.profile import host_memory
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage
 from tpuprof.parsers.pages.memory.over_time import memory_profile_page
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
@@ -38,13 +30,6 @@ from tpuprof.tui.pages.memory.fields.allocators import fragmentation_words
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@lru_cache(maxsize=1)
-def training() -> tuple[MemoryProfilePage, tuple[DeviceModuleRuns, ...]]:
-    """Two devices, one whose heap grows and one that stands still, and pinned memory of the host."""
-    found = host_memory(Trace.from_bytes(training_space().SerializeToString()), "host0")
-    return memory_profile_page([found.allocators], ["host0"]), (found.runs,)
-
-
 def page_of(*allocators: AllocatorProfile) -> MemoryProfilePage:
     return memory_profile_page([allocators], ["host0"])
 
@@ -52,7 +37,7 @@ def page_of(*allocators: AllocatorProfile) -> MemoryProfilePage:
 def composed(
     state: MemoryProfileState, width: int = 120, height: int = 36, glyphs: Glyphs = PLAIN
 ) -> ComposedMemoryProfile:
-    return compose_memory_profile(*training(), state, Pen(width, glyphs), height)
+    return compose_memory_profile(*training_page(), state, Pen(width, glyphs), height)
 
 
 def text_of(found: ComposedMemoryProfile) -> list[str]:
@@ -170,7 +155,7 @@ def test_fragmentation_is_put_into_words(free: int | None, share: float | None, 
 
 def test_the_cursor_goes_from_column_to_column_and_stays_in_the_graph() -> None:
     found = composed(MemoryProfileState())
-    peak = training()[0].allocators[0].peak_time_ps
+    peak = training_page()[0].allocators[0].peak_time_ps
     at = columns_between(found, None, 0, peak)
     assert found.edges[0] <= at <= peak
     assert columns_between(found, at, 1, peak) > at > columns_between(found, at, -1, peak)
@@ -180,7 +165,7 @@ def test_the_cursor_goes_from_column_to_column_and_stays_in_the_graph() -> None:
 
 
 def test_the_table_scrolls_so_that_the_cursor_shows() -> None:
-    profile = training()[0].allocators[0]
+    profile = training_page()[0].allocators[0]
     rows = tuple(ActiveAllocation(f"op{at}", 1, 1000 - at, 1000 - at, None, None, None) for at in range(100))
     page = page_of(replace(profile, at_peak=rows))
     found = compose_memory_profile(page, (), MemoryProfileState(cursor=50), Pen(100, PLAIN), 24)

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.parsers.memory.allocators.made import GIB, given, host_space, profiles_of, training_space
+from tests.parsers.memory.allocators.made import GIB, given, host_space, profiles_of, training_page
 from tests.support.reports import asked_of, check_report
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.memory.allocators.model import ActiveAllocation, DeviceModuleRuns, MemoryProfilePage
-from tpuprof.parsers.memory.allocators.profile import host_memory
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, MemoryProfilePage
 from tpuprof.parsers.pages.memory.over_time import memory_profile_page
 from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, REPORT, TEXT_ROWS, MemoryOverTime
 from tpuprof.tui.report.page import Format, TextLook
@@ -27,12 +24,6 @@ from tpuprof.tui.report.page import Format, TextLook
 GOLDEN = Path(__file__).parent / "golden"
 LOOK = TextLook(80, ascii_only=False, color=False)
 RUN = Run("2026_11_21_03_00_00", "/logs/host0", (), ())
-
-
-@lru_cache(maxsize=1)
-def training() -> tuple[MemoryProfilePage, DeviceModuleRuns]:
-    found = host_memory(Trace.from_bytes(training_space().SerializeToString()), "host0")
-    return memory_profile_page([found.allocators], ["host0"]), found.runs
 
 
 def sparse() -> MemoryProfilePage:
@@ -45,7 +36,7 @@ def nothing() -> MemoryProfilePage:
     return memory_profile_page([()], ["host0"], ["This profile lacks what it takes. Capture it again."])
 
 
-PAGES = {"training": lambda: training()[0], "sparse": sparse, "nothing": nothing}
+PAGES = {"training": lambda: training_page()[0], "sparse": sparse, "nothing": nothing}
 
 
 def memory_profile_report(page: MemoryProfilePage, form: Format, limit: int | None = None) -> str:
@@ -56,7 +47,7 @@ def memory_profile_report(page: MemoryProfilePage, form: Format, limit: int | No
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
-    content = MemoryOverTime(PAGES[name](), (training()[1],) if name == "training" else ())
+    content = MemoryOverTime(PAGES[name](), training_page()[1] if name == "training" else ())
     document = check_report(
         REPORT, "memory-profile", content, RUN, GOLDEN / f"memory_profile_{name}", {"-80-block": LOOK}
     )
@@ -65,7 +56,7 @@ def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
 
 def test_the_text_shows_some_rows_unless_all_are_asked_for() -> None:
     rows = tuple(ActiveAllocation(f"op{at}.", 1, 100, 100, None, None, None) for at in range(TEXT_ROWS + 1))
-    page = training()[0]
+    page = training_page()[0]
     page = replace(page, allocators=(replace(page.allocators[0], at_peak=rows),))
     last = f"op{TEXT_ROWS}."
     assert last not in memory_profile_report(page, "text")
@@ -75,7 +66,7 @@ def test_the_text_shows_some_rows_unless_all_are_asked_for() -> None:
 
 def test_a_timeline_of_very_many_events_is_thinned_to_the_largest_of_each_stretch() -> None:
     count = 3 * MOST_POINTS + 5
-    allocator = training()[0].allocators[0]
+    allocator = training_page()[0].allocators[0]
     heap = np.arange(count, dtype=np.int64) * 7919 % GIB
     long = replace(
         allocator,
@@ -87,7 +78,7 @@ def test_a_timeline_of_very_many_events_is_thinned_to_the_largest_of_each_stretc
         is_allocation=np.ones(count, np.bool_),
         peak_index=count - 1 - int(np.argmax(heap[::-1])),
     )
-    page = replace(training()[0], allocators=(long,))
+    page = replace(training_page()[0], allocators=(long,))
     document = json.loads(memory_profile_report(page, "json"))
     timeline = document["allocators"][0]["timeline"]
     assert len(timeline) == MOST_POINTS and "--limit 0" in document["warnings"][0]

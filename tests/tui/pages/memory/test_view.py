@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.support.app.scene import Scene, after, press, scene, shown
+from tests.support.app.scene import Scene, after, app_over, press, scene, shown
 from tests.support.app.stage import (
-    ENVIRONMENT,
     ReadyPages,
     answer,
     check_cells,
@@ -32,13 +30,11 @@ from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.loader import find_hlo, open_hlo_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.pages.memory.load import SiblingArrays, load
-from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.lists.popup import ChoicePopup
 from tpuprof.tui.widgets.popup import TextPopup
 
@@ -289,16 +285,7 @@ async def test_with_neither_the_page_says_why() -> None:
 async def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
     (tmp_path / "jit_eval_step.hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
     options = AppOptions(tab=4, only_hlo=True, device="TPU v5e")
-    app = TpuprofApp(
-        str(tmp_path),
-        options,
-        detect(ENVIRONMENT),
-        find=find_hlo,
-        open_session=partial(open_hlo_session, device="TPU v5e"),
-        environ=ENVIRONMENT,
-    )
-
-    async with scene(app) as (app, pilot):
+    async with scene(app_over(tmp_path, options)) as (app, pilot):
         assert "jit_eval_step" in frame(app)
         assert "compiled HLO" in frame(app)
         for key in "1234":
@@ -309,16 +296,7 @@ async def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("width", "height", "ascii_only"), [(80, 24, False), (120, 40, False), (80, 24, True)])
 async def test_a_dump_of_texts(tmp_path: Path, width: int, height: int, ascii_only: bool) -> None:
     options = AppOptions(tab=4, only_hlo=True, ascii=ascii_only or None)
-    folder = dumped(tmp_path / "dump", *TEXTS)
-    app = TpuprofApp(
-        str(folder),
-        options,
-        detect(ENVIRONMENT, ascii_only=options.ascii),
-        find=find_hlo,
-        open_session=open_hlo_session,
-        environ=ENVIRONMENT,
-    )
-
+    app = app_over(dumped(tmp_path / "dump", *TEXTS), options)
     async with scene(app, (), width, height) as (app, _):
         check_cells(app)
         assert not ascii_only or frame(app).isascii()

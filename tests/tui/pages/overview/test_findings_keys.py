@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+
+import pytest
 
 from tests.support.app.scene import after, press, scene
 from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_tab, overview_tab, timeline_tab
@@ -25,36 +28,28 @@ def app_with_findings() -> TpuprofApp:
     return make_app(ReadyPages(dataclasses.replace(training_overview(), findings=findings)))
 
 
-async def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> None:
+@pytest.mark.parametrize(
+    ("row", "tab", "chosen", "shown"),
+    [
+        (0, "op-profile", lambda app: ops_tab(app).selection == "fusion.3", "[HLO ops]"),
+        (1, "input", lambda app: input_tab(app).place == PanelItem("steps", 4), ""),
+        (2, "timeline", lambda app: timeline_tab(app).selection == "101", "▼ step 101"),
+    ],
+)
+async def test_o_on_a_finding_opens_what_it_names_in_its_tab_and_escape_comes_back(
+    row: int, tab: str, chosen: Callable[[TpuprofApp], bool], shown: str
+) -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await press(pilot, "o")
-        assert app.main.tab_name == "op-profile"
-        assert "[HLO ops]" in frame(app) and ops_tab(app).selection == "fusion.3"
+        await press(pilot, *"j" * row, "o")
+        assert app.main.tab_name == tab and chosen(app) and shown in frame(app)
         await pilot.press("escape")
-        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 0)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", row)
 
 
 async def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
     async with scene(app_with_findings()) as (app, pilot):
         await press(pilot, "3", "v", "/", *"fusion.11", "enter", "1", "o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
-
-
-async def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        await press(pilot, "j", "o")
-        assert app.main.tab_name == "input" and input_tab(app).place == PanelItem("steps", 4)
-        await pilot.press("escape")
-        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 1)
-
-
-async def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        await press(pilot, "j", "j", "o")
-        assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "101"
-        assert "▼ step 101" in frame(app)
-        await pilot.press("escape")
-        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 2)
 
 
 async def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:

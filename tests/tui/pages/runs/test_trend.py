@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import tpu_plane
+from tests.support.build import tpu_plane, write_run
 from tests.support.documents import EVIL
 from tests.support.reports import check_harmless, check_report
 from tests.tui.cli.calls import Call
@@ -166,9 +166,7 @@ def host(step: float, seed: int, steps: int = 12) -> bytes:
 def logdir(folder: Path, *steps: float) -> Path:
     """A log folder with a run a day, settled long ago."""
     for day, step in enumerate(steps, 1):
-        run = folder / "plugins" / "profile" / f"2026_01_{day:02d}_00_00_00"
-        run.mkdir(parents=True)
-        (run / "host0.xplane.pb").write_bytes(host(step, day))
+        write_run(folder, f"2026_01_{day:02d}_00_00_00", host0=host(step, day))
     return folder
 
 
@@ -205,7 +203,7 @@ def test_exit_codes_are_those_of_diff(
 
 def test_a_run_that_can_not_be_read_is_a_row_with_its_reason(tmp_path: Path, call: Call) -> None:
     logs = logdir(tmp_path, 1000, 1001, 1002)
-    (logs / "plugins" / "profile" / "2026_01_02_00_00_00" / "host0.xplane.pb").write_bytes(b"no profile")
+    write_run(logs, "2026_01_02_00_00_00", host0=b"no profile")
     document = call.json("trend", logs, "--format", "json")
     row = document["runs"][1]
     assert row["verdict"] == "unknown" and row["step_time_ms"] is None and row["problem"]

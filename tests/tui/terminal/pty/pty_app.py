@@ -191,3 +191,11 @@ class PtyApp:
         """Whether the process is stopped (ctrl+z)."""
         done, status = os.waitpid(self.process, os.WNOHANG | os.WUNTRACED)
         return bool(done) and os.WIFSTOPPED(status)
+
+
+def demo(
+    width: int = 120, height: int = 40, program: Sequence[str] = (sys.executable, "-c", START), **environ: str
+) -> PtyApp:
+    """The demo profile on the screen, decoded."""
+    app = PtyApp("demo", width=width, height=height, environ=environ, program=program)
+    return app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)

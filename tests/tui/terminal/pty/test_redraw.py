@@ -10,15 +10,10 @@ from collections.abc import Sequence
 import pyte
 import pytest
 
-from tests.tui.terminal.pty.pty_app import PtyApp
+from tests.tui.terminal.pty.pty_app import PtyApp, demo
 
 WALK = "jkjjgG12345v1v3vjjs/\x1b?\x1bwdsallhjn\tjjbbv\r\x1bGg 4]dws[jjl5jjm\x1bjx\x1b"
 _ROUNDS = int(os.environ.get("TPUPROF_WALKS", "2"))
-
-
-def demo(width: int, height: int, **environ: str) -> PtyApp:
-    app = PtyApp("demo", width=width, height=height, environ=environ)
-    return app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
 
 
 def seen(screen: pyte.Screen) -> list[list[tuple[object, ...]]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.terminal.pty.pty_app import DEADLINE_SECONDS, START, PtyApp
+from tests.tui.terminal.pty.pty_app import DEADLINE_SECONDS, START, PtyApp, demo
 
 SIZES = ((80, 24), (120, 40))
 """What an app of the usual size is resized to, one after the other."""
@@ -31,12 +31,6 @@ MOVE_BYTES = 1_500
 ROW_BYTES = 600
 CARD_BYTES = 4000
 TAB_BYTES = 30_000
-
-
-def demo(width: int = 120, height: int = 40, **environ: str) -> PtyApp:
-    """The demo profile on the screen, decoded."""
-    app = PtyApp("demo", width=width, height=height, environ=environ)
-    return app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
 
 
 def leave(app: PtyApp, key: str) -> None:
@@ -78,8 +72,7 @@ def test_an_app_without_standard_error_draws_and_ends(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     program = (sys.executable, "-c", f"import sys; START = {START!r}; {WITHOUT_ERRORS[how]}")
-    with PtyApp("demo", width=80, height=24, program=program) as app:
-        app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
+    with demo(80, 24, program) as app:
         leave(app, "q")
     errors = tmp_path / "errors.txt"
     assert not errors.exists() or not errors.read_bytes()
@@ -113,8 +106,7 @@ ENDS = {
 def test_an_app_that_ends_by_itself_says_why(how: str) -> None:
     code, said = ENDS[how]
     program = f"import sys\nfrom tpuprof.tui.app.app import MainScreen\n{code}{START}"
-    with PtyApp("demo", width=80, height=24, program=(sys.executable, "-c", program)) as app:
-        app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
+    with demo(80, 24, (sys.executable, "-c", program)) as app:
         app.press("jq" if "thread" in how else "q" if "ends" in how else "j")
         assert app.wait_for_exit() == 1
         assert app.is_restored and said in app.written and b"Please report it" in app.written
@@ -133,8 +125,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_signal_ends_an_app_whose_screen_hangs() -> None:
-    with PtyApp("demo", width=80, height=24, program=(sys.executable, "-c", STUCK)) as app:
-        app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
+    with demo(80, 24, (sys.executable, "-c", STUCK)) as app:
         app.press("j")
         app.wait_for(lambda at: b"hangs now" in at.written)
         os.kill(app.process, signal.SIGTERM)

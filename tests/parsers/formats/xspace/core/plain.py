@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import suppress
 
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent, XEventMetadata, XPlane
 from tpuprof.parsers.formats.xspace.core.types import (
@@ -86,15 +88,23 @@ def fields_of(data: bytes, at: int = 0) -> tuple[list[Span], int, int]:
     return spans, at, OK
 
 
+def _whole(body: bytes) -> Iterator[Span]:
+    """The fields of a message; raises `BrokenError` at one that is broken or goes beyond its end."""
+    at = 0
+    while at < len(body):
+        span = read_one(body, at)
+        at = span[3]
+        if at > len(body):
+            raise BrokenError
+        yield span
+
+
 def event_of(body: bytes) -> tuple[int, int, int, int]:
     """Metadata id, offset or occurrences, duration and flags of an event, as `scan_events` has them."""
     values = {1: 0, 2: 0, 3: 0}
-    flags, at = 0, 0
+    flags = 0
     try:
-        while at < len(body):
-            number, wire, begin, at = read_one(body, at)
-            if at > len(body):
-                raise BrokenError
+        for number, wire, begin, _ in _whole(body):
             if wire == 0 and number in {1, 2, 3, 5}:
                 values[2 if number == 5 else number] = signed(read_varint(body, begin, 10)[0])
                 flags = {2: HAS_OFFSET, 5: HAS_OCCURRENCES}.get(number, flags)
@@ -104,16 +114,13 @@ def event_of(body: bytes) -> tuple[int, int, int, int]:
 
 
 def _stat_of(body: bytes) -> tuple[int, Cell]:
-    stat_id, at = 0, 0
+    stat_id = 0
     cell: Cell = KIND_EMPTY, 0
-    while at < len(body):
-        number, wire, begin, at = read_one(body, at)
-        if at > len(body):
-            raise BrokenError
+    for number, wire, begin, end in _whole(body):
         if (number, wire) == (1, 0):
             stat_id = signed(read_varint(body, begin, 10)[0])
         elif WIRE.get(number) == wire:
-            raw = body[begin:at]
+            raw = body[begin:end]
             if wire == 0:
                 raw = struct.pack("<q", signed(read_varint(body, begin, 10)[0]))
             cell = number, raw if wire == 2 else int.from_bytes(raw, "little", signed=True)
@@ -123,20 +130,11 @@ def _stat_of(body: bytes) -> tuple[int, Cell]:
 def stats_of(body: bytes, stats_field: int, wanted: list[int]) -> list[Cell]:
     """A message's cells as `stat_columns` has them."""
     cells: dict[int, Cell] = {}
-    at = 0
-    while at < len(body):
-        try:
-            number, wire, begin, at = read_one(body, at)
-        except BrokenError:
-            break
-        if at > len(body):
-            break
-        if (number, wire) == (stats_field, 2):
-            try:
-                stat_id, cell = _stat_of(body[begin:at])
-            except BrokenError:
-                continue
-            cells.setdefault(stat_id, cell)
+    with suppress(BrokenError):
+        for number, wire, begin, end in _whole(body):
+            if (number, wire) == (stats_field, 2):
+                with suppress(BrokenError):
+                    cells.setdefault(*_stat_of(body[begin:end]))
     return [cells.get(stat_id, (KIND_ABSENT, 0)) for stat_id in wanted]
 
 

@@ -76,25 +76,20 @@ async def _asked(root: Path, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> 
     how = StdioServerParameters(
         command=sys.executable, args=["-c", PROGRAM, "mcp", "--root", str(root)], env={**os.environ}
     )
+    said = []
     with tempfile.TemporaryFile("w+") as errors:
-        said = await _said(Client(stdio_client(how, errlog=errors)), calls)
+        async with Client(stdio_client(how, errlog=errors)) as client:
+            for name, arguments in calls:
+                if name == "list":
+                    listed = [tool.model_dump(mode="json", by_alias=True) for tool in (await client.list_tools()).tools]
+                    said.append(Said(json.dumps(listed), False))
+                    continue
+                result = await client.call_tool(name, dict(arguments))
+                (block,) = result.content
+                assert isinstance(block, types.TextContent)
+                said.append(Said(block.text, bool(result.is_error)))
         errors.seek(0)
         assert errors.read() == ""
-    return said
-
-
-async def _said(server: Client, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Said]:
-    said = []
-    async with server as client:
-        for name, arguments in calls:
-            if name == "list":
-                listed = (await client.list_tools()).tools
-                said.append(Said(json.dumps([tool.model_dump(mode="json", by_alias=True) for tool in listed]), False))
-                continue
-            result = await client.call_tool(name, dict(arguments))
-            (block,) = result.content
-            assert isinstance(block, types.TextContent)
-            said.append(Said(block.text, bool(result.is_error)))
     return said
 
 
@@ -175,9 +170,6 @@ def test_what_does_not_fit_is_cut_and_named(root: Path) -> None:
     ],
 )
 def test_nothing_outside_of_the_root_is_read(path: str, sentence: str, root: Path) -> None:
-    from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.tui.cli.commands.agents.root import Root
-
     place = Root.of(str(root))
     for tool, arguments in (("why", {"path": path}), ("query", {"page": "memory", "path": path})):
         (found,) = (each for each in tools.TOOLS if each.name == tool)
@@ -187,8 +179,6 @@ def test_nothing_outside_of_the_root_is_read(path: str, sentence: str, root: Pat
 
 
 def test_runs_that_lie_outside_are_not_listed(tmp_path: Path) -> None:
-    from tpuprof.tui.cli.commands.agents.root import Root
-
     for where in ("root/plugins/profile/a", "elsewhere/b"):
         (tmp_path / where).mkdir(parents=True)
         shutil.copy(demo_path(), tmp_path / where / "host0.xplane.pb.gz")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import tpu_plane
+from tests.support.build import tpu_plane, write_run
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.capture.errors import failure
@@ -254,9 +254,7 @@ def test_once_is_one_look(tmp_path: Path) -> None:
 def test_the_oldest_of_its_own_go_first(tmp_path: Path) -> None:
     size = len(SLOW)
     program = Program(tmp_path, STEADY, SLOW, STEADY, SLOW, STEADY, SLOW)
-    other = tmp_path / "plugins" / "profile" / "mine"
-    other.mkdir(parents=True)
-    (other / "worker-0.xplane.pb").write_bytes(b"x" * 10 * size)
+    write_run(tmp_path, "mine", **{"worker-0": b"x" * 10 * size})
     watched = Watched(program, space=3 * size + 100).run()
     assert len(watched.told) == 3 and program.left == ["mine", "run_004", "run_006"], "one more look fits beside them"
 
