@@ -21,7 +21,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.ordered import ordered_events
 from tpuprof.parsers.ops.core.plain_pass import plain_pass
-from tpuprof.parsers.ops.core.traced import TRACED, OpRoles, Roles
+from tpuprof.parsers.ops.core.traced import OTHER, OpRoles, Roles
 from tpuprof.parsers.ops.device import OFF_DUTY
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
@@ -173,7 +173,7 @@ class _Progress:
 
 
 def _roles(plane: Plane, ids: Int64s, stats: MetadataStats, known: OpRoles) -> Roles:
-    """uint8[ids]: what each metadata id counts as; `stats` has their categories. Empty where none is traced."""
+    """uint8[ids]: what each metadata id counts as; `stats` has their categories. Empty where all are `OTHER`."""
     categories = [category or None for category in stats.texts(core_ops.CATEGORY)]
     of_category = {category: known.of_category(category) for category in set(categories)}
     roles = np.array([-1 if (role := of_category[category]) is None else role for category in categories], np.int64)
@@ -182,7 +182,7 @@ def _roles(plane: Plane, ids: Int64s, stats: MetadataStats, known: OpRoles) -> R
         one = np.ones(int(is_open.sum()), np.int64)
         table = core_ops.op_table(plane, core_ops.OpTotals(ids[is_open], one, one, one, one, None, {}))
         roles[is_open] = known.of_ops(table)
-    return roles.astype(np.uint8) if (roles == TRACED).any() else np.zeros(0, np.uint8)
+    return roles.astype(np.uint8) if (roles != OTHER).any() else np.zeros(0, np.uint8)
 
 
 class _Figures:
