@@ -121,30 +121,30 @@ def summarise_core(
     sums = replace(recorded.pieces.sums_in_steps(sums), table=works.applied(sums.table))
     steps = on_device_clock(steps, recorded.pieces.times, sums.device_times)
     steps, cells = replace(steps, lost=recorded.lost_steps), sums.cells
+    needs_busy, holes = len(waits[0]) > 0 and not has_infeed(sums.table), recorded.holes
+    step_times = core_step_times(
+        steps,
+        sums,
+        waits if needs_busy else None,
+        info.peaks,
+        causes if needs_busy else replace(causes, input=(no_ints(), no_ints())),
+        lambda: (modules,),
+        (runs.start_ps[holes], runs.end_ps[holes]),
+    )
     left_out = steps.lost_among(np.arange(len(steps)))
-    left_out[cut_steps(np.bincount(cells.step, cells.count, len(steps)), steps.duration_ps)] = True
+    left_out[cut_steps(step_times.op_count, steps.duration_ps)] = True
     in_steps = np.where(left_out[cells.step], 0, cells.self_ps) if left_out.any() else cells.self_ps
     in_steps_ps = sum_by_key(cells.row, in_steps, len(sums.table))
     table = replace(sums.table, in_steps_ps=in_steps_ps)
     totals = core_totals(plane, table, sums, recorded)
-    needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     is_watched = needs_busy or totals.total_ps - int(totals.table.self_ps.sum()) >= MUCH_IDLE * totals.total_ps
-    holes = recorded.holes
     busy = union_of((sums.busy, (runs.start_ps[holes], runs.end_ps[holes]))) if holes.any() else sums.busy
     made = CoreSummary(
         **{field.name: getattr(totals, field.name) for field in fields(totals)},
         lost_ps=int(recorded.lost_ps.sum()),
         permutes={} if sums.traced is None else permutes_of(sums.table, sums.traced),
         duty=core_duty(info.chip, sums, runs, shares_chip, recorded),
-        step_times=core_step_times(
-            steps,
-            sums,
-            waits if needs_busy else None,
-            info.peaks,
-            causes if needs_busy else replace(causes, input=(no_ints(), no_ints())),
-            lambda: (modules,),
-            (runs.start_ps[holes], runs.end_ps[holes]),
-        ),
+        step_times=step_times,
         run_ps=recorded.run_ps[runs.place >= 0],
         is_recorded=recorded.is_known,
         ran=Ran.of(busy),

@@ -45,7 +45,7 @@ from tpuprof.parsers.steps.groups.groups import (
     has_step_numbers,
     is_grouped,
 )
-from tpuprof.parsers.steps.launches import LaunchedRuns, Launches, annotated_steps, clock_lead
+from tpuprof.parsers.steps.launches import ClockLead, LaunchedRuns, Launches, annotated_steps, clock_lead
 from tpuprof.parsers.steps.requests.inferred import FoundSteps, steps_of_programs
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, has_requests
 
@@ -151,17 +151,19 @@ def streams_and_host(trace: Trace, on_chunk: ChunkDone | None) -> tuple[Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class HostSteps:
+class StepsOfCores:
     """The steps of a host's cores. Each sequence has an item a core.
 
     Attributes:
         launched: its runs of modules, and what launched them; all_runs: these, and those that were not recorded.
+        lead: how far the cores' clocks run ahead of the host's, see `clock_lead`.
         groups: the events that belong together, where markers of steps or requests need it.
         of_cores: its steps; origins: those of the cores that share its programs.
     """
 
     launched: Sequence[LaunchedRuns]
     all_runs: Sequence[ModuleRuns]
+    lead: ClockLead | None
     groups: EventGroups | None
     of_cores: Sequence[CoreSteps]
     origins: Sequence[FoundSteps]
@@ -177,7 +179,7 @@ class HostSteps:
         return (*grid.incomplete, *[f"{examples(unmarked)}: {BESIDE}"] * bool(unmarked))
 
 
-def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> HostSteps:
+def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> StepsOfCores:
     """Finds the steps of a host's cores, apart for cores that run no program of each other."""
     of_host = Launches.of(host)
     launched = [of_host.of_runs(module_runs(plane)) for plane in cores]
@@ -199,7 +201,8 @@ def find_steps(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) ->
             beside = () if is_marked else map(partial(markers.steps_beside, launched[core].runs), origin.of_cores, runs)
             found[core] = max(beside, key=len, default=own), origin if is_marked else replace(origin, note=BESIDE)
     every = [found[core] for core in range(len(cores))]
-    return HostSteps(launched, all_runs, groups, [steps for steps, _ in every], [origin for _, origin in every])
+    of_cores, origins = [steps for steps, _ in every], [origin for _, origin in every]
+    return StepsOfCores(launched, all_runs, lead, groups, of_cores, origins)
 
 
 def _steps_of_part(

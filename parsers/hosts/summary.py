@@ -63,7 +63,7 @@ from tpuprof.parsers.steps.boundaries.outside import Outside, outside_of
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.boundaries.sparse_core import sparse_core_times
 from tpuprof.parsers.steps.groups.groups import has_step_numbers
-from tpuprof.parsers.steps.launches import ClockLead, clock_lead
+from tpuprof.parsers.steps.launches import ClockLead
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.permutes import SlowLink, slow_link
 from tpuprof.parsers.steps.requests.requests import HostRequests, host_requests
@@ -195,7 +195,7 @@ def summarise(
     cores = devices.tensor_cores(trace)
     streams, side = streams_and_host(trace, on_chunk)
     found = find_steps(trace, cores, side.events)
-    launched, runs, step_lists, lead = found.launched, found.runs, found.of_cores, clock_lead(found.launched)
+    launched, runs, step_lists, lead = found.launched, found.runs, found.of_cores, found.lead
     if more is not None:
         more.begin(step_lists)
     shift = 0 if lead is None else lead.shift_ps

@@ -109,11 +109,11 @@ def slow_link(names: Sequence[str], cores: Sequence[Mapping[str, Permute]]) -> S
     """
     slow: dict[tuple[int, int], list[tuple[int, float, float]]] = {}
     seen = Counter[tuple[int, int]]()
-    for name in set(cores[0]).intersection(*cores[1:]) if cores else ():
-        of_cores = [core[name] for core in cores]
-        if len({len(of.begin_ps) for of in of_cores}) > 1:
+    for name in cores[0] if cores else ():
+        of_cores = [core[name] for core in cores if name in core]
+        if len(of_cores) < len(cores) or len({len(of.begin_ps) for of in of_cores}) > 1:
             continue  # the capture cuts them differently
-        links = _local(of_cores[0].pairs, len(cores))
+        links = sorted(_local(of_cores[0].pairs, len(cores)))
         took = {(source, target): of_cores[target].end_ps - of_cores[source].begin_ps for source, target in links}
         seen.update(links)
         for link, times in took.items():

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.intervals import (
     Bools,
@@ -222,8 +221,9 @@ def _hops(table: OpTable, cells: StepCells, names: Sequence[str], column: Int64s
     rows = [
         row for row, kind in kinds if STAGES.match(kind_by_name(kind, table.name[row])) and not _BEGINS.search(kind)
     ]
+    occurrences = sum_by_key(cells.row, cells.count.astype(np.int64), len(table)) if rows else no_ints()
     for row in rows:
-        often = int(cells.count[cells.row == row].sum()) / max(steps, 1)
+        often = int(occurrences[row]) / max(steps, 1)
         sizes = [found.shape.unpadded_bytes or 0 for found in shapes_in(table.expression(row))]
         shortest = max(int(table.minimum_ps[row]), 1)
         out[:, column[row]] = shortest, round(shortest * often), max(sizes, default=0)
@@ -240,7 +240,7 @@ STEADY = 0.9
 _LEAST_STEPS_TO_TELL = 4
 
 
-def cut_steps(op_count: ArrayLike, duration_ps: Int64s) -> list[int]:
+def cut_steps(op_count: Int64s, duration_ps: Int64s) -> list[int]:
     """Which of the first and the last step the capture cut into: it has fewer ops and less time than all others.
 
     None where the other steps do not have nearly the same number of ops.
@@ -248,7 +248,6 @@ def cut_steps(op_count: ArrayLike, duration_ps: Int64s) -> list[int]:
     Args:
         op_count, duration_ps: int64[steps].
     """
-    op_count = np.asarray(op_count, np.int64)
     if len(op_count) < _LEAST_STEPS_TO_TELL:
         return []
     ops, time = (STEADY * np.sort(of)[len(of) // 2] for of in (op_count, duration_ps))

@@ -324,19 +324,22 @@ def budget(evidence: Evidence, account: Account | None) -> Budget | None:
     self_ps = np.maximum(table.self_ps.astype(np.float64), 0.0)
     steps = Steps(account, grid) if account is not None and grid is not None else None
     if steps is not None and steps.account.mean_whole_ps > 0:
-        cells, parts = _cells(steps.account), steps.core_count * len(steps)
+        cells = steps.account.owner_ps.astype(np.float64)
+        if steps.account.steps_lie_apart:
+            cells += between_cells(steps.account)
         whole = steps.account.mean_whole_ps
         between = whole - steps.account.mean_step_ps
         in_steps = np.maximum(table.in_steps_ps.astype(np.float64), 0.0)
         ran = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
         self_ps = in_steps if in_steps.any() else np.where(ran, self_ps, 0.0)
         most = steps.account.mean_ps  # the capture is more than the steps, so ops get at most their owner's time
-        if grid is not None and (grid.dropped or grid.lost or grid.incomplete) and in_steps.any():
-            parts = 0  # the ops are of more steps than these: each has its share of what its owner has in these
+        are_of_more = (steps.grid.dropped or steps.grid.lost or steps.grid.incomplete) and in_steps.any()
+        # the most of an op's time that counts; of more steps than these, each has its share of its owner's time here
+        most_of_self = np.inf if are_of_more else 1 / (steps.core_count * len(steps))
     elif evidence.core_count > 0 and evidence.total_ps > 0:
-        steps, parts, between = None, evidence.core_count, 0.0
-        whole = float(evidence.total_ps) / parts
-        cells, most = _of_capture(owners, self_ps / parts, whole), np.full(len(OWNERS), np.inf)
+        steps, between, most_of_self = None, 0.0, 1 / evidence.core_count
+        whole = float(evidence.total_ps) / evidence.core_count
+        cells, most = _of_capture(owners, self_ps / evidence.core_count, whole), np.full(len(OWNERS), np.inf)
     else:
         return None
     op_time_ps = np.zeros(len(table))
@@ -345,7 +348,7 @@ def budget(evidence: Evidence, account: Account | None) -> Budget | None:
         together = float(self_ps[mine].sum())
         limit = float(most[[owner_index(each) for each in OF_OPS.get(owner, (owner,))]].sum())
         factor = limit / together if together > 0 else 0.0
-        op_time_ps[mine] = self_ps[mine] * (min(1 / parts, factor) if parts else factor)
+        op_time_ps[mine] = self_ps[mine] * min(most_of_self, factor)
     order = np.argsort(-self_ps, kind="stable")
     order = order[self_ps[order] > 0]
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
@@ -353,15 +356,12 @@ def budget(evidence: Evidence, account: Account | None) -> Budget | None:
     return Budget(evidence, whole, between, cells, cells, steps, op_time_ps, rows, owners)
 
 
-def _cells(account: Account) -> Floats:
-    """float64[cores, steps, len(OWNERS)]: the account, of which shares are: its mean over cores and steps is the whole.
+def between_cells(account: Account) -> Floats:
+    """float64[cores, steps, len(OWNERS)]: the time from each step to the next, as a part of the mean step.
 
-    Time between steps is that of the step before it where steps lie apart. There is one such time fewer than steps.
+    There is one such time fewer than steps: each is scaled up so that their mean over steps is their own mean.
     """
-    cells = account.owner_ps.astype(np.float64)
-    if account.steps_lie_apart:
-        cells += account.between_ps * (len(account) / max(len(account) - 1, 1))
-    return cells
+    return account.between_ps.astype(np.float64) * (len(account) / max(len(account) - 1, 1))
 
 
 def _of_capture(owners: OpOwners, op_ps: Floats, whole: float) -> Floats:

@@ -39,7 +39,7 @@ from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread
 from tpuprof.parsers.ops.host_events.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
-from tpuprof.parsers.steps.accounts.core import scaled_down
+from tpuprof.parsers.steps.accounts.core import scaled_down, where_known
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
@@ -192,9 +192,7 @@ def account_on_gpus(
         owner_ps[:, owner_index(owner)] += np.rint(of_part).astype(np.int64)
     owner_ps[:, owner_index("host")] += np.maximum(duration - owner_ps.sum(axis=1), 0)  # parts are rounded
     owner_ps, between_ps = scaled_down(owner_ps, duration), np.zeros_like(owner_ps)
-    gap, known = np.maximum(start[1:] - (start + duration)[:-1], 0), follows[1:]
-    gap[~known] = gap[known].mean() if known.any() else 0
-    between_ps[:-1, owner_index("host")] = gap
+    between_ps[:-1, owner_index("host")] = np.maximum(start[1:] - (start + duration)[:-1], 0)
     ends = ops.when(COLLECTIVE)[1]
     met = np.append(-1, ends)[np.searchsorted(ends, end, side="right")]
     return HostOnCpu(
@@ -202,7 +200,7 @@ def account_on_gpus(
         start_ps=start,
         step_ps=duration,
         owner_ps=owner_ps,
-        between_ps=between_ps,
+        between_ps=where_known(between_ps, np.roll(follows, -1)),
         untraced_ps=none,
         untraced_between_ps=none,
         collective_names=("",),  # all of them together

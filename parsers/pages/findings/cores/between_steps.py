@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, shortened, time
-from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, detects
+from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, Steps, between_cells, detects
 from tpuprof.parsers.pages.findings.cores.slow_steps import steps_at
 from tpuprof.parsers.pages.findings.finding import STEPS, Evidence, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.ops.unexplained import LEAST_NAMED
@@ -31,8 +31,7 @@ def between_steps(budget: Budget) -> Claimed:
     steps = budget.steps
     if steps is None or not budget.between_ps:
         return NOTHING
-    each = len(steps) / max(len(steps) - 1, 1)
-    ran = (steps.account.between_ps[:, :, owner_index("uncounted")] * each).astype(np.float64)
+    ran = between_cells(steps.account)[:, :, owner_index("uncounted")]
     claim = budget.take(("uncounted",), ran)
     if claim.worth_ps < LEAST_NAMED * budget.whole_ps:
         return NOTHING
