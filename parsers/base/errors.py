@@ -5,6 +5,7 @@ Sentences and hints are masked here, whoever writes them: no password or token o
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
@@ -30,17 +31,21 @@ class ProfileError(Exception):
         sentence: one plain sentence that says what is wrong with what.
         hint: one line that says what to try; empty when there is nothing to try.
         exit_code: process exit code of the headless commands, one of the ``EXIT_*`` constants.
+        trace: the traceback of the error behind it, where it stopped at a wall (`one_part`).
     """
 
-    def __init__(self, code: str, sentence: str, hint: str = "", exit_code: int = EXIT_UNREADABLE) -> None:
+    def __init__(
+        self, code: str, sentence: str, hint: str = "", exit_code: int = EXIT_UNREADABLE, trace: str = ""
+    ) -> None:
         self.code = code
         self.sentence = _masked(sentence)
         self.hint = _masked(hint)
         super().__init__(self.sentence)
         self.exit_code = exit_code
+        self.trace = trace
 
     def __reduce__(self) -> tuple[object, ...]:  # processes exchange it
-        return ProfileError, (self.code, self.sentence, self.hint, self.exit_code)
+        return ProfileError, (self.code, self.sentence, self.hint, self.exit_code, self.trace)
 
 
 def unreadable(path: str, error: OSError | ValueError) -> ProfileError:
@@ -50,6 +55,10 @@ def unreadable(path: str, error: OSError | ValueError) -> ProfileError:
         return ProfileError("not_found", f"{shown} does not exist.", "check the path", EXIT_NOT_FOUND)
     why = (error.strerror or str(error)).lower()
     return ProfileError("unreadable", f"{shown} cannot be read: {why}.", f"check its permissions: ls -l {shown}")
+
+
+class Damaged(ValueError):
+    """Bytes do not hold together as what they should be; the text says why, as the end of a sentence."""
 
 
 class Cancelled(Exception):
@@ -62,39 +71,77 @@ LOGGER = "tpuprof"
 INTERNAL = "internal error, please report"
 """Why something is unknown if the part that finds it failed behind a wall."""
 
-_Part = TypeVar("_Part")
+FAILED = "failed_part"
+"""The code of the error of a part that failed."""
+
+DAMAGED = "it is damaged"
+"""The same of a part whose bytes do not hold together."""
+
+_OF_BYTES = (ValueError, LookupError, ArithmeticError, EOFError, RecursionError, struct.error)
+"""What a decoder raises for bytes that do not hold together."""
+
+Part = TypeVar("Part")
 
 
-def could_not(what: str) -> str:
-    """The sentence about a part that failed; `what` as for `behind_wall`."""
-    return f"could not {what}: {INTERNAL}"
+def could_not(what: str, why: str = INTERNAL) -> str:
+    """The sentence about a part that failed; `what` as for `one_part`."""
+    return f"could not {what}: {why}"
 
 
-def behind_wall(what: str, part: Callable[[], _Part], failed: list[str]) -> _Part | None:
-    """Runs an optional part of the work; None if it fails. Whatever the error is, it costs only a sentence.
+def one_part(what: str, part: Callable[[], Part], is_decoder: bool = False) -> Part:
+    """Does the work on one part of the input: a host, a run, a module. Whatever the error is, it is the part's alone.
 
     Args:
-        what: what it does, in words that follow ``could not``.
-        failed: gets the sentence.
+        what: what it does with which part, in words that follow ``could not``.
+        is_decoder: whether it only decodes bytes, so that these are damaged where it finds them senseless.
+
+    Raises:
+        ProfileError: as `part`; `FAILED` for any error but `MemoryError` and `Cancelled`, which stay as they are.
     """
     try:
         return part()
-    except (Cancelled, MemoryError):
+    except (Cancelled, MemoryError, ProfileError):
         raise
-    except Exception:  # noqa: BLE001 - whatever it is
-        failed.append(could_not(what))
-        _log(failed[-1])
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        import traceback  # noqa: PLC0415 - seldom needed
+
+        trace = "" if isinstance(error, Damaged) else traceback.format_exc().rstrip()
+        code = "unreadable" if isinstance(error, OSError) else FAILED
+        failed = ProfileError(code, could_not(what, _why(error, is_decoder)), "--debug says where", trace=trace)
+        log_failed(failed)
+        raise failed from None
+
+
+def _why(error: Exception, is_decoder: bool) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    if isinstance(error, Damaged):
+        return str(error)
+    return DAMAGED if is_decoder and isinstance(error, _OF_BYTES) else INTERNAL
+
+
+def behind_wall(what: str, part: Callable[[], Part], failed: list[str], is_decoder: bool = False) -> Part | None:
+    """The same for a part without which the rest is shown: None if it fails.
+
+    Args:
+        failed: gets the sentence.
+    """
+    try:
+        return one_part(what, part, is_decoder)
+    except ProfileError as error:
+        failed.append(error.sentence)
         return None
 
 
-def _log(sentence: str) -> None:
-    """Logs the error that is being handled; nothing is printed unless somebody listens."""
+def log_failed(error: ProfileError) -> None:
+    """Logs where a part failed, be it in another process; nothing is printed unless somebody listens."""
     import logging  # noqa: PLC0415 - seldom needed
 
     logger = logging.getLogger(LOGGER)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
-    logger.exception(sentence)
+    if error.trace:
+        logger.error("%s\n%s", error.sentence, error.trace)
 
 
 Damage = Literal["cut off", "damaged"]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import field
 
-from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
+from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
@@ -131,7 +131,7 @@ class _Job:
 
     def run(self) -> model.HostCapture:
         try:
-            return self._capture()
+            return one_part(f"capture from {self.address}", self._capture)
         except ProfileError as error:
             problem = Problem(error.code, str(self.address), error.sentence, error.hint)
         except Cancelled:

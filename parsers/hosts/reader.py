@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.errors import Cancelled, ProfileError, log_failed
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.plan import decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result, reduce_host
+from tpuprof.parsers.hosts.reduction import Given, Made, Reduced, Reduction, Result, reduce_host
 from tpuprof.parsers.ops.table import TEXTS, OpTable
 
 if TYPE_CHECKING:  # multiprocessing, which one host does without
@@ -60,6 +61,7 @@ class HostReader(Generic[Given, Result]):
         self.reduction = reduction
         self.summaries: dict[str, Result] = {}
         self.failed: dict[str, ProfileError] = {}
+        self._without: dict[str, tuple[ProfileError, ...]] = {}
         self._options = options
         self._given = given
         self._slots: dict[str, Slot | None] = {}
@@ -73,6 +75,11 @@ class HostReader(Generic[Given, Result]):
         return Reduced(
             tuple((file, self.summaries[file.path]) for file in files if file.path in self.summaries),
             tuple((file, self.failed[file.path]) for file in files if file.path in self.failed),
+            tuple(
+                f"{printable(file.label)}: {error.sentence}"
+                for file in files
+                for error in self._without.get(file.path, ())
+            ),
         )
 
     def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> Reduced[Result]:
@@ -93,9 +100,10 @@ class HostReader(Generic[Given, Result]):
             if isinstance(outcome, ProfileError):
                 self.failed[file.path] = outcome
             else:
-                self.summaries[file.path] = self.sharing(outcome)
-                if cache is not None:
-                    cache.put(self._slots[file.path], outcome)
+                summary, self._without[file.path] = outcome
+                self.summaries[file.path] = self.sharing(summary)
+                if cache is not None and not outcome[1]:  # what failed is to fail again, and say where
+                    cache.put(self._slots[file.path], summary)
             on_host(len(files) - len(todo) + done)
         if cache is not None:
             cache.trim()
@@ -114,7 +122,9 @@ class HostReader(Generic[Given, Result]):
         self.summaries[file.path] = self.sharing(summary)
         return True
 
-    def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Result | ProfileError]]:
+    def _outcomes(
+        self, files: Sequence[HostFile], todo: Sequence[int]
+    ) -> Iterator[tuple[int, Made[Result] | ProfileError]]:
         """Yields each host's index and outcome, in the order in which they are done."""
         chosen = [files[index] for index in todo]
         workers = worker_count(chosen, self._options.jobs)
@@ -129,12 +139,14 @@ class HostReader(Generic[Given, Result]):
         meter = PoolMeter(files, todo, self._options.on_progress, self._options.is_cancelled)
         for place, outcome in self._over_workers(chosen, workers, meter):
             meter.done(place)
+            for error in (outcome,) if isinstance(outcome, ProfileError) else outcome[1]:
+                log_failed(error)  # another process has no log
             yield todo[place], outcome
         meter.poll(None)
 
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
-    ) -> Iterator[tuple[int, Result | ProfileError]]:
+    ) -> Iterator[tuple[int, Made[Result] | ProfileError]]:
         from tpuprof.parsers.hosts.workers.pool import Task, over_processes  # noqa: PLC0415 - for several hosts
 
         work, given = partial(reduce_host, self.reduction), [self._given(file) for file in files]
@@ -145,7 +157,7 @@ class HostReader(Generic[Given, Result]):
             lambda file: self._read(file, Meter((file,), lambda _: meter.poll(None), lambda: False)),
         )
 
-    def _read(self, file: HostFile, meter: Meter) -> Result | ProfileError:
+    def _read(self, file: HostFile, meter: Meter) -> Made[Result] | ProfileError:
         try:
             return reduce_host(self.reduction, file, self._given(file), meter, decoding_threads(self._options.jobs))
         except ProfileError as error:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Any, Generic, TypeVar
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.hosts.progress import ProgressReceiver
@@ -19,6 +20,8 @@ from tpuprof.parsers.ops.device import open_host
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
+Made = tuple[Result, tuple[ProfileError, ...]]
+"""A host's summary, and the errors of parts of its file that it is without."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,16 +56,20 @@ class Reduction(Generic[Given, Result]):
 
 def reduce_host(
     reduction: Reduction[Given, Result], file: HostFile, given: Given, watch: ProgressReceiver, threads: int
-) -> Result:
+) -> Made[Result]:
     """Reads one host's file, or one core of it; workers call this.
 
     Raises:
-        ProfileError: as `open_host`, or the file can't be read to its end.
+        ProfileError: as `open_host`, or the file can't be read to its end; as `one_part`.
         Cancelled: `watch` said so.
     """
-    with closing(open_host(file.path, file.host, file.core, watch.fetched, file.part)) as trace:
-        watch.opened(reduction.needed_bytes(trace))
-        return reduction.reduce(trace, file, given, watch.chunk, threads)
+
+    def reduced() -> Made[Result]:
+        with closing(open_host(file.path, file.host, file.core, watch.fetched, file.part)) as trace:
+            watch.opened(reduction.needed_bytes(trace))
+            return reduction.reduce(trace, file, given, watch.chunk, threads), tuple(trace.failed)
+
+    return one_part(f"read {printable(file.path)}", reduced)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,10 +79,12 @@ class Reduced(Generic[Result]):
     Attributes:
         read: the hosts that could be read, in their order, with their summaries.
         failed: the others, and why.
+        without: what summaries are without, a sentence each.
     """
 
     read: tuple[tuple[HostFile, Result], ...]
     failed: tuple[tuple[HostFile, ProfileError], ...]
+    without: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[tuple[HostFile, Result]]:
         return iter(self.read)
@@ -90,7 +99,7 @@ class Reduced(Generic[Result]):
 
     @property
     def left_out(self) -> list[str]:
-        return left_out(error for _, error in self.failed)
+        return [*left_out(error for _, error in self.failed), *self.without]
 
 
 def left_out(failures: Iterable[ProfileError]) -> list[str]:

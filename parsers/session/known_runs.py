@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
-from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.errors import Problem, ProfileError, one_part
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.kept_by_run import KeptByRun
 from tpuprof.parsers.pages.shared.split_runs import split_words
 from tpuprof.parsers.session.opening import host_cache
-from tpuprof.parsers.session.run_facts import OF_STEPS, RunFacts, run_facts
+from tpuprof.parsers.session.run_facts import OF_STEPS, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.model import StepSource
 
@@ -33,6 +35,13 @@ class KnownRuns(KeptByRun[RunFacts]):
         super().__init__(cache, "facts", place, RunFacts)
 
     def facts(self, run: Run, is_cancelled: Callable[[], bool] = lambda: False) -> RunFacts:
+        """The facts of a run; one that can't be read has none, and says why."""
+        try:
+            return one_part(f"read the run {printable(run.name)}", partial(self._facts, run, is_cancelled))
+        except ProfileError as error:
+            return nothing_known(error.sentence, [Problem(error.code, run.path, error.sentence, error.hint)])
+
+    def _facts(self, run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
         facts = self._with_overview(run, self.value(run, lambda: run_facts(run, is_cancelled=is_cancelled)))
         split = tuple(Problem("other_folder", run.path, words) for words in split_words(run))
         return replace(facts, problems=(*facts.problems, *split)) if split else facts

@@ -12,16 +12,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, unreadable
+from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, one_part
 from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_DEVICE_PLANE, NO_START
 from tpuprof.parsers.files.logdir import HostFile, Run
@@ -153,24 +155,29 @@ def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable
         if why:
             reason = reason or why
             continue
+        budget = _Budget(budget_bytes, is_cancelled)
         try:
-            with closing(Trace.open(file.path)) as trace:
-                problems += trace.problems
-                rank = shortcoming(trace)
-                if best is None or rank < best[0]:
-                    best = (rank, _facts_of(trace, file.host, _Budget(budget_bytes, is_cancelled)))
+            of_file, found = one_part(f"read {printable(file.path)}", partial(_facts_in, file, best, budget))
+            problems += of_file
+            best = found or best
         except ProfileError as error:
             problems.append(Problem(error.code, file.path, error.sentence, error.hint))
             reason = reason or error.sentence
-        except OSError as error:
-            problem = unreadable(file.path, error)
-            problems.append(Problem("unreadable", file.path, problem.sentence, problem.hint))
-            reason = reason or problem.sentence
         if best is not None and best[0] == 0:
             break
     if best is None:
         return nothing_known(reason, problems)
     return replace(best[1], problems=tuple(problems))
+
+
+def _facts_in(
+    file: HostFile, best: tuple[int, RunFacts] | None, budget: _Budget
+) -> tuple[tuple[Problem, ...], tuple[int, RunFacts] | None]:
+    """What is wrong with a file, and its facts behind its shortcoming; None where another one has a lesser one."""
+    with closing(Trace.open(file.path)) as trace:
+        rank = shortcoming(trace)
+        is_better = best is None or rank < best[0]
+        return trace.problems, (rank, _facts_of(trace, file.host, budget)) if is_better else None
 
 
 def _not_opened(file: HostFile, budget_bytes: int) -> str:

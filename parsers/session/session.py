@@ -219,7 +219,7 @@ class Session:
         page = cast("Page | None", cache.get(slot))
         if page is None:
             page = make()
-            if not any(reader.so_far(files).failed for reader in self._readers.values()):  # that may be over next time
+            if not any(reader.so_far(files).left_out for reader in self._readers.values()):  # this may end
                 cache.put(slot, page)
                 cache.trim()
         return page

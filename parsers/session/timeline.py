@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import ProfileError, behind_wall, one_part
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.ops.device import shortcoming
 from tpuprof.parsers.pages.overview.model import OVERVIEW
@@ -28,16 +30,9 @@ def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPa
         known = session.timelines.get((file, with_steps))
         if known is not None:
             return known
-        meter = session.meter((file,))
+        work = partial(_of_file, session, file, with_steps, on_part)
         try:
-            steps, inferred = _step_spans(session, file.host) if with_steps else ((), False)
-            meter.begin(0)
-            with closing(opened(file, meter)) as trace:
-                meter.opened(needed_bytes(trace))
-                session.timelines.clear()  # never two at once
-                made = read_timeline(
-                    trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, on_part
-                )
+            made = one_part(f"read {printable(file.path)}", work)
         except ProfileError as error:
             failures.append(error)
             continue
@@ -47,19 +42,38 @@ def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPa
     raise failures[0] if failures else nothing_to_read(session.run)
 
 
+def _of_file(session: Session, file: HostFile, with_steps: bool, on_part: OnPart | None) -> Timeline:
+    meter, failed = session.meter((file,)), list[str]()
+    steps, inferred = _step_spans(session, file.host, failed) if with_steps else ((), False)
+    meter.begin(0)
+    with closing(opened(file, meter)) as trace:
+        meter.opened(needed_bytes(trace))
+        session.timelines.clear()  # never two at once
+        made = read_timeline(trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, on_part)
+    return replace(made, warnings=(*made.warnings, *failed))
+
+
 def host_timeline(
     session: Session, host: str, with_steps: bool, on_part: Callable[[HostRead], None] | None, only_first: bool
 ) -> HostRead:
     """See `Session.host_timeline`."""
     file = session.run.files(host)[0]
+    work = partial(_one_of_several, session, file, with_steps, on_part, only_first)
+    return one_part(f"read {printable(file.path)}", work)
+
+
+def _one_of_several(
+    session: Session, file: HostFile, with_steps: bool, on_part: Callable[[HostRead], None] | None, only_first: bool
+) -> HostRead:
     clocks = session.clocks = session.clocks or HostClocks()
-    meter = session.meter((file,))
-    steps, inferred = _step_spans(session, file.host) if with_steps else ((), False)
+    meter, failed = session.meter((file,)), list[str]()
+    steps, inferred = _step_spans(session, file.host, failed) if with_steps else ((), False)
     meter.begin(0)
 
     def on_axis(made: Timeline) -> HostRead:
         # its first section says how far its clock is off, and stays the first one
         clock = clocks.clock(made)
+        made = replace(made, warnings=(*made.warnings, *failed))
         whole = not only_first and not made.unread
         shown = with_core_names(named(shifted(made, clock.shift_ps), file.label), file.host)
         return HostRead(file.label, file.path, shown, clock, whole)
@@ -71,9 +85,11 @@ def host_timeline(
         return on_axis(read_timeline(*read, first_bytes=0))
 
 
-def _step_spans(session: Session, host: str) -> tuple[tuple[StepSpan, ...], bool]:
-    """The steps of a host's overview, and whether they are inferred."""
-    page = session.page(OVERVIEW, host)
+def _step_spans(session: Session, host: str, failed: list[str]) -> tuple[tuple[StepSpan, ...], bool]:
+    """The steps of a host's overview, and whether they are inferred; none, and a sentence, where it can't be made."""
+    page = behind_wall("find steps", lambda: session.page(OVERVIEW, host), failed)
+    if page is None:
+        return (), False
     spans = tuple(StepSpan(step.name, step.start_ps, step.start_ps + step.duration_ps) for step in page.steps)
     return spans, page.performance.step_time is not None and page.performance.step_time.source != "steps"
 
@@ -85,8 +101,10 @@ def best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:
 
 def _shortcoming(file: HostFile) -> int:
     """See `device.shortcoming`; 2 for a file that can't be read."""
-    try:
+
+    def read() -> int:
         with closing(opened(file)) as trace:
             return shortcoming(trace)
-    except ProfileError:
-        return 2
+
+    found = behind_wall(f"read {printable(file.path)}", read, [])
+    return 2 if found is None else found

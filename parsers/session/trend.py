@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import one_part
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.pages.ops.key import OPS
@@ -107,7 +109,8 @@ class KnownPoints(KeptByRun[TrendPoint]):
         Raises:
             ProfileError: as for `Session.page`.
         """
-        return self.value(run, lambda: point(session(run)))
+        what = f"read the run {printable(run.name)}"
+        return one_part(what, lambda: self.value(run, lambda: point(session(run))))
 
 
 def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoints:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import ProfileError, one_part
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_STR
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -50,12 +51,17 @@ def _stored(body: bytes, begin: int, length: int, label: str) -> HloModule | str
     return HloModule(proto)
 
 
-def _in_file(file: HloFile, is_whole: bool, _: str) -> HloModule | str:
-    """A module in a file of its own, which the sentence names."""
+def _in_file(file: HloFile, is_whole: bool, _: str) -> HloModule:
+    """A module in a file of its own, which the sentence of an error names."""
     from tpuprof.parsers.formats.hlo.files import read_hlo_file, read_whole_module  # noqa: PLC0415 - protobuf
 
+    return read_whole_module(file) if is_whole else read_hlo_file(file)
+
+
+def _loaded(load: _Load, label: str) -> HloModule | str:
+    """The module, or a sentence that says why there is none, whatever the reason is."""
     try:
-        return read_whole_module(file) if is_whole else read_hlo_file(file)
+        return one_part(f"read the compiled HLO of {printable(label)}", partial(load, label), is_decoder=True)
     except ProfileError as error:
         return error.sentence
 
@@ -130,7 +136,7 @@ class HloModules:
             return self._find(program_id)
         with self._lock:
             if program_id not in self._whole:
-                self._whole[program_id] = _in_file(file, True, "")
+                self._whole[program_id] = _loaded(partial(_in_file, file, True), file.name)
             return self._whole[program_id]
 
     def _find(self, program_id: int) -> HloModule | str:
@@ -140,7 +146,7 @@ class HloModules:
             return f"{where} the compiled HLO of program {program_id}."
         with self._lock:
             if program_id not in self._parsed:
-                self._parsed[program_id] = load(self.names[program_id] or f"program {program_id}")
+                self._parsed[program_id] = _loaded(load, self.names[program_id] or f"program {program_id}")
             return self._parsed[program_id]
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 
-from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.errors import ProfileError, one_part, unreadable
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
 from tpuprof.parsers.formats.llo.schedule import Schedule
-from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.xspace.source import open_source
 
 DUMP_ARGS = (
@@ -59,11 +58,7 @@ class DumpedSchedule:
             data = source.read(0, min(source.size, LARGEST))
         finally:
             source.close()
-        try:
-            return read_schedule(data)
-        except Damaged as fault:
-            sentence = f"{self._shown} cannot be read as a schedule: {fault}."
-            raise ProfileError("corrupt", sentence, "compile the program again and dump it") from fault
+        return one_part(f"read the schedule in {self._shown}", lambda: read_schedule(data), True)
 
     @property
     def _shown(self) -> str:

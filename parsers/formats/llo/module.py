@@ -24,9 +24,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.intervals import Int64s, positions
 from tpuprof.parsers.formats.llo.schedule import SPACES, UNITS, Instructions, LloAllocation, Origin, Regions, Schedule
-from tpuprof.parsers.formats.llo.wire import Damaged, columns, packed, signed
+from tpuprof.parsers.formats.llo.wire import columns, packed, signed
 from tpuprof.parsers.formats.xspace.metadata import Messages
 from tpuprof.parsers.formats.xspace.walk import LEN, text
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
 from tpuprof.parsers.formats.llo.module import read_schedule
 from tpuprof.parsers.formats.llo.schedule import Schedule
-from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_STR
 from tpuprof.parsers.formats.xspace.trace import Trace
 
@@ -36,12 +36,9 @@ class StoredSchedule:
     program: str
     data: bytes
 
-    def read(self) -> Schedule | str:
-        """The schedule, or a sentence that says why it cannot be read."""
-        try:
-            return read_schedule(self.data)
-        except Damaged as fault:
-            return f"The schedule of {printable(self.instruction)} in the profile cannot be read: {fault}."
+    def read(self) -> Schedule:
+        """The schedule; errors as for `one_part`."""
+        return one_part(f"read the schedule of {printable(self.instruction)}", lambda: read_schedule(self.data), True)
 
 
 def stored_schedules(trace: Trace) -> Iterator[StoredSchedule]:

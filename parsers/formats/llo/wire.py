@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.xspace.metadata import Messages, split_all
 from tpuprof.parsers.formats.xspace.walk import varints
-
-
-class Damaged(ValueError):
-    """The bytes are not a message of a schedule; the text says what is wrong, as the end of a sentence."""
 
 
 def columns(messages: Sequence[bytes]) -> Messages:

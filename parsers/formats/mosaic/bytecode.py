@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.mosaic.bytes import Damaged, Reader
+from tpuprof.parsers.formats.mosaic.bytes import Reader
 
 MAGIC = b"ML\xefR"
 
@@ -224,6 +225,8 @@ class _BlockReader:
         return Block(arguments, [self._op(depth) for _ in range(head >> 1)])
 
     def _define(self, values: list[Value]) -> None:
+        if self.next + len(values) > self.limit:  # their numbers are those of a region inside
+            raise Damaged("a region defines more values than it claims")
         for value in values:
             self.values[self.next] = value
             self.next += 1
@@ -258,8 +261,6 @@ class _BlockReader:
         begin = self.next = self.limit
         self.limit += own
         made = [self.block(depth + 1) for _ in range(blocks)]
-        if self.next > self.limit:
-            raise Damaged("a region defines more values than it claims")
         for number in range(begin, self.next):
             del self.values[number]
         self.values, self.next, self.limit = around

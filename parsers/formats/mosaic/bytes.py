@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from tpuprof.parsers.base.errors import Damaged
+
 _WORD = (1 << 64) - 1
-
-
-class Damaged(ValueError):
-    """The bytes are not a module; the text says what is wrong, as the end of a sentence."""
 
 
 class Reader:

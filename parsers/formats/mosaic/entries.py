@@ -6,9 +6,10 @@ module whose entries name each other in a circle, or a million times, costs no m
 
 from __future__ import annotations
 
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Location, Module
-from tpuprof.parsers.formats.mosaic.bytes import Damaged, Reader
+from tpuprof.parsers.formats.mosaic.bytes import Reader
 
 _ARRAY, _DICTIONARY, _TEXT, _TYPED_TEXT, _SYMBOL, _TYPE, _INTEGER = 0, 1, 2, 3, 4, 6, 8
 _CALL_SITE, _FILE_LINE, _FUSED, _NAMED, _NUMBERS, _FILE_RANGE = 10, 11, 12, 14, 17, 22

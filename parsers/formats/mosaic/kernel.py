@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Block, Module, Op
-from tpuprof.parsers.formats.mosaic.bytes import Damaged
 from tpuprof.parsers.formats.mosaic.entries import PREFIX, Entries, Shaped
 
 

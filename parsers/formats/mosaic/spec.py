@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.errors import Damaged, behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type
 from tpuprof.parsers.formats.mosaic.bytecode import MAGIC
-from tpuprof.parsers.formats.mosaic.bytes import Damaged
 from tpuprof.parsers.formats.mosaic.entries import Shaped
 from tpuprof.parsers.formats.mosaic.follow import OpBudget
 from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
@@ -37,7 +37,9 @@ _VMEM = "vmem"
 _COPIED = ("vmem", "smem")
 _SPACE_OF_VMEM = 1  # in HLO's layouts and in the scoped memory of a backend config
 _LARGEST = 1 << 62
-_NO_MODULE = "the program does not hold its Mosaic module"
+NO_MODULE = "the program does not hold its Mosaic module"
+"""The reason where there is nothing to read."""
+
 _DOUBLE = 2
 
 
@@ -138,19 +140,16 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec:
     config = _json(hlo.backend_config(proto))
     call = config.get("custom_call_config")
     call = call if isinstance(call, dict) else {}
-    kernel: Kernel | None = None
-    buffers: tuple[KernelBuffer, ...] = ()
-    runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
-    reason = ""
-    try:
+
+    def read() -> tuple[Kernel, Work, tuple[KernelBuffer, ...]]:
         kernel, budget = read_kernel(_module(call)), OpBudget()
         work = work_of(kernel, budget)
-        buffers = tuple(_buffers(hlo, proto, kernel, work, budget))
-        flops, runs = work.matrix_flops, tuple(sorted(work.runs.items()))
-    except Damaged as fault:
-        kernel, buffers, reason = None, (), str(fault)
-        reason = reason if reason == _NO_MODULE else f"its Mosaic module cannot be read: {reason}"
-        flops = Amount(None, reason)
+        return kernel, work, tuple(_buffers(hlo, proto, kernel, work, budget))
+
+    failed = [] if call.get("body") else [NO_MODULE]
+    found = None if failed else behind_wall("read its Mosaic module", read, failed, is_decoder=True)
+    kernel, work, buffers = found or (None, None, ())
+    reason = "".join(failed)
     said = proto.frontend_attributes.map
     metadata = tuple(sorted((key, text(value)) for key, value in said.items() if value != b"{}"))
     return KernelSpec(
@@ -159,8 +158,8 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec:
         buffers=buffers,
         used_vmem_bytes=_scoped(config.get("used_scoped_memory_configs")),
         vmem_limit_bytes=_scoped(config.get("scoped_memory_configs")),
-        matrix_flops=flops,
-        runs=runs,
+        matrix_flops=Amount(None, reason) if work is None else work.matrix_flops,
+        runs=() if work is None else tuple(sorted(work.runs.items())),
         reason=reason,
     )
 
@@ -175,11 +174,9 @@ def _json(config: bytes) -> dict[str, object]:
 
 def _module(call: dict[str, object]) -> bytes:
     body = call.get("body")
-    if not isinstance(body, str) or not body:
-        raise Damaged(_NO_MODULE)
     try:
-        data = binascii.a2b_base64(body, strict_mode=True)
-    except (binascii.Error, ValueError):
+        data = binascii.a2b_base64(body if isinstance(body, str) else "", strict_mode=True)
+    except ValueError:
         raise Damaged("it is not written in base 64") from None
     if not data.startswith(MAGIC):
         raise Damaged("it is not written in MLIR's bytecode")

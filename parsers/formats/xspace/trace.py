@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.budget import Budget
-from tpuprof.parsers.base.errors import Problem, ProfileError
+from tpuprof.parsers.base.errors import Part, Problem, ProfileError, one_part
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
 from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import told_apart
@@ -354,6 +354,7 @@ class Trace:
         devices: numbers of the devices of the host's CPU that are looked at, which have no planes; empty for all.
         hostnames, errors, warnings: texts that the profiler recorded.
         problems: what is wrong with the file, as far as known.
+        failed: the parts that could not be made use of (`optional`).
     """
 
     def __init__(self, source: ByteSource) -> None:
@@ -386,6 +387,7 @@ class Trace:
                 plane.origin_ns = far
         self.planes = self._found = tuple(planes)
         self.devices: frozenset[int] = frozenset()
+        self.failed: list[ProfileError] = []
         self.errors, self.warnings, self.hostnames = (tuple(texts[field]) for field in (2, 3, 4))
         self._check_is_profile()
 
@@ -434,6 +436,14 @@ class Trace:
             sentence = f"{self.source.name} is not a profile: its bytes do not read as an XSpace."
             hint = "a profile's name ends in .xplane.pb; a copy that went through a text conversion cannot be repaired"
             raise ProfileError("corrupt", sentence, hint)
+
+    def optional(self, what: str, part: Callable[[], Part]) -> Part | None:
+        """What is made of a part of the file without which the rest is shown; None if that fails, as of `one_part`."""
+        try:
+            return one_part(what, part)
+        except ProfileError as error:
+            self.failed.append(error)
+            return None
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -18,7 +18,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from multiprocessing import resource_tracker
 from typing import Generic, TextIO
 
-from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.errors import Cancelled, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
@@ -129,13 +129,24 @@ def _results(
                 index = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
                 is_broken = is_broken or isinstance(error, BrokenExecutor)
-                if error is not None and not isinstance(error, (BrokenExecutor, CancelledError)):
-                    raise error
-                yield index, None if error is not None else future.result()
+                is_gone = isinstance(error, (BrokenExecutor, CancelledError))
+                if is_gone:
+                    yield index, None
+                    continue
+                outcome: Result | ProfileError = _outcome(task.files[index], future)
+                yield index, outcome
         task.poll(shared)  # the last reports
     finally:
         for future in running:
             future.cancel()
+
+
+def _outcome(file: HostFile, future: Future[Result | ProfileError]) -> Result | ProfileError:
+    """What came of a host, also where its summary does not come over from the other process."""
+    try:
+        return one_part(f"read {printable(file.path)}", future.result)
+    except ProfileError as error:
+        return error
 
 
 def _submitted(task: Task[Result], executor: Executor, index: int) -> Future[Result | ProfileError] | None:

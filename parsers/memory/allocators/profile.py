@@ -15,6 +15,7 @@ of equal ones; capacity is stack, heap and free memory together at that moment. 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import natural_key
+from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.at_peak import in_use_at
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
@@ -100,8 +101,10 @@ def memory_profile_of(
         of_devices: numbers of the devices whose allocators count, beside those of the host; None for all.
     """
     plane = host_plane(trace)
-    events = None if plane is None else allocator_events(plane, on_chunk)
-    if plane is None or events is None:
+    if plane is None:
+        return ()
+    events = trace.optional("read the allocators", partial(allocator_events, plane, on_chunk))
+    if events is None:
         return ()
     order = np.lexsort((events.time_ps, events.allocator))  # stable: of one time, the earlier in the file comes first
     borders = np.searchsorted(events.allocator[order], np.arange(len(events.ids) + 1))
@@ -111,10 +114,13 @@ def memory_profile_of(
         rows = [row for row in rows if not events.is_device[row] or events.ids[row] in devices]
     largest = sorted(rows, key=lambda row: borders[row] - borders[row + 1])[:MOST_ALLOCATORS]
     largest.sort(key=lambda row: (not events.is_device[row], natural_key(events.ids[row])))
-    return tuple(
-        _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))
-        for row in largest
-    )
+
+    def read(row: int) -> AllocatorProfile:
+        return _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))
+
+    named = ((f"read the allocator {printable(events.ids[row])}", row) for row in largest)
+    found = (trace.optional(what, partial(read, row)) for what, row in named)
+    return tuple(of for of in found if of is not None)
 
 
 def _profile(plane: Plane, host: str, allocator: int, events: AllocatorEvents) -> AllocatorProfile:
@@ -197,8 +203,8 @@ def runs_of_devices(trace: Trace, host: str = "", on_chunk: ChunkDone | None = N
     no_indices = no_ints().astype(np.int32)
     parts: list[tuple[NDArray[Any], ...]] = [(no_indices, no_indices, no_ints(), no_ints())]
     for plane in (plane for plane in trace.planes if plane.name.startswith(TPU_PLANES)):
-        runs = module_runs(plane, on_chunk)
-        if not len(runs):
+        runs = trace.optional(f"read the runs of modules of {plane.name}", partial(module_runs, plane, on_chunk))
+        if not runs:
             continue
         name = np.array([names.setdefault(name, len(names)) for name in runs.names], np.int32)
         number = devices.setdefault(plane.name.removeprefix("/device:"), len(devices))

@@ -95,7 +95,7 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     read: dict[int, _OfCore] = {}  # by the plane's place: in a damaged file two planes may have one number
 
     def on_core(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        read[plane.index] = _read_core(steps, sums, modules, known)
+        read[plane.index] = _read_core(steps, sums, modules, known, trace)
 
     roles = OpRoles(_role_of_category, partial(_roles, modules=modules))
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(roles, on_core), file.part)
@@ -176,7 +176,11 @@ def _across_slices(table: OpTable, rows: Iterable[int], modules: HloModules) -> 
 
 
 def _read_core(
-    steps: CoreSteps, sums: CoreSums, modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction]
+    steps: CoreSteps,
+    sums: CoreSums,
+    modules: HloModules,
+    known: dict[tuple[int, str], CollectiveInstruction],
+    trace: Trace,
 ) -> _OfCore:
     table, events = sums.table, sums.traced
     assert events is not None, "the pass was asked for them"
@@ -186,7 +190,10 @@ def _read_core(
     within_slice = [row for row in rows if row not in copying and row not in across_slices]
     ours, of_row, halves = _collectives(table, within_slice, modules, known)
     within, unpaired = _transfers(events, of_row, halves)
-    slices, across, lost = _across(events, _slice_ops(table, across_slices, modules))
+    found = trace.optional(
+        "read collectives between slices", lambda: _across(events, _slice_ops(table, across_slices, modules))
+    )
+    slices, across, lost = found or _across(events, {})
     shifted = Transfers(across.op + len(ours), across.begin_ps, across.end_ps, across.own_ps, across.at_ps)
     transfers = Transfers.joined([*within, shifted])
     del within, across, shifted

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.ops.counters.chips import chip_of, register_names
+from tpuprof.parsers.ops.counters.chips import Chip, chip_of, register_names
 from tpuprof.parsers.ops.counters.kernels import ScopeUse, merged_uses, scope_uses
 from tpuprof.parsers.ops.counters.placed import CustomCalls, placed_tracks
 from tpuprof.parsers.ops.counters.samples import readings, sampled
@@ -52,15 +55,12 @@ def host_counters(trace: Trace, host: str, on_chunk: ChunkDone = lambda _, __: N
     devices = [plane for plane in trace.planes if is_device(plane)]
     for plane in call_units.planes_with_counters(trace):
         kind = device_info(plane).device_type
-        chip = chip_of(kind)
         types |= {kind: None} if kind else {}
-        tracks, read = list(sampled(plane)), list(readings(plane))
-        core = CustomCalls(plane)
-        in_time = placed_tracks(core, tracks)
-        units += of_readings(plane.name, chip, read) if chip is not None else ()
-        units += of_samples(plane.name, chip, in_time)
-        counters += [*read_counters(plane, read, register_names(chip)), *sampled_counters(plane, in_time)]
-        kernels += scope_uses(core, in_time)
+        what = f"read the counters of {printable(plane.name)}"
+        if (found := trace.optional(what, partial(_of_plane, plane, chip_of(kind)))) is not None:
+            units += found[0]
+            counters += found[1]
+            kernels += found[2]
         on_chunk(call_units.plane_bytes(plane), 0)
     return HostCounters(
         host=host,
@@ -73,6 +73,15 @@ def host_counters(trace: Trace, host: str, on_chunk: ChunkDone = lambda _, __: N
         tpu_count=sum(not is_gpu(plane) for plane in devices),
         problems=trace.problems,
     )
+
+
+def _of_plane(plane: Plane, chip: Chip | None) -> tuple[list[UnitUse], list[Counter], list[ScopeUse]]:
+    """What the units of one device did, its counters, and the scopes of its custom calls."""
+    read, core = list(readings(plane)), CustomCalls(plane)
+    in_time = placed_tracks(core, list(sampled(plane)))
+    units = [] if chip is None else list(of_readings(plane.name, chip, read))
+    counters = [*read_counters(plane, read, register_names(chip)), *sampled_counters(plane, in_time)]
+    return [*units, *of_samples(plane.name, chip, in_time)], counters, list(scope_uses(core, in_time))
 
 
 def _captured(environment: Plane | None) -> int | None:

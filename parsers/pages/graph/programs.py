@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, nearest, printable
 from tpuprof.parsers.formats.hlo.graph import Adjacency, HloGraph
@@ -176,7 +177,7 @@ class Programs:
                 module = source.modules.whole(number)
                 if isinstance(module, str):
                     raise ProfileError("damaged_module", module, _AGAIN)
-                graph = HloGraph(module)
+                graph = one_part(f"follow the compiled HLO of {printable(str(label))}", partial(HloGraph, module), True)
                 if not len(graph):
                     raise ProfileError("damaged_module", f"{printable(str(label))} holds no instructions.", _AGAIN)
                 known = self._known[label] = Program(label, graph, self.times)

@@ -6,18 +6,21 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.formats.hlo.files import find_hlo_files
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory import model
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile
+from tpuprof.parsers.memory.batch.fit import BatchFit
 from tpuprof.parsers.memory.model import HBM, Capacity, MemoryPage, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
@@ -162,7 +165,11 @@ class CompiledModules:
         if known is None:
             source, number = self._places[label]
             module = source.modules.module(number)
-            known = module_peaks(module, label) if module else ModulePeaks(label, {}, source.modules.problem(number))
+            failed: list[str] = []
+            found = None
+            if module is not None:
+                found = behind_wall(_find_memory(label), partial(module_peaks, module, label), failed, is_decoder=True)
+            known = found or ModulePeaks(label, {}, source.modules.problem(number) or "".join(failed))
             self._peaks[label] = known
         return known
 
@@ -194,15 +201,20 @@ class CompiledModules:
         capacity = capacity_of(source.device_type or self.device_type, space)
         if capacity is None and space == HBM and source.platform in ("TPU", "GPU"):
             capacity = self._reported()
-        made = _placed(source, space_memory(module, label, space, capacity))
+        found = one_part(_find_memory(label), partial(space_memory, module, label, space, capacity), is_decoder=True)
+        made = _placed(source, found)
         self._last = (label, space, made)
         return made
 
     def summary(self, memory: SpaceMemory) -> SpaceSummary | None:
         """What a memory space comes to; None where its module can't be read any more."""
         source, number = self._places[memory.module]
-        module = source.modules.module(number)
-        return None if module is None else space_summary(module, memory)
+        module, failed = source.modules.module(number), list[str]()
+        if module is None:
+            return None
+        work = partial(space_summary, module, memory)
+        found = behind_wall(f"account for the memory of {printable(str(memory.module))}", work, failed)
+        return found or SpaceSummary(None, None, BatchFit(unknown="".join(failed)))
 
     def figures(self, label: ModuleLabel, space: int) -> SpaceMemory | str:
         """One memory space of a module, or the sentence on why it has none."""
@@ -253,6 +265,10 @@ class CompiledModules:
             if source.platform == "CPU" and source.modules.names:
                 sentences.append(f"{source.origin} has no device: its modules use the host's memory")
         return tuple(sentences)
+
+
+def _find_memory(label: ModuleLabel) -> str:
+    return f"find the memory of {printable(str(label))}"
 
 
 def _missing(source: ModuleSource) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.hosts.reduction import left_out
 from tpuprof.parsers.memory.model import Capacity
 from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource, files_in_run, reported_capacity
@@ -28,14 +29,16 @@ def memory_of_run(session: PageSession, host: str | None) -> CompiledModules:
         return _module_source(session, file, meter)
 
     def capacity() -> Capacity | None:
-        return reported_capacity(session.page(MEMORY_PROFILE, host).allocators)
+        page = behind_wall("read the allocators", lambda: session.page(MEMORY_PROFILE, host), [])
+        return None if page is None else reported_capacity(page.allocators)
 
     sources, failures = each_host(files, session.meter(files, decodes=False), source)
-    beside = files_in_run(session.run.path)
+    failed: list[str] = []
+    beside = behind_wall("find HLO files", lambda: files_in_run(session.run.path), failed)
     sources += [beside] if beside is not None else []
     if not sources:
         raise failures[0] if failures else nothing_to_read(session.run)
-    return CompiledModules(sources, capacity, session.poll, (*left_out(failures), *session.only_shown))
+    return CompiledModules(sources, capacity, session.poll, (*left_out(failures), *failed, *session.only_shown))
 
 
 def _module_source(session: PageSession, file: HostFile, meter: Meter) -> ModuleSource:

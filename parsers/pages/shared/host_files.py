@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import partial
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import Part, ProfileError, one_part
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.progress import Meter
 from tpuprof.parsers.ops.device import open_host
-
-_Part = TypeVar("_Part")
 
 
 def opened(file: HostFile, meter: Meter | None = None) -> Trace:
@@ -24,15 +23,15 @@ def opened(file: HostFile, meter: Meter | None = None) -> Trace:
 
 
 def each_host(
-    files: Sequence[HostFile], meter: Meter, work: Callable[[HostFile, Meter], _Part]
-) -> tuple[list[_Part], list[ProfileError]]:
+    files: Sequence[HostFile], meter: Meter, work: Callable[[HostFile, Meter], Part]
+) -> tuple[list[Part], list[ProfileError]]:
     """Works on one host after the other; returns what worked, and what failed."""
-    parts: list[_Part] = []
+    parts: list[Part] = []
     failures: list[ProfileError] = []
     for index, file in enumerate(files):
         meter.begin(index)
         try:
-            parts.append(work(file, meter))
+            parts.append(one_part(f"read {printable(file.path)}", partial(work, file, meter)))
         except ProfileError as error:
             failures.append(error)
     return parts, failures

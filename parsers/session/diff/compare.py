@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import ProfileError, behind_wall, one_part
 from tpuprof.parsers.base.intervals import Bools, Floats, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
@@ -117,7 +117,8 @@ def _readable(side: Sequence[Session], host: str | None, notes: list[str]) -> li
     found, errors = list[Session](), list[ProfileError]()
     for session in side:
         try:
-            session.reduced(STEPS_OF_HOST, host)
+            what = f"read the run {printable(session.run.name)}"
+            one_part(what, partial(session.reduced, STEPS_OF_HOST, host))
             found.append(session)
         except ProfileError as error:
             errors.append(error)
@@ -323,11 +324,13 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
     different = different_programs(before, after, pairs)
     accounts = [[run.page.account for run in side.runs] for side in sides]
     compiled = [run.session.page(MEMORY, host) for run in runs]
-    settings = _settings(runs, own, compiled, unknown)
+    failed: list[str] = []
+    settings = behind_wall("compare settings", lambda: _settings(runs, own, compiled, unknown), failed) or ()
     figures = _figures(runs, unknown)
     programs = runs[0].ops.program, runs[1].ops.program
-    modules = modules_memory(before, after, (compiled[0], compiled[1]), programs)
-    if not modules:
+    compare_memory = partial(modules_memory, before, after, (compiled[0], compiled[1]), programs)
+    modules = behind_wall("compare the memory of modules", compare_memory, failed) or ()
+    if not modules and not failed:
         unknown["modules"] = "neither run names its programs"
     names = _names([run.session.run for run in runs])
     of_sides = [_side(side, name, basis) for side, name in zip(sides, names, strict=True)]
@@ -351,6 +354,7 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
             *cautions(of_sides, basis, pairs, bool(different)),
             *_of_whole_captures(runs, basis),
             *about_settings(settings),
+            *failed,
         ),
         different=different,
         launches=launches.launches_of(sides[0].launches, sides[1].launches, detect) if has_launches else None,

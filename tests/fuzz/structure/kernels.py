@@ -13,8 +13,8 @@ from tests.fuzz.trial import Outcome, asked
 from tests.parsers.formats.mosaic.compiled.archive import program, stored
 from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files import mlir
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.formats.llo import module
-from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.mosaic.executed import executed
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
@@ -95,10 +95,13 @@ def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking
     assert page is not None
     report = page.load_report()
     asked = replace(asked, limit=part.rows if limit is None else limit, options=dict.fromkeys(page.options))
-    try:
+
+    def made() -> str:
         content = report.read(asked)
-        made = _markdown(report, content, asked, part.columns)
-        html = report_html(made, report.pictures(content), mask, 2)
+        return report_html(_markdown(report, content, asked, part.columns), report.pictures(content), mask, 2)
+
+    try:
+        html = one_part(f"make this page: {part.title}", made)
     except ProfileError as error:
         if part is _PARTS[0]:
             raise

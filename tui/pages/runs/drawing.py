@@ -99,7 +99,7 @@ def detail_lines(row: RunRow | None, pen: Pen) -> list[Line]:
     if facts is not None:
         texts = [_capture(run, facts, pen.glyphs), _steps(facts, pen.glyphs), _modules(facts)]
     lines += [pen.fit([(" " + text, "text")]) for text in texts]
-    problems = [*run.problems, *(facts.problems if facts is not None else ())]
+    problems = row.problems
     wrong = problems[0].sentence if problems else ""
     wrong += f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
     lines.append(pen.fit([(" ! ", "warn"), (wrong, "text")] if wrong else []))

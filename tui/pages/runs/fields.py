@@ -17,6 +17,7 @@ from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, of_each
 from tpuprof.tui.report.units import COUNT, FILE_BYTES, FLAG, PROBLEMS, TEXTS, TIME_PS, Unit, plain
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
+    from tpuprof.parsers.base.errors import Problem
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.run_facts import RunFacts
 
@@ -38,6 +39,11 @@ class RunRow:
     is_newest: bool = False
     is_shown: bool = False
     mark: str = ""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with its files, as far as somebody has looked."""
+        return (*self.run.problems, *(() if self.facts is None else self.facts.problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ def _sign(row: RunRow, _: bool) -> Span:
 
 
 def _problem_sign(row: RunRow, _: bool) -> Span:
-    count = len(row.run.problems) + (len(row.facts.problems) if row.facts is not None else 0)
+    count = len(row.problems)
     if not row.run.hosts:
         return "!!", "warn"
     return (f"!{count}" if 1 < count < 10 else "!", "warn") if count else ("", "text")
@@ -219,8 +225,8 @@ RUNS: Table[ListedRuns] = Table(
         _row("size_bytes", FILE_BYTES, attrgetter("run.size_bytes"), "the size of its files", "size", _SIZE),
         Field("modified", _UTC, _of_row(lambda row: utc(row.run.modified)), _WRITTEN, _NO_TIME, "modified"),
         Field("age", _WORDS, _ages, "how old it is", screen=ColumnSpec("time", "age", 6), filter=_FOUND),
-        _row("problems", PROBLEMS, attrgetter("run.problems"), "what is wrong with its files"),
-        _row("problem_count", _FAULTS, lambda row: len(row.run.problems), _FAULT_COUNT, "problems", _FAULTED, False),
+        _row("problems", PROBLEMS, attrgetter("problems"), "what is wrong with its files"),
+        _row("problem_count", _FAULTS, lambda row: len(row.problems), _FAULT_COUNT, "problems", _FAULTED, False),
         replace(_row("step", _STEP, attrgetter("facts"), _STEP_TIME, "", _STEP_COLUMN), sort=_step_times),
         _row("device", _WORDS, _known(device_words), _DEVICE_TYPE, "", _DEVICE),
         _row("module_names", TEXTS, _known(lambda facts: facts.modules or ()), "names of the HLO modules", "", _NAMES),

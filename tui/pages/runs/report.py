@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE, FAILED
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
@@ -79,7 +79,7 @@ def read(request: ReportRequest) -> Runs:
 _CANT_BE_READ = frozenset(
     (
         *("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt", "foreign_codec"),
-        *("too_large", "changed", "not_found"),
+        *("too_large", "changed", "not_found", FAILED),
     )
 )
 """Codes of problems that leave a file or a folder unread; those of damaged files of which a part is read are others."""
@@ -105,7 +105,7 @@ def declare(page: Runs, request: ReportRequest) -> Declared:
             Block(lambda: Values({"run": of_run})),
             runs,
             Metrics(METRICS, page),
-            Block(markdown=lambda: _problems(page.runs)),
+            Block(markdown=lambda: _problems(page.listed.rows)),
         ),
         csv=runs,
         text=lambda pen: _text(page, pen),
@@ -113,8 +113,8 @@ def declare(page: Runs, request: ReportRequest) -> Declared:
     )
 
 
-def _problems(runs: Sequence[Run]) -> list[str]:
-    problems = [f"- {escaped(problem.sentence)}" for run in runs for problem in run.problems]
+def _problems(rows: Sequence[RunRow]) -> list[str]:
+    problems = [f"- {escaped(problem.sentence)}" for row in rows for problem in row.problems]
     return ["", "## Problems", "", *problems] if problems else []
 
 
@@ -141,7 +141,7 @@ def _text(page: Runs, pen: Pen) -> list[Line]:
         run, facts = row.run, _cut_end(_fact_words(row.facts, pen), pen.at(left))
         metrics = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
         lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (metrics, "text")))
-        for problem in run.problems:
+        for problem in row.problems:
             lines += _remark(problem.sentence, pen)
     for sentence in page.warnings:
         lines += _remark(sentence, pen)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import share
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
@@ -101,10 +103,14 @@ def plane_bytes(plane: Plane) -> int:
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostCallUnits:
     kernels: list[ScopeUse] = []
     for plane in planes_with_counters(trace):
-        core = CustomCalls(plane)
-        kernels += scope_uses(core, placed_tracks(core, list(sampled(plane))))
+        kernels += trace.optional(f"read the counters of {printable(plane.name)}", partial(_of_plane, plane)) or ()
         on_chunk(plane_bytes(plane), 0)
     return HostCallUnits(file.label, merged_uses(kernels))
+
+
+def _of_plane(plane: Plane) -> list[ScopeUse]:
+    core = CustomCalls(plane)
+    return list(scope_uses(core, placed_tracks(core, list(sampled(plane)))))
 
 
 CALL_UNITS_OF_HOST = Reduction("call-units", HostCallUnits, needed_bytes, _reduce, given_by=("counters",))
@@ -114,15 +120,18 @@ CALL_UNITS_OF_HOST = Reduction("call-units", HostCallUnits, needed_bytes, _reduc
 # --- how they are read
 
 
-def call_units(session: PageSession, host: str | None, ops: OpsPage) -> tuple[KernelRow, ...]:
+def call_units(session: PageSession, host: str | None, ops: OpsPage, failed: list[str]) -> tuple[KernelRow, ...]:
     """What custom calls use of the units; nothing where no host has counters.
 
     Args:
         ops: of the same hosts.
+        failed: gets a sentence for what can't be read.
     """
     if not has_counters(session, host):
         return ()
-    return kernel_uses(session.reduced(CALL_UNITS_OF_HOST, host).summaries, needs_of(ops))
+    found = session.reduced(CALL_UNITS_OF_HOST, host)
+    failed += found.left_out
+    return kernel_uses(found.summaries, needs_of(ops))
 
 
 def call_units_in(files: Sequence[HostFile], ops: OpsPage) -> tuple[KernelRow, ...]:

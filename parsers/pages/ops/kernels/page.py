@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import ProfileError, behind_wall
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.formats.llo.dump import DumpedSchedule, dumped_schedules
@@ -41,16 +41,18 @@ def kernels_of_run(session: PageSession, host: str | None, dump: str | None = No
         return tpu_kernels_page(ops, ())
     found = session.reduced(CALLS_OF_HOST, host)
     calls = merged_calls(chain.from_iterable(summary.calls for summary in found.summaries))
-    units, modules = call_units(session, host, ops), session.page(MODULES, host)
+    failed: list[str] = []
+    units = behind_wall("read the counters", lambda: call_units(session, host, ops, failed), failed) or ()
+    modules = session.page(MODULES, host)
 
     def of_program(program: int, name: str) -> KernelSpec | None:
         return spec_of(module_of(modules, program), name)
 
     wanted = {(call.name, _program(ops, call)) for call in calls[:_MOST_SCHEDULES]}
-    schedules = _schedules(session, host, wanted) if dumped is None else _of_dump(dumped, wanted)
+    schedules = _schedules(session, host, wanted, failed) if dumped is None else _of_dump(dumped, wanted)
     if dump is not None and not schedules:
         raise _of_others(dump, dumped or [])
-    return tpu_kernels_page(ops, calls, units, of_program, lambda name, program: schedules.get((name, program)))
+    return tpu_kernels_page(ops, calls, units, of_program, lambda name, program: schedules.get((name, program)), failed)
 
 
 _MOST_SCHEDULES = 40
@@ -63,17 +65,23 @@ def _program(ops: OpsPage, call: CallRuns) -> str:
     return ops.program[ids.index(call.program_id)].partition("(")[0] if call.program_id in ids else ""
 
 
-def _schedules(session: PageSession, host: str | None, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Schedule]:
-    """The compiler's schedules of some kernels, by op and program; none of a name that several programs have."""
+def _schedules(
+    session: PageSession, host: str | None, wanted: set[tuple[str, str]], failed: list[str]
+) -> dict[tuple[str, str], Schedule]:
+    """The compiler's schedules of some kernels, by op and program; none of a name that several programs have.
+
+    Args:
+        failed: gets a sentence for each that can't be read.
+    """
     found: dict[tuple[str, str], list[StoredSchedule]] = {}
     for file in session.run.files(host)[:1]:  # all hosts run the same programs
         with suppress(ProfileError), closing(opened(file)) as trace:
-            for stored in stored_schedules(trace):
+            for stored in behind_wall("find schedules", lambda: list(stored_schedules(trace)), failed) or ():
                 key = stored.instruction, stored.program.partition("(")[0]
                 if key in wanted:
                     found.setdefault(key, []).append(stored)
-    read = {key: stored[0].read() for key, stored in found.items() if len(stored) == 1}
-    return {key: schedule for key, schedule in read.items() if not isinstance(schedule, str)}
+    read = ((key, behind_wall("read a schedule", of[0].read, failed)) for key, of in found.items() if len(of) == 1)
+    return {key: schedule for key, schedule in read if schedule is not None}
 
 
 def _of_dump(dumped: list[DumpedSchedule], wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Schedule]:

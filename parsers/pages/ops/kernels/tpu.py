@@ -7,16 +7,18 @@ profile; the two are never added.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.formats.llo.schedule import Schedule
-from tpuprof.parsers.formats.mosaic.spec import KernelSpec
+from tpuprof.parsers.formats.mosaic.spec import NO_MODULE, KernelSpec
 from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, StepSpan, joined_calls
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow, block_rows, block_sizes, wait_words, waited_for
 from tpuprof.parsers.ops.core.kernel_work import KernelWork, work_of_spec
@@ -313,6 +315,7 @@ def tpu_kernels_page(
     units: Sequence[KernelRow] = (),
     spec_of: SpecOf = lambda _, __: None,
     schedule_of: ScheduleOf = lambda _, __: None,
+    failed: Sequence[str] = (),
 ) -> TpuKernelsPage:
     """Makes the page.
 
@@ -320,8 +323,9 @@ def tpu_kernels_page(
         ops: with the work of kernels by their shapes, where the profile has their modules.
         calls: runs of kernels, over all hosts.
         units: what custom calls use by the compiler's count.
-        spec_of: reads a kernel's module; schedule_of: finds its schedule.
+        spec_of: reads a kernel's module; schedule_of: finds its schedule; failed: says what could not be read.
     """
+    notes = list(failed)
     by_op = {(call.program_id, call.name): call for call in calls}
     uses: dict[tuple[int, str], list[KernelRow]] = {}
     for each in units:
@@ -337,12 +341,14 @@ def tpu_kernels_page(
         call = joined_calls([by_op[key] for key in keys])
         of_units = tuple(use for key in keys for use in uses.get(key, ()))
         schedule = schedule_of(keys[0][1], ops.program[rows[0]].partition("(")[0])
-        kernels.append(_kernel(ops, rows, call, of_units, spec_of(*keys[0]), schedule))
+        spec = spec_of(*keys[0])
+        notes += [f"{keys[0][1]}: {spec.reason}"] if spec is not None and spec.reason not in ("", NO_MODULE) else []
+        kernels.append(_kernel(ops, rows, call, of_units, spec, schedule, notes))
     kernels.sort(key=lambda kernel: (-kernel.runs.total_ps, kernel.op))
     unknown = {} if kernels else {"kernels": NO_KERNEL}
     if kernels and not any(kernel.traced and kernel.traced.traced_ps for kernel in kernels):
         unknown |= {"waits": NOT_TRACED}
-    notes = [f"{kernel.op}: {words}" for kernel in kernels for words in kernel.refusals]
+    notes += [f"{kernel.op}: {words}" for kernel in kernels for words in kernel.refusals]
     return TpuKernelsPage(ops, tuple(kernels), _statement(kernels), unknown, tuple(notes))
 
 
@@ -353,12 +359,14 @@ def _kernel(
     units: tuple[KernelRow, ...],
     spec: KernelSpec | None,
     schedule: Schedule | None,
+    failed: list[str],
 ) -> TpuKernel:
     """One kernel.
 
     Args:
         rows: of its calls, the one with most time first.
         call: their runs.
+        failed: gets a sentence where its schedule makes no sense.
     """
     table, peaks, row = ops.table, ops.peaks, rows[0]
     text = table.expression(row)
@@ -386,7 +394,10 @@ def _kernel(
         steps,
     )
     source = table.texts("source", np.array([row]))[0]
-    static = None if schedule is None else static_schedule(schedule, _spans_a_run(call), spec)
+    static = None
+    if schedule is not None:
+        follow = partial(static_schedule, schedule, _spans_a_run(call), spec)
+        static = behind_wall(f"follow the schedule of {table.name[row]}", follow, failed, is_decoder=True)
     busy = _of_time(static, ops.device_type, seconds)
     return TpuKernel(
         row=row,

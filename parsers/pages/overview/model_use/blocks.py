@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import natural_key
+from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
@@ -221,14 +223,17 @@ def _no_op(rest: float, whole: float, layer: str | None) -> BlockRow:
     return BlockRow(NO_OP, None, layer, rest, rest / whole if whole else 0.0, None, None, 0.0, None, 0, (), 0.0)
 
 
-def flow_of(modules: Callable[[int], HloModule | None]) -> Callable[[int], HloFlow | None]:
-    """The data flow of programs by their ids, each made once."""
+def flow_of(modules: Callable[[int], HloModule | None], failed: list[str]) -> Callable[[int], HloFlow | None]:
+    """The data flow of programs by their ids, each made once; `failed` gets a sentence for each that can't be."""
     made: dict[int, HloFlow | None] = {}
 
     def flow(program: int) -> HloFlow | None:
         if program not in made:
             module = modules(program)
-            made[program] = None if module is None else HloFlow(module)
+            made[program] = None
+            if module is not None:
+                what = f"follow the compiled HLO of {printable(module.name)}"
+                made[program] = behind_wall(what, partial(HloFlow, module), failed, is_decoder=True)
         return made[program]
 
     return flow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import ProfileError, behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.hlo.programs import module_of
@@ -80,7 +80,8 @@ def model_of_run(session: PageSession, host: str | None) -> ModelPage:
     found = read(session, host)
     table = merge_tables([summary.table for summary in found.summaries])
     module = partial(module_of, modules_in(session, found.files))
-    flow = by_block.flow_of(module)
+    failed: list[str] = []
+    flow = by_block.flow_of(module, failed)
     unknown: dict[str, str] = {}
     blocks, places, samples = Blocks((), ()), list[Placed](), _UNKNOWN_SAMPLES
     if of_ops is None or page.account is None:
@@ -92,8 +93,10 @@ def model_of_run(session: PageSession, host: str | None) -> ModelPage:
         unknown |= by_block.unnamed(blocks)
     if page.account is not None:
         places = places or by_block.places_of(table, flow)
-        samples = _samples(module(_step_program(table)), places, len(page.account.cores))
-    rows, memory, why = _memory(session, host, table, flow)
+        look = partial(_samples, module(_step_program(table)), places, len(page.account.cores))
+        samples = behind_wall("count the samples of a step", look, failed) or _UNKNOWN_SAMPLES
+    of_memory = behind_wall("read the memory of blocks", lambda: _memory(session, host, table, flow), failed)
+    rows, memory, why = of_memory or ((), None, NO_PROGRAM)
     if why:
         unknown["memory"] = why
     return ModelPage(
@@ -107,7 +110,7 @@ def model_of_run(session: PageSession, host: str | None) -> ModelPage:
         memory=rows,
         module=None if memory is None else str(memory.module),
         peak_bytes=None if memory is None else memory.peak_bytes,
-        warnings=page.warnings,
+        warnings=(*page.warnings, *failed),
         simulated=page.environment.simulated,
         unknown=unknown,
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files.mlir import DYNAMIC, Made, Ref
-from tpuprof.parsers.formats.mosaic.bytes import Damaged
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.formats.mosaic.follow import OpBudget
 from tpuprof.parsers.formats.mosaic.kernel import read_kernel
 from tpuprof.parsers.formats.mosaic.work import Amount, Work, work_of

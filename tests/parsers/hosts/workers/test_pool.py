@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.hosts.workers.jobs import ends_itself, fails, looks_up, never_begins, takes_forever
 from tests.support.build import host_bytes, session_at, write_run
-from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, FAILED, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
@@ -220,9 +220,9 @@ def is_alive(process: int) -> bool:
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_what_is_no_fault_of_the_file_is_no_failed_host(tmp_path: Path, two_workers: None) -> None:
-    with pytest.raises(ZeroDivisionError):
-        outcomes(logdir(tmp_path), fails)
+def test_an_error_of_the_work_costs_its_host(tmp_path: Path, two_workers: None) -> None:
+    found = outcomes(logdir(tmp_path), fails)
+    assert found and all(isinstance(each, ProfileError) and each.code == FAILED for each in found.values())
 
 
 # --- partial pages -------------------------------------------------------------------------------------------------

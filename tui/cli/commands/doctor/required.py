@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, FAILED, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Run, open_logdir
@@ -151,6 +151,15 @@ def wanted_of(texts: list[str]) -> tuple[str, ...]:
     return names
 
 
+def _why_missing(name: str, profile: Profile) -> Why:
+    try:
+        return one_part(f"look for {REQUIREMENTS[name].meaning}", lambda: REQUIREMENTS[name].missing(profile))
+    except ProfileError as error:
+        if error.code != FAILED:
+            raise
+        return error.sentence
+
+
 def required(path: str, names: tuple[str, ...], config: Config) -> DoctorSection:
     """What of the named the newest run at a path has, and what it lacks; the exit code is 7 where it lacks any.
 
@@ -161,7 +170,7 @@ def required(path: str, names: tuple[str, ...], config: Config) -> DoctorSection
         run = open_logdir(path).find_run()
         session = open_run(run, lambda _: None, lambda: False, cache=config.cache, cache_bytes=config.cache_bytes)
         profile = Profile(session, run_facts(run, _ANY_SIZE))
-        found = {name: REQUIREMENTS[name].missing(profile) for name in names}
+        found = {name: _why_missing(name, profile) for name in names}
     except ProfileError as error:
         rows = [DoctorLine("nothing", error.sentence, True)]
         rows += [DoctorLine("try", error.hint)] if error.hint else []

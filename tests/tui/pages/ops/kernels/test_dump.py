@@ -49,7 +49,7 @@ def test_a_schedule_of_another_program_is_not_taken(call: Call, run: str, tmp_pa
     ("name", "data", "sentence"),
     [
         ("20-other.1-70-llo_module.pb", b"", "has no schedule of this run's kernels, only of other.1."),
-        ("20-mm.1-70-llo_module.pb", b"\xff", "20-mm.1-70-llo_module.pb cannot be read as a schedule: a message in"),
+        ("20-mm.1-70-llo_module.pb", b"\xff", "could not read the schedule in 20-mm.1-70-llo_module.pb: a message in"),
         ("notes.txt", b"", "holds no dump of a TPU compiler."),
     ],
 )
