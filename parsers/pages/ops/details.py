@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -45,7 +47,7 @@ class OpDetails:
         expression: its full HLO text; empty where the profile has lost it.
         is_cut: whether the text was longer than `MOST_TEXT`.
         source: ``file:line``; empty where unknown.
-        source_stack: the calls that led there, outermost first.
+        source_stack: the calls that led there, outermost first; then what of these details could not be made.
         shapes: the distinct array shapes of the text in order of their first place; the result's come first.
         matrix: how the op's dots and convolutions use the matrix unit; empty where it has none, or unknown.
         mxu_side: the matrix unit's side that `matrix` assumes; None for an unknown device.
@@ -78,15 +80,20 @@ def op_details(page: OpsPage, row: int, module: HloModule | None = None) -> OpDe
     expression = expression[:MOST_TEXT]
     rows = np.array([row])
     source, stack = page.table.texts("source", rows)[0], page.table.texts("source_stack", rows)[0]
-    side = mxu_side(page.device_type)
+    side, failed = mxu_side(page.device_type), list[str]()
+    calls = behind_wall("read its call stack", partial(call_stack, source, stack), failed) or ()
+    matrix: tuple[MatrixWork, ...] = ()
+    if module is not None and side is not None:
+        look = partial(matrix_works, module, page.table.name[row], side)
+        matrix = behind_wall("find how it uses the matrix unit", look, failed) or ()
     return OpDetails(
         row=row,
         expression=expression,
         is_cut=is_cut,
         source=source,
-        source_stack=call_stack(source, stack),
+        source_stack=(*calls, *failed),
         shapes=tuple(_distinct(expression)),
-        matrix=matrix_works(module, page.table.name[row], side) if module is not None and side is not None else (),
+        matrix=matrix,
         mxu_side=side,
     )
 

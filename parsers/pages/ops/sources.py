@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
@@ -109,7 +112,10 @@ def sources_page(ops: OpsPage) -> SourcesPage:
     normalized = np.bincount(code, table.self_ps * clock_scale(table), minlength=count).astype(np.float64)
     everything = int(self_ps.sum())
     op_fraction = self_ps / everything if everything else np.full(count, np.nan)
-    stacks = _stacks(sources, table.texts("source_stack"), table.self_ps, code, count)
+    failed: list[str] = []
+    look = partial(_stacks, sources, table.texts("source_stack"), table.self_ps, code, count)
+    stacks = behind_wall("read the call stacks", look, failed) or ((),) * count
+    ops = replace(ops, warnings=(*ops.warnings, *failed)) if failed else ops
     source = tuple(sources[row] for row in main.tolist())
     return SourcesPage(
         ops=ops,
