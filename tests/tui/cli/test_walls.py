@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -14,13 +15,15 @@ import pytest
 
 from tests.parsers.memory.allocators import made as allocators
 from tests.parsers.pages.ops.kernels.test_compiled import profile
-from tests.support.build import write_run
+from tests.support.build import host_bytes, write_run
 from tests.support.composed import slices
 from tests.support.files.counters import with_custom_calls
-from tpuprof.parsers.base.errors import INTERNAL, ProfileError
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_UNREADABLE, INTERNAL, ProfileError
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages import PAGES
 from tpuprof.tui.report.page import ReportRequest, TextLook
@@ -33,9 +36,9 @@ Part = Callable[[XSpace, Change], None]
 """Changes a part of a profile."""
 
 
-def leaves(folder: Path, data: bytes) -> Leaves:
-    """What all pages say of a profile."""
-    logdir, found = open_logdir(str(write_run(folder, host0=data))), Leaves()
+def leaves(folder: Path, data: bytes, **others: bytes) -> Leaves:
+    """What all pages say of a run of one host, or of several."""
+    logdir, found = open_logdir(str(write_run(folder, host0=data, **others))), Leaves()
     sessions: dict[str, Session] = {}
 
     def session(run: Run) -> Session:
@@ -145,6 +148,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Leaves]:
     return cache(lambda of, *parts: leaves(tmp_path_factory.mktemp("known"), changed(of, parts, lambda _: b"")))
 
 
+PARTS: dict[str, Part] = {"kernel": kernel, "schedule": schedule, "module": module, "counters": counters}
+
+
 # --- parts whose bytes are damaged
 
 DAMAGES: tuple[Change, ...] = (
@@ -171,75 +177,99 @@ def test_damage_stays_where_it_is(
 
 # --- parts whose work fails, whatever their bytes are
 
-_FORMATS, _PAGES = "tpuprof.parsers.formats.", "tpuprof.parsers.pages."
-_MEMORY = "tpuprof.parsers.memory.allocators.profile."
-WALLS: list[tuple[str, tuple[Part, ...], dict[str, str]]] = [
-    (
-        "kernel",
-        (kernel, schedule),
-        {
-            f"{_FORMATS}mosaic.spec.read_kernel": "could not read its Mosaic module",
-            f"{_FORMATS}llo.stored.read_schedule": "could not read the schedule of mm.1",
-        },
-    ),
-    ("kernel", (schedule,), {f"{_PAGES}ops.kernels.page.stored_schedules": "could not find schedules"}),
-    ("kernel", (schedule,), {f"{_PAGES}ops.kernels.tpu.static_schedule": "could not follow the schedule of mm.1"}),
-    ("slices", (), {f"{_PAGES}ops.sources.call_stack": "", f"{_PAGES}ops.details.call_stack": "read its call stack"}),
-    ("slices", (module,), {f"{_FORMATS}hlo.programs._stored": "could not read the compiled HLO of jit_train_step"}),
-    (
-        "slices",
-        (module,),
-        {
-            f"{_PAGES}graph.programs.HloGraph": "could not follow the compiled HLO of jit_train_step(7)",
-            f"{_PAGES}memory.compiled.module_peaks": "could not find the memory of jit_train_step(7)",
-            f"{_PAGES}overview.model_use.blocks.HloFlow": "could not follow the compiled HLO of jit_train_step:",
-            f"{_PAGES}overview.model_use.page.samples_of": "could not count the samples of a step",
-        },
-    ),
-    ("slices", (module,), {f"{_PAGES}memory.compiled.space_memory": "could not find the memory of"}),
-    ("slices", (module,), {f"{_PAGES}collectives.host._slice_ops": "host0: could not read collectives between slices"}),
-    (
-        "counters",
-        (counters,),
-        {
-            f"{_PAGES}ops.kernels.call_units.scope_uses": "",
-            f"{_PAGES}counters.host.read_counters": "host0: could not read the counters of /device:TPU:0",
-            f"{_MEMORY}_profile": "host0: could not read the allocator 0",
-            f"{_MEMORY}module_runs": "host0: could not read the runs of modules of /device:TPU:0",
-        },
-    ),
-    (
-        "counters",
-        (counters,),
-        {
-            f"{_PAGES}ops.kernels.page.call_units": "could not read the counters:",
-            f"{_MEMORY}allocator_events": "host0: could not read the allocators",
-        },
-    ),
-]
-"""Profiles, the parts that are lost, and where each enters, with the sentence that says so."""
+WALLS = """
+kernel kernel,schedule
+  formats.mosaic.spec.read_kernel            could not read its Mosaic module
+  formats.llo.stored.read_schedule           could not read the schedule of mm.1
+kernel schedule
+  pages.ops.kernels.page.stored_schedules    could not find schedules
+kernel schedule
+  pages.ops.kernels.tpu.static_schedule      could not follow the schedule of mm.1
+slices none
+  pages.ops.details.call_stack               could not read its call stack
+slices module
+  formats.hlo.programs._stored               could not read the compiled HLO of jit_train_step
+slices module
+  pages.graph.programs.HloGraph              could not follow the compiled HLO of jit_train_step(7)
+  pages.memory.compiled.module_peaks         could not find the memory of jit_train_step(7)
+  pages.overview.model_use.blocks.HloFlow    could not follow the compiled HLO of jit_train_step:
+  pages.overview.model_use.page.samples_of   could not count the samples of a step
+slices module
+  pages.memory.compiled.space_memory         could not find the memory of jit_train_step(7)
+  pages.collectives.host._slice_ops          host0: could not read collectives between slices
+counters counters
+  pages.counters.host.read_counters          host0: could not read the counters of /device:TPU:0
+  memory.allocators.profile._profile         host0: could not read the allocator 0
+  memory.allocators.profile.module_runs      host0: could not read the runs of modules of /device:TPU:0
+counters counters
+  pages.ops.kernels.page.call_units          could not read the counters:
+  memory.allocators.profile.allocator_events host0: could not read the allocators
+"""
+"""A profile and its parts that are lost; then where these enter, and the sentence that says so."""
 
 
 def _fails(*_: object, **__: object) -> NoReturn:
     raise RuntimeError("planted")
 
 
-@pytest.mark.parametrize(
-    ("of", "parts", "walls"), WALLS, ids=lambda value: "-".join(value) if isinstance(value, dict) else ""
-)
+@pytest.mark.parametrize("walls", re.findall(r"^\w.*\n(?:  .*\n)+", WALLS, re.MULTILINE))
 def test_a_part_that_fails_costs_its_sentence(
-    known: Callable[..., Leaves],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    of: str,
-    parts: tuple[Part, ...],
-    walls: dict[str, str],
+    known: Callable[..., Leaves], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, walls: str
 ) -> None:
-    whole, without = known(of), known(of, *parts)
-    for wall in walls:
-        monkeypatch.setattr(wall, _fails)
+    head, *lines = walls.splitlines()
+    of, names = head.split()
+    whole, without = known(of), known(of, *(PARTS[name] for name in names.split(",") if name in PARTS))
+    said = [line.split(maxsplit=1) for line in lines]
+    for where, _ in said:
+        monkeypatch.setattr(f"tpuprof.parsers.{where}", _fails)
     found = leaves(tmp_path, made(of))
     check(whole, without, found, own="graph|collectives")
-    said = "\n".join(value for value in found.values() if isinstance(value, str) and INTERNAL in value)
-    for sentence in walls.values():
-        assert sentence in said, said
+    told = "\n".join(value for value in found.values() if isinstance(value, str) and INTERNAL in value)
+    for _, sentence in said:
+        assert sentence in told, told
+
+
+# --- hosts and runs
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """No reader can stand a file of this name any more."""
+    opened = Trace.open
+    monkeypatch.setattr(Trace, "open", lambda path, *rest: _fails() if name in path else opened(path, *rest))
+
+
+def test_a_host_that_fails_is_as_one_that_is_no_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    garbage = leaves(tmp_path / "garbage", host_bytes(), other=BAD["garbage"])
+    _failing(monkeypatch, "other")
+    found = leaves(tmp_path / "fails", host_bytes(), other=host_bytes())
+    check(garbage, garbage, found, own="reason|problems")
+    assert "/other.xplane.pb: internal error" in str(found.values())
+
+
+BAD: dict[str, bytes] = {
+    "empty": b"",
+    "garbage": bytes(range(256)) * 9,
+    "JSON": b'{"traceEvents": 7}',
+    "picture": b"\x89PNG\r\n\x1a\n" + bytes(90),
+    "fails": host_bytes(),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_run_costs_its_row(monkeypatch: pytest.MonkeyPatch, call: Call, tmp_path: Path, bad: str) -> None:
+    _failing(monkeypatch, "fails/host0")
+    for number, name in enumerate(("1", "3", bad)):
+        folder = write_run(tmp_path, name, host0=BAD.get(name, host_bytes())) / "plugins" / "profile" / name
+        for path in (*folder.iterdir(), folder):
+            os.utime(path, (1.7e9 + 60 * number,) * 2)
+    for page, key, step in (("trend", "run", "step_time_ms"), ("runs", "name", "core_step_ps")):
+        facts = ["--facts"] if page == "runs" else []
+        made = json.loads(call("report", page, tmp_path, "--format", "json", *facts, code=EXIT_UNREADABLE).out)
+        steps = {row[key]: row[step] for row in made["runs"]}
+        assert steps["1"] == steps["3"] is not None and steps[bad] is None
+        assert f"{bad}/host0.xplane.pb" in str(made)
+    runs = tmp_path / "plugins" / "profile"
+    for command in ("diff", "verify"):
+        assert bad in call(command, runs / "1", runs / bad, code=EXIT_UNREADABLE).err
+    assert bad in call("doctor", tmp_path, "--require", "device,steps", code=EXIT_UNREADABLE).out
+    assert call("diff", runs / "1", runs / "3").out

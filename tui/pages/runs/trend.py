@@ -294,9 +294,13 @@ def declare(page: Trend, request: ReportRequest) -> Declared:
 
 
 def exit_code(page: Trend) -> int:
-    """6 where the newest run is slower than is allowed, 4 where that is unknown, as in `diff`."""
-    outcome = None if page.check is None else page.check.outcome
-    return {"slower": EXIT_REGRESSION, "unknown": EXIT_UNREADABLE}.get(outcome or "", EXIT_OK)
+    """6 where the newest run is slower than is allowed, 4 where that is unknown, as in `diff`.
+
+    Without a check it is 4 where a run can't be read, as for the list of runs.
+    """
+    if page.check is None:
+        return EXIT_UNREADABLE if any(row.point is None for row in page.runs) else EXIT_OK
+    return {"slower": EXIT_REGRESSION, "unknown": EXIT_UNREADABLE}.get(page.check.outcome, EXIT_OK)
 
 
 REPORT = declared("trend", read, declare, (RUNS,), METRICS, RUNS, _warnings, exit_code=exit_code)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, FAILED, ProfileError, one_part
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_UNREADABLE, EXIT_USAGE, FAILED, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.logdir import Run, open_logdir
+from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.model import OVERVIEW
@@ -151,12 +151,14 @@ def wanted_of(texts: list[str]) -> tuple[str, ...]:
     return names
 
 
-def _why_missing(name: str, profile: Profile) -> Why:
+def _why_missing(name: str, profile: Profile, failed: list[str]) -> Why:
+    """Why a profile lacks something; `failed` gets its name where an error in looking keeps that unknown."""
     try:
         return one_part(f"look for {REQUIREMENTS[name].meaning}", lambda: REQUIREMENTS[name].missing(profile))
     except ProfileError as error:
         if error.code != FAILED:
             raise
+        failed.append(name)
         return error.sentence
 
 
@@ -165,12 +167,12 @@ def required(path: str, names: tuple[str, ...], config: Config) -> DoctorSection
 
     What can't be read has none of it, and the exit code of that error.
     """
-    run: Run | None = None
+    run, failed = None, list[str]()
     try:
         run = open_logdir(path).find_run()
         session = open_run(run, lambda _: None, lambda: False, cache=config.cache, cache_bytes=config.cache_bytes)
         profile = Profile(session, run_facts(run, _ANY_SIZE))
-        found = {name: _why_missing(name, profile) for name in names}
+        found = {name: _why_missing(name, profile, failed) for name in names}
     except ProfileError as error:
         rows = [DoctorLine("nothing", error.sentence, True)]
         rows += [DoctorLine("try", error.hint)] if error.hint else []
@@ -191,5 +193,5 @@ def required(path: str, names: tuple[str, ...], config: Config) -> DoctorSection
         "is_met": not missing,
         "missing": [{"name": name, "why": why, "hint": REQUIREMENTS[name].advice} for name, why in missing.items()],
     }
-    exit_code = EXIT_CAPTURE_FAILED if missing else 0
+    exit_code = EXIT_UNREADABLE if failed else EXIT_CAPTURE_FAILED if missing else 0
     return DoctorSection("require", title, [*rows, DoctorLine("verdict", words)], facts, exit_code=exit_code)
