@@ -6,6 +6,7 @@ import contextlib
 import gc
 import io
 import json
+import logging
 import re
 import resource
 import signal
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, LOGGER
 from tpuprof.tui.cli.main import main
 
 SECONDS = 20.0
@@ -34,8 +35,18 @@ _ANSWERS = {
     ("diff",): (EXIT_REGRESSION, EXIT_UNREADABLE),  # with --fail-on-regression
     ("doctor",): (EXIT_NOT_FOUND, EXIT_UNREADABLE),
     ("report", "runs"): (EXIT_UNREADABLE,),  # runs of which some can't be read are listed
+    ("report", "trend"): (EXIT_UNREADABLE,),
 }
 """Exit codes that these commands end with after a report, by their first words."""
+
+
+class WalledError(BaseException):
+    """A part failed behind a wall for another reason than one that its reader knows; no `except Exception` hides it."""
+
+
+class _Walls(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise WalledError(record.getMessage())
 
 
 class TooSlowError(BaseException):
@@ -83,7 +94,7 @@ def asked(read: Callable[[], bool]) -> Outcome:
                 return Outcome("read" if read() else "refused")
         except TooSlowError:
             return Outcome("slow", f"over {SECONDS:g} s")
-        except Exception as error:  # noqa: BLE001 - which one is what the trial is for
+        except (Exception, WalledError) as error:  # noqa: BLE001 - which one is what the trial is for
             return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
 
     return _within_budget(limited)
@@ -120,7 +131,7 @@ def _attempted(arguments: Sequence[str]) -> Outcome:
             code = main(list(arguments))
     except TooSlowError:
         return Outcome("slow", f"over {SECONDS:g} s")
-    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
+    except (Exception, WalledError) as error:  # noqa: BLE001 - which one is what the trial is for
         return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
     finally:
         gc.enable()
@@ -175,8 +186,11 @@ def _limited(seconds: float) -> Iterator[None]:
 
     handler = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+    walls = _Walls()
+    logging.getLogger(LOGGER).addHandler(walls)
     try:
         yield
     finally:
+        logging.getLogger(LOGGER).removeHandler(walls)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
