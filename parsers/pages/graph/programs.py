@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, one_part
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, nearest, printable
 from tpuprof.parsers.formats.hlo.graph import Adjacency, HloGraph
@@ -226,17 +226,19 @@ class Programs:
         yield from ((label, name) for label in labels)
 
     def _first(self, labels: list[ModuleLabel]) -> FoundInstruction:
-        page = self.times.page
+        """The op of some modules that takes most time, else what the first one returns; damaged ones are left out."""
+        page, failed = self.times.page, list[str]()
+        read = cache(lambda label: behind_wall("read a module", partial(self.program, label), failed))
         by_id = {label.program_id: label for label in labels if label.program_id is not None}
-        for row in range(len(page.table) if page is not None else 0):
-            label = by_id.get(int(page.table.program_id[row])) if page is not None else None
-            if label is not None and page is not None:
-                program = self.program(label)
-                there = program.graph.row(page.table.name[row])
-                if there is not None:
-                    return FoundInstruction(program, there)
-        program = self.program(labels[0])
-        return FoundInstruction(program, max(0, int(program.graph.root[program.graph.entry])))
+        ops = () if page is None else zip(page.table.program_id.tolist(), page.table.name, strict=True)
+        named = ((read(by_id[number]), name) for number, name in ops if number in by_id)
+        rows = ((program, program.graph.row(name)) for program, name in named if program is not None)
+        found = next(((program, row) for program, row in rows if row is not None), None)
+        if found is None:
+            program = next(filter(None, map(read, labels)), None) or self.program(labels[0])  # which says why
+            found = program, max(0, int(program.graph.root[program.graph.entry]))
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *failed)))
+        return FoundInstruction(*found)
 
     def _why_no_op(self, labels: list[ModuleLabel], name: str) -> tuple[str, str]:
         where = f"{printable(str(labels[0]))} has" if len(labels) == 1 else f"None of the {len(labels)} modules has"

@@ -156,7 +156,7 @@ def test_runs_that_would_take_too_much_or_fail_while_they_are_read_show_in_the_e
     monkeypatch.setattr(Trace, "open", refused)
     monkeypatch.setenv("XDG_CACHE_HOME", str(logdir / "another cache"))
     refusal = call("report", "runs", logdir, "--facts", "--format", "json", code=EXIT_UNREADABLE).out
-    assert "cannot be read: permission denied" in refusal
+    assert "host0.xplane.pb: permission denied" in refusal
 
 
 def test_the_empty_file_that_xprof_leaves_beside_a_profile_is_no_module(call: Call, logdir: Path) -> None:

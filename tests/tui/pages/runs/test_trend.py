@@ -201,16 +201,6 @@ def test_exit_codes_are_those_of_diff(
         assert call("diff", logs, "--fail-on-regression", allowed, "--md", code=code).out
 
 
-def test_a_run_that_can_not_be_read_is_a_row_with_its_reason(tmp_path: Path, call: Call) -> None:
-    logs = logdir(tmp_path, 1000, 1001, 1002)
-    write_run(logs, "2026_01_02_00_00_00", host0=b"no profile")
-    document = call.json("trend", logs, "--format", "json")
-    row = document["runs"][1]
-    assert row["verdict"] == "unknown" and row["step_time_ms"] is None and row["problem"]
-    assert document["runs"][2]["change_percent"] == pytest.approx(0.2, abs=0.5)
-    assert any("2026_01_02_00_00_00" in text for text in document["warnings"])
-
-
 def test_the_second_look_reads_no_profile(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     logs = logdir(tmp_path / "logs", 1000, 1001)
     monkeypatch.setattr("tpuprof.parsers.hosts.cache.HostCache.is_settled", lambda *_: True)
