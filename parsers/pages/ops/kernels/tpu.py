@@ -7,6 +7,7 @@ profile; the two are never added.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -325,7 +326,7 @@ def tpu_kernels_page(
         units: what custom calls use by the compiler's count.
         spec_of: reads a kernel's module; schedule_of: finds its schedule; failed: says what could not be read.
     """
-    notes = list(failed)
+    failed = list(failed)
     by_op = {(call.program_id, call.name): call for call in calls}
     uses: dict[tuple[int, str], list[KernelRow]] = {}
     for each in units:
@@ -342,13 +343,14 @@ def tpu_kernels_page(
         of_units = tuple(use for key in keys for use in uses.get(key, ()))
         schedule = schedule_of(keys[0][1], ops.program[rows[0]].partition("(")[0])
         spec = spec_of(*keys[0])
-        notes += [f"{keys[0][1]}: {spec.reason}"] if spec is not None and spec.reason not in ("", NO_MODULE) else []
-        kernels.append(_kernel(ops, rows, call, of_units, spec, schedule, notes))
+        failed += [f"{keys[0][1]}: {spec.reason}"] if spec is not None and spec.reason not in ("", NO_MODULE) else []
+        kernels.append(_kernel(ops, rows, call, of_units, spec, schedule, failed))
     kernels.sort(key=lambda kernel: (-kernel.runs.total_ps, kernel.op))
     unknown = {} if kernels else {"kernels": NO_KERNEL}
     if kernels and not any(kernel.traced and kernel.traced.traced_ps for kernel in kernels):
         unknown |= {"waits": NOT_TRACED}
-    notes += [f"{kernel.op}: {words}" for kernel in kernels for words in kernel.refusals]
+    ops = replace(ops, warnings=(*ops.warnings, *failed)) if failed else ops
+    notes = [f"{kernel.op}: {words}" for kernel in kernels for words in kernel.refusals]
     return TpuKernelsPage(ops, tuple(kernels), _statement(kernels), unknown, tuple(notes))
 
 
