@@ -6,7 +6,8 @@ Sentences and hints are masked here, whoever writes them: no password or token o
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
@@ -88,36 +89,34 @@ def could_not(what: str, why: str = INTERNAL) -> str:
     return f"could not {what}: {why}"
 
 
-def one_part(what: str, part: Callable[[], Part], is_decoder: bool = False) -> Part:
-    """Does the work on one part of the input: a host, a run, a module. Whatever the error is, it is the part's alone.
+@contextmanager
+def one_part(what: str, is_decoder: bool = False) -> Iterator[None]:
+    """Around the work on one part of the input: a host, a run, a module. Whatever the error is, it is the part's alone.
 
     Args:
         what: what it does with which part, in words that follow ``could not``.
         is_decoder: whether it only decodes bytes, so that these are damaged where it finds them senseless.
 
     Raises:
-        ProfileError: as `part`; `FAILED` for any error but `MemoryError` and `Cancelled`, which stay as they are.
+        ProfileError: as the work; `FAILED` for any error but `MemoryError` and `Cancelled`, which stay as they are.
     """
     try:
-        return part()
+        yield
     except (Cancelled, MemoryError, ProfileError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is
         import traceback  # noqa: PLC0415 - seldom needed
 
-        trace = "" if isinstance(error, Damaged) else traceback.format_exc().rstrip()
-        code = "unreadable" if isinstance(error, OSError) else FAILED
-        failed = ProfileError(code, could_not(what, _why(error, is_decoder)), "--debug says where", trace=trace)
+        code, trace, why = FAILED, traceback.format_exc().rstrip(), INTERNAL
+        if isinstance(error, OSError) and error.strerror:
+            code, why = "unreadable", error.strerror.lower()
+        elif isinstance(error, Damaged):
+            trace, why = "", str(error)
+        elif is_decoder and isinstance(error, _OF_BYTES):
+            why = DAMAGED
+        failed = ProfileError(code, could_not(what, why), "--debug says where", trace=trace)
         log_failed(failed)
         raise failed from None
-
-
-def _why(error: Exception, is_decoder: bool) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    if isinstance(error, Damaged):
-        return str(error)
-    return DAMAGED if is_decoder and isinstance(error, _OF_BYTES) else INTERNAL
 
 
 def behind_wall(what: str, part: Callable[[], Part], failed: list[str], is_decoder: bool = False) -> Part | None:
@@ -127,7 +126,8 @@ def behind_wall(what: str, part: Callable[[], Part], failed: list[str], is_decod
         failed: gets the sentence.
     """
     try:
-        return one_part(what, part, is_decoder)
+        with one_part(what, is_decoder):
+            return part()
     except ProfileError as error:
         failed.append(error.sentence)
         return None

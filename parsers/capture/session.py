@@ -131,7 +131,8 @@ class _Job:
 
     def run(self) -> model.HostCapture:
         try:
-            return one_part(f"capture from {self.address}", self._capture)
+            with one_part(f"capture from {self.address}"):
+                return self._capture()
         except ProfileError as error:
             problem = Problem(error.code, str(self.address), error.sentence, error.hint)
         except Cancelled:

@@ -15,7 +15,6 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError, log_failed
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.plan import decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
@@ -75,11 +74,7 @@ class HostReader(Generic[Given, Result]):
         return Reduced(
             tuple((file, self.summaries[file.path]) for file in files if file.path in self.summaries),
             tuple((file, self.failed[file.path]) for file in files if file.path in self.failed),
-            tuple(
-                f"{printable(file.label)}: {error.sentence}"
-                for file in files
-                for error in self._without.get(file.path, ())
-            ),
+            tuple((file, error) for file in files for error in self._without.get(file.path, ())),
         )
 
     def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> Reduced[Result]:

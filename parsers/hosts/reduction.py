@@ -63,13 +63,10 @@ def reduce_host(
         ProfileError: as `open_host`, or the file can't be read to its end; as `one_part`.
         Cancelled: `watch` said so.
     """
-
-    def reduced() -> Made[Result]:
-        with closing(open_host(file.path, file.host, file.core, watch.fetched, file.part)) as trace:
-            watch.opened(reduction.needed_bytes(trace))
-            return reduction.reduce(trace, file, given, watch.chunk, threads), tuple(trace.failed)
-
-    return one_part(f"read {printable(file.path)}", reduced)
+    opening = (file.path, file.host, file.core, watch.fetched, file.part)
+    with one_part(f"read {printable(file.path)}"), closing(open_host(*opening)) as trace:
+        watch.opened(reduction.needed_bytes(trace))
+        return reduction.reduce(trace, file, given, watch.chunk, threads), tuple(trace.failed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,12 +76,12 @@ class Reduced(Generic[Result]):
     Attributes:
         read: the hosts that could be read, in their order, with their summaries.
         failed: the others, and why.
-        without: what summaries are without, a sentence each.
+        without: why parts of those that were read are missing.
     """
 
     read: tuple[tuple[HostFile, Result], ...]
     failed: tuple[tuple[HostFile, ProfileError], ...]
-    without: tuple[str, ...] = ()
+    without: tuple[tuple[HostFile, ProfileError], ...] = ()
 
     def __iter__(self) -> Iterator[tuple[HostFile, Result]]:
         return iter(self.read)
@@ -99,7 +96,8 @@ class Reduced(Generic[Result]):
 
     @property
     def left_out(self) -> list[str]:
-        return [*left_out(error for _, error in self.failed), *self.without]
+        without = [f"{printable(file.label)}: {error.sentence}" for file, error in self.without]
+        return [*left_out(error for _, error in self.failed), *without]
 
 
 def left_out(failures: Iterable[ProfileError]) -> list[str]:

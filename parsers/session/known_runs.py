@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 
 from tpuprof.parsers.base.errors import Problem, ProfileError, one_part
@@ -37,7 +36,8 @@ class KnownRuns(KeptByRun[RunFacts]):
     def facts(self, run: Run, is_cancelled: Callable[[], bool] = lambda: False) -> RunFacts:
         """The facts of a run; one that can't be read has none, and says why."""
         try:
-            return one_part(f"read the run {printable(run.name)}", partial(self._facts, run, is_cancelled))
+            with one_part(f"read the run {printable(run.name)}"):
+                return self._facts(run, is_cancelled)
         except ProfileError as error:
             return nothing_known(error.sentence, [Problem(error.code, run.path, error.sentence, error.hint)])
 

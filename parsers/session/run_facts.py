@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -155,11 +154,12 @@ def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable
         if why:
             reason = reason or why
             continue
-        budget = _Budget(budget_bytes, is_cancelled)
         try:
-            of_file, found = one_part(f"read {printable(file.path)}", partial(_facts_in, file, best, budget))
-            problems += of_file
-            best = found or best
+            with one_part(f"read {printable(file.path)}"), closing(Trace.open(file.path)) as trace:
+                problems += trace.problems
+                rank = shortcoming(trace)
+                if best is None or rank < best[0]:
+                    best = (rank, _facts_of(trace, file.host, _Budget(budget_bytes, is_cancelled)))
         except ProfileError as error:
             problems.append(Problem(error.code, file.path, error.sentence, error.hint))
             reason = reason or error.sentence
@@ -168,16 +168,6 @@ def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable
     if best is None:
         return nothing_known(reason, problems)
     return replace(best[1], problems=tuple(problems))
-
-
-def _facts_in(
-    file: HostFile, best: tuple[int, RunFacts] | None, budget: _Budget
-) -> tuple[tuple[Problem, ...], tuple[int, RunFacts] | None]:
-    """What is wrong with a file, and its facts behind its shortcoming; None where another one has a lesser one."""
-    with closing(Trace.open(file.path)) as trace:
-        rank = shortcoming(trace)
-        is_better = best is None or rank < best[0]
-        return trace.problems, (rank, _facts_of(trace, file.host, budget)) if is_better else None
 
 
 def _not_opened(file: HostFile, budget_bytes: int) -> str:

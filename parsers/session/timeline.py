@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError, behind_wall, one_part
@@ -30,27 +29,23 @@ def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPa
         known = session.timelines.get((file, with_steps))
         if known is not None:
             return known
-        work = partial(_of_file, session, file, with_steps, on_part)
+        meter, failed = session.meter((file,)), list[str]()
         try:
-            made = one_part(f"read {printable(file.path)}", work)
+            with one_part(f"read {printable(file.path)}"):
+                steps, inferred = _step_spans(session, file.host, failed) if with_steps else ((), False)
+                meter.begin(0)
+                with closing(opened(file, meter)) as trace:
+                    meter.opened(needed_bytes(trace))
+                    session.timelines.clear()  # never two at once
+                    read = (trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, on_part)
+                    made = read_timeline(*read)
         except ProfileError as error:
             failures.append(error)
             continue
-        made = with_core_names(replace(made, warnings=(*made.warnings, *session.only_shown)), file.host)
+        made = with_core_names(replace(made, warnings=(*made.warnings, *failed, *session.only_shown)), file.host)
         session.timelines[file, with_steps] = made
         return made
     raise failures[0] if failures else nothing_to_read(session.run)
-
-
-def _of_file(session: Session, file: HostFile, with_steps: bool, on_part: OnPart | None) -> Timeline:
-    meter, failed = session.meter((file,)), list[str]()
-    steps, inferred = _step_spans(session, file.host, failed) if with_steps else ((), False)
-    meter.begin(0)
-    with closing(opened(file, meter)) as trace:
-        meter.opened(needed_bytes(trace))
-        session.timelines.clear()  # never two at once
-        made = read_timeline(trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, on_part)
-    return replace(made, warnings=(*made.warnings, *failed))
 
 
 def host_timeline(
@@ -58,13 +53,6 @@ def host_timeline(
 ) -> HostRead:
     """See `Session.host_timeline`."""
     file = session.run.files(host)[0]
-    work = partial(_one_of_several, session, file, with_steps, on_part, only_first)
-    return one_part(f"read {printable(file.path)}", work)
-
-
-def _one_of_several(
-    session: Session, file: HostFile, with_steps: bool, on_part: Callable[[HostRead], None] | None, only_first: bool
-) -> HostRead:
     clocks = session.clocks = session.clocks or HostClocks()
     meter, failed = session.meter((file,)), list[str]()
     steps, inferred = _step_spans(session, file.host, failed) if with_steps else ((), False)
@@ -79,7 +67,7 @@ def _one_of_several(
         return HostRead(file.label, file.path, shown, clock, whole)
 
     show = None if on_part is None else lambda made: on_part(on_axis(made))
-    with closing(opened(file)) as trace:
+    with one_part(f"read {printable(file.path)}"), closing(opened(file)) as trace:
         meter.opened(needed_bytes(trace))
         read = (trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, show, only_first)
         return on_axis(read_timeline(*read, first_bytes=0))
@@ -101,10 +89,8 @@ def best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:
 
 def _shortcoming(file: HostFile) -> int:
     """See `device.shortcoming`; 2 for a file that can't be read."""
-
-    def read() -> int:
-        with closing(opened(file)) as trace:
+    try:
+        with one_part(f"read {printable(file.path)}"), closing(opened(file)) as trace:
             return shortcoming(trace)
-
-    found = behind_wall(f"read {printable(file.path)}", read, [])
-    return 2 if found is None else found
+    except ProfileError:
+        return 2

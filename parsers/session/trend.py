@@ -109,8 +109,8 @@ class KnownPoints(KeptByRun[TrendPoint]):
         Raises:
             ProfileError: as for `Session.page`.
         """
-        what = f"read the run {printable(run.name)}"
-        return one_part(what, lambda: self.value(run, lambda: point(session(run))))
+        with one_part(f"read the run {printable(run.name)}"):
+            return self.value(run, lambda: point(session(run)))
 
 
 def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoints:

@@ -61,7 +61,8 @@ def _in_file(file: HloFile, is_whole: bool, _: str) -> HloModule:
 def _loaded(load: _Load, label: str) -> HloModule | str:
     """The module, or a sentence that says why there is none, whatever the reason is."""
     try:
-        return one_part(f"read the compiled HLO of {printable(label)}", partial(load, label), is_decoder=True)
+        with one_part(f"read the compiled HLO of {printable(label)}", is_decoder=True):
+            return load(label)
     except ProfileError as error:
         return error.sentence
 

@@ -8,6 +8,7 @@ these only one that is asked for, so a folder of any size opens at once.
 from __future__ import annotations
 
 import os
+from contextlib import closing
 
 from tpuprof.parsers.base.errors import ProfileError, one_part, unreadable
 from tpuprof.parsers.base.record import dataclass
@@ -53,12 +54,11 @@ class DumpedSchedule:
         """
         if self.size > LARGEST:
             raise ProfileError("too_large", f"{self._shown} is too large for a schedule: it has {self.size:,} bytes.")
-        source = open_source(self.path)
-        try:
-            data = source.read(0, min(source.size, LARGEST))
-        finally:
-            source.close()
-        return one_part(f"read the schedule in {self._shown}", lambda: read_schedule(data), True)
+        with (
+            closing(open_source(self.path)) as source,
+            one_part(f"read the schedule in {self._shown}", is_decoder=True),
+        ):
+            return read_schedule(source.read(0, min(source.size, LARGEST)))
 
     @property
     def _shown(self) -> str:

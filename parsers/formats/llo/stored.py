@@ -38,7 +38,8 @@ class StoredSchedule:
 
     def read(self) -> Schedule:
         """The schedule; errors as for `one_part`."""
-        return one_part(f"read the schedule of {printable(self.instruction)}", lambda: read_schedule(self.data), True)
+        with one_part(f"read the schedule of {printable(self.instruction)}", is_decoder=True):
+            return read_schedule(self.data)
 
 
 def stored_schedules(trace: Trace) -> Iterator[StoredSchedule]:

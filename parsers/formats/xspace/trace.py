@@ -440,7 +440,8 @@ class Trace:
     def optional(self, what: str, part: Callable[[], Part]) -> Part | None:
         """What is made of a part of the file without which the rest is shown; None if that fails, as of `one_part`."""
         try:
-            return one_part(what, part)
+            with one_part(what):
+                return part()
         except ProfileError as error:
             self.failed.append(error)
             return None

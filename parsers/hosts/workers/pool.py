@@ -144,7 +144,8 @@ def _results(
 def _outcome(file: HostFile, future: Future[Result | ProfileError]) -> Result | ProfileError:
     """What came of a host, also where its summary does not come over from the other process."""
     try:
-        return one_part(f"read {printable(file.path)}", future.result)
+        with one_part(f"read {printable(file.path)}"):
+            return future.result()
     except ProfileError as error:
         return error
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import natural_key, printable
+from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.at_peak import in_use_at
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
@@ -84,7 +84,8 @@ def host_memory(
     trace: Trace, host: str, on_chunk: ChunkDone | None = None, of_devices: Collection[int] | None = None
 ) -> HostMemory:
     """All at once, as the page wants it, with arguments as of `memory_profile_of`."""
-    allocators = memory_profile_of(trace, host, on_chunk, of_devices)
+    read = partial(memory_profile_of, trace, host, on_chunk, of_devices)
+    allocators = trace.optional("read the allocators", read) or ()
     return HostMemory(
         host, allocators, runs_of_devices(trace, host, on_chunk), None if allocators else why_empty(trace)
     )
@@ -101,10 +102,8 @@ def memory_profile_of(
         of_devices: numbers of the devices whose allocators count, beside those of the host; None for all.
     """
     plane = host_plane(trace)
-    if plane is None:
-        return ()
-    events = trace.optional("read the allocators", partial(allocator_events, plane, on_chunk))
-    if events is None:
+    events = None if plane is None else allocator_events(plane, on_chunk)
+    if plane is None or events is None:
         return ()
     order = np.lexsort((events.time_ps, events.allocator))  # stable: of one time, the earlier in the file comes first
     borders = np.searchsorted(events.allocator[order], np.arange(len(events.ids) + 1))
@@ -114,13 +113,10 @@ def memory_profile_of(
         rows = [row for row in rows if not events.is_device[row] or events.ids[row] in devices]
     largest = sorted(rows, key=lambda row: borders[row] - borders[row + 1])[:MOST_ALLOCATORS]
     largest.sort(key=lambda row: (not events.is_device[row], natural_key(events.ids[row])))
-
-    def read(row: int) -> AllocatorProfile:
-        return _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))
-
-    named = ((f"read the allocator {printable(events.ids[row])}", row) for row in largest)
-    found = (trace.optional(what, partial(read, row)) for what, row in named)
-    return tuple(of for of in found if of is not None)
+    return tuple(
+        _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))
+        for row in largest
+    )
 
 
 def _profile(plane: Plane, host: str, allocator: int, events: AllocatorEvents) -> AllocatorProfile:

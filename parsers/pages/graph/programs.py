@@ -177,7 +177,8 @@ class Programs:
                 module = source.modules.whole(number)
                 if isinstance(module, str):
                     raise ProfileError("damaged_module", module, _AGAIN)
-                graph = one_part(f"follow the compiled HLO of {printable(str(label))}", partial(HloGraph, module), True)
+                with one_part(f"follow the compiled HLO of {printable(str(label))}", is_decoder=True):
+                    graph = HloGraph(module)
                 if not len(graph):
                     raise ProfileError("damaged_module", f"{printable(str(label))} holds no instructions.", _AGAIN)
                 known = self._known[label] = Program(label, graph, self.times)

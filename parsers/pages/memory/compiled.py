@@ -165,11 +165,10 @@ class CompiledModules:
         if known is None:
             source, number = self._places[label]
             module = source.modules.module(number)
-            failed: list[str] = []
-            found = None
-            if module is not None:
-                found = behind_wall(_find_memory(label), partial(module_peaks, module, label), failed, is_decoder=True)
-            known = found or ModulePeaks(label, {}, source.modules.problem(number) or "".join(failed))
+            failed = list(filter(None, [source.modules.problem(number)]))
+            read = partial(module_peaks, module, label) if module is not None else lambda: None
+            found = behind_wall(_find_memory(label), read, failed, is_decoder=True)
+            known = found or ModulePeaks(label, {}, "".join(failed))
             self._peaks[label] = known
         return known
 
@@ -201,20 +200,20 @@ class CompiledModules:
         capacity = capacity_of(source.device_type or self.device_type, space)
         if capacity is None and space == HBM and source.platform in ("TPU", "GPU"):
             capacity = self._reported()
-        found = one_part(_find_memory(label), partial(space_memory, module, label, space, capacity), is_decoder=True)
-        made = _placed(source, found)
+        with one_part(_find_memory(label), is_decoder=True):
+            made = _placed(source, space_memory(module, label, space, capacity))
         self._last = (label, space, made)
         return made
 
     def summary(self, memory: SpaceMemory) -> SpaceSummary | None:
         """What a memory space comes to; None where its module can't be read any more."""
         source, number = self._places[memory.module]
-        module, failed = source.modules.module(number), list[str]()
-        if module is None:
-            return None
-        work = partial(space_summary, module, memory)
-        found = behind_wall(f"account for the memory of {printable(str(memory.module))}", work, failed)
-        return found or SpaceSummary(None, None, BatchFit(unknown="".join(failed)))
+        module = source.modules.module(number)
+        try:
+            with one_part(f"account for the memory of {printable(str(memory.module))}"):
+                return None if module is None else space_summary(module, memory)
+        except ProfileError as error:
+            return SpaceSummary(None, None, BatchFit(unknown=error.sentence))
 
     def figures(self, label: ModuleLabel, space: int) -> SpaceMemory | str:
         """One memory space of a module, or the sentence on why it has none."""

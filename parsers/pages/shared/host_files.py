@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from tpuprof.parsers.base.errors import Part, ProfileError, one_part
 from tpuprof.parsers.base.text import printable
@@ -31,7 +30,8 @@ def each_host(
     for index, file in enumerate(files):
         meter.begin(index)
         try:
-            parts.append(one_part(f"read {printable(file.path)}", partial(work, file, meter)))
+            with one_part(f"read {printable(file.path)}"):
+                parts.append(work(file, meter))
         except ProfileError as error:
             failures.append(error)
     return parts, failures

@@ -117,8 +117,8 @@ def _readable(side: Sequence[Session], host: str | None, notes: list[str]) -> li
     found, errors = list[Session](), list[ProfileError]()
     for session in side:
         try:
-            what = f"read the run {printable(session.run.name)}"
-            one_part(what, partial(session.reduced, STEPS_OF_HOST, host))
+            with one_part(f"read the run {printable(session.run.name)}"):
+                session.reduced(STEPS_OF_HOST, host)
             found.append(session)
         except ProfileError as error:
             errors.append(error)

@@ -199,7 +199,6 @@ slices module
   pages.collectives.host._slice_ops          host0: could not read collectives between slices
 counters counters
   pages.counters.host.read_counters          host0: could not read the counters of /device:TPU:0
-  memory.allocators.profile._profile         host0: could not read the allocator 0
   memory.allocators.profile.module_runs      host0: could not read the runs of modules of /device:TPU:0
 counters counters
   pages.ops.kernels.page.call_units          could not read the counters:

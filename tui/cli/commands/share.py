@@ -95,13 +95,11 @@ def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking
     assert page is not None
     report = page.load_report()
     asked = replace(asked, limit=part.rows if limit is None else limit, options=dict.fromkeys(page.options))
-
-    def made() -> str:
-        content = report.read(asked)
-        return report_html(_markdown(report, content, asked, part.columns), report.pictures(content), mask, 2)
-
     try:
-        html = one_part(f"make this page: {part.title}", made)
+        with one_part(f"make the page {part.title}"):
+            content = report.read(asked)
+            made = _markdown(report, content, asked, part.columns)
+            html = report_html(made, report.pictures(content), mask, 2)
     except ProfileError as error:
         if part is _PARTS[0]:
             raise

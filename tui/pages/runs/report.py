@@ -87,9 +87,7 @@ _CANT_BE_READ = frozenset(
 
 def exit_code(page: Runs) -> int:
     """4 where something that was found can't be read, though all that can be is listed."""
-    of_facts = (problem for facts in (page.facts or {}).values() for problem in facts.problems)
-    of_runs = (problem for run in page.runs for problem in run.problems)
-    problems = itertools.chain(page.logdir.problems, of_runs, of_facts)
+    problems = itertools.chain(page.logdir.problems, *(row.problems for row in page.listed.rows))
     return EXIT_UNREADABLE if any(problem.code in _CANT_BE_READ for problem in problems) else EXIT_OK
 
 

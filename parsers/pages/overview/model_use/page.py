@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError, behind_wall
+from tpuprof.parsers.base.errors import ProfileError, behind_wall, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.hlo.programs import module_of
@@ -95,8 +95,7 @@ def model_of_run(session: PageSession, host: str | None) -> ModelPage:
         places = places or by_block.places_of(table, flow)
         look = partial(_samples, module(_step_program(table)), places, len(page.account.cores))
         samples = behind_wall("count the samples of a step", look, failed) or _UNKNOWN_SAMPLES
-    of_memory = behind_wall("read the memory of blocks", lambda: _memory(session, host, table, flow), failed)
-    rows, memory, why = of_memory or ((), None, NO_PROGRAM)
+    rows, memory, why = _memory(session, host, table, flow)
     if why:
         unknown["memory"] = why
     return ModelPage(
@@ -142,15 +141,16 @@ def _memory(
     """Blocks at the peak of the step's program, its memory, and why they are unknown."""
     program = _step_program(table)
     try:
-        compiled = session.page(MEMORY, host)
-        label = next((each for each in compiled.places if each.program_id == program), None)
-        if label is None:
-            return (), None, NO_PROGRAM
-        memory = compiled.space(label, HBM)
+        with one_part("read the memory of blocks"):
+            compiled = session.page(MEMORY, host)
+            label = next((each for each in compiled.places if each.program_id == program), None)
+            of = None if label is None else flow(program)
+            if label is None or of is None:
+                return (), None, NO_PROGRAM
+            memory = compiled.space(label, HBM)
+            return memory_blocks(memory, of), memory, ""
     except ProfileError as error:
         return (), None, error.sentence
-    of = flow(program)
-    return ((), None, NO_PROGRAM) if of is None else (memory_blocks(memory, of), memory, "")
 
 
 MODEL_USE = PageKey(model_use_of_run)

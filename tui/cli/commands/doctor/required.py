@@ -154,7 +154,8 @@ def wanted_of(texts: list[str]) -> tuple[str, ...]:
 def _why_missing(name: str, profile: Profile, failed: list[str]) -> Why:
     """Why a profile lacks something; `failed` gets its name where an error in looking keeps that unknown."""
     try:
-        return one_part(f"look for {REQUIREMENTS[name].meaning}", lambda: REQUIREMENTS[name].missing(profile))
+        with one_part(f"look for {REQUIREMENTS[name].meaning}"):
+            return REQUIREMENTS[name].missing(profile)
     except ProfileError as error:
         if error.code != FAILED:
             raise
