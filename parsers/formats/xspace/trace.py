@@ -450,20 +450,17 @@ class Trace:
     def problems(self) -> tuple[Problem, ...]:
         """What was lost, and whether this is not a profile, but a trace that was made from one."""
         hint = "open the HOST.xplane.pb of the same capture, if there is one"
-        origin = self.source.origin
-        viewer = (Problem("viewer_trace", self.source.name, origin, hint),) if origin else ()
+        viewer = (Problem("viewer_trace", self.source.name, self.source.origin, hint),) if self.source.origin else ()
         return viewer + self._joined + self.losses
 
     @property
     def _joined(self) -> tuple[Problem, ...]:
         """That the file was joined of several profiles, where its planes show that."""
-        if not self._renamed:
-            return ()
         sentence = (
             f"{self.source.name} is several profiles joined into one file: planes of the later ones have new numbers "
             f"({examples(self._renamed)}), and host events are those of the first."
         )
-        return (Problem("joined_profiles", self.source.name, sentence),)
+        return (Problem("joined_profiles", self.source.name, sentence),) if self._renamed else ()
 
     @property
     def losses(self) -> tuple[Problem, ...]:
