@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 
+from tpuprof.parsers.base.folders import opened
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
@@ -24,7 +25,6 @@ _LONGEST_NAME = 4096
 _MOST_TAILS = 32
 _TAB = 4
 _PLACE = pattern(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 # Not for a profile to touch: kernel files, devices, and folders whose lookup opens a network connection.
 _FORBIDDEN = ("/dev/", "/net/", "/proc/", "/sys/")
 
@@ -91,7 +91,7 @@ def _read(path: str) -> bytes | None:
     """The file's first `MOST_BYTES` in whole lines, None where it is no regular file that can be read."""
     try:
         # Without blocking, or a FIFO would wait for a writer. Below, what was opened is asked what it is, not the name.
-        descriptor = os.open(path, _FLAGS)
+        descriptor = opened(path, os.O_NOCTTY)
     except (OSError, ValueError):  # ValueError: characters that no file name has
         return None
     try:

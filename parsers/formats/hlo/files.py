@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.folders import listed, opened
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import natural_key, printable
@@ -176,16 +177,16 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
     texts: dict[str, str] = {}
     has_text = False
     try:
-        with os.scandir(path) as entries:
+        with listed(path) as entries:
             for entry in itertools.islice(entries, _MOST_ENTRIES):
                 has_text = has_text or bool(re.match(r"module_\d+\..*\.txt$", entry.name))
                 if (match := _LAST_STAGE.fullmatch(entry.name)) and not entry.name.startswith("._"):
-                    texts[match[1]] = entry.path[: len(entry.path) - len(entry.name)] + match[1]
+                    texts[match[1]] = os.path.join(path, match[1])
                 if entry.name.startswith("._") or not _HLO_NAME.fullmatch(entry.name):
                     continue
                 with contextlib.suppress(OSError):  # gone, or a link to nowhere
                     if entry.is_file() and not (entry.name == _NO_MODULE and not entry.stat().st_size):
-                        file, group = _named(entry.path, entry.stat().st_size)
+                        file, group = _named(os.path.join(path, entry.name), entry.stat().st_size)
                         groups.setdefault(group or entry.name, []).append(file)
     except OSError as error:
         raise unreadable(path, error) from error
@@ -210,7 +211,7 @@ def module_files(path: str) -> list[str]:
     dumped, text = _DUMPED.fullmatch(name), _LAST_STAGE.fullmatch(name)
     begin = f"{dumped[1]}.{dumped[2]}" if dumped else text[1] if text else name
     try:
-        with os.scandir(folder or ".") as entries:
+        with listed(folder) as entries:
             names = [entry.name for entry in itertools.islice(entries, _MOST_ENTRIES) if _is_of_module(entry.name)]
     except (OSError, ValueError):
         return []
@@ -291,7 +292,7 @@ def _has_assignment(path: str) -> bool:
 def _opened(path: str) -> Iterator[int]:
     """A regular file's descriptor; it does not wait for a pipe that nobody writes to."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = opened(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     try:

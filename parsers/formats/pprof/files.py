@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from itertools import chain
 
+from tpuprof.parsers.base import folders
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.folder_search import is_pprof_name
@@ -88,7 +89,7 @@ def opened(path: str, is_far: bool = False) -> Iterator[int]:
 
             descriptor = open_remote(path)
         else:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+            descriptor = folders.opened(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     try:

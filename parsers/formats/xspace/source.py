@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.folders import opened
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -135,10 +137,10 @@ def open_source(path: str, on_fetched: OnFetched | None = None) -> FileSource:
 
         return _source(open_remote(path, on_fetched or (lambda _done, _total: None)), printable_url(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = opened(path)
     except OSError as error:
         raise _open_error(path, error) from error
-    if not os.path.isfile(path):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise ProfileError("not_a_file", f"{path} is not a regular file.", "name a profile file or a folder")
     return _source(descriptor, path)
