@@ -8,7 +8,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
+
+from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.text import printable
 
 NAME = "tpuprof-tui"
 
@@ -48,6 +52,27 @@ def opened(path: str, flags: int = 0) -> int:
         return os.open(name or ".", _FLAGS | flags | os.O_NOFOLLOW, dir_fd=way)
     finally:
         os.close(way)
+
+
+@contextlib.contextmanager
+def regular_file(path: str, open_it: Callable[[str], int] = opened) -> Iterator[int]:
+    """A regular file's descriptor, opened by a function.
+
+    Raises:
+        ProfileError: it can't be opened, or is not a regular file; or it can't be read while this is open.
+    """
+    try:
+        descriptor = open_it(path)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", "name a file, or its folder")
+        yield descriptor
+    except OSError as error:
+        raise unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
 
 
 def is_below(path: str, folder: str) -> bool:

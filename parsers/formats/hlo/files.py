@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.folders import listed, opened
+from tpuprof.parsers.base.folders import listed, regular_file
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import natural_key, printable
@@ -123,7 +123,7 @@ def read_hlo_file(file: HloFile) -> HloModule:
     name = printable(os.path.basename(file.path))
     if file.path.endswith(".txt"):
         return _of_texts(file, name)
-    with _opened(file.path) as descriptor:
+    with regular_file(file.path) as descriptor:
         size = os.fstat(descriptor).st_size
         if size > LARGEST_BYTES:
             raise _too_large(name, f"has {size:,} bytes")
@@ -263,7 +263,7 @@ def _of_texts(file: HloFile, name: str) -> HloModule:
 
 def _lines(path: str) -> Iterator[str]:
     """The lines of a text, the longest in pieces."""
-    with _opened(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as stream:
+    with regular_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as stream:
         name, size = printable(os.path.basename(path)), os.fstat(descriptor).st_size
         if size > LARGEST_BYTES:
             raise _too_large(name, f"has {size:,} bytes")
@@ -280,29 +280,12 @@ def _rank(stage: str) -> int:
 def _has_assignment(path: str) -> bool:
     """Whether an uncompressed HloProto has a field 3, from the headers of its fields alone."""
     try:
-        with _opened(path) as descriptor:
+        with regular_file(path) as descriptor:
             fields = split_fields(os.pread(descriptor, 16, 0))
             is_message = len(fields.number) > 0 and (fields.number[0], fields.wire[0]) == (1, 2)
             return is_message and os.pread(descriptor, 1, int(fields.end[0])) == b"\x1a"
     except (ProfileError, OSError, OverflowError):
         return False
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[int]:
-    """A regular file's descriptor; it does not wait for a pipe that nobody writes to."""
-    try:
-        descriptor = opened(path)
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", _DUMP_HINT)
-        yield descriptor
-    except OSError as error:
-        raise unreadable(path, error) from error
-    finally:
-        os.close(descriptor)
 
 
 def _content(descriptor: int, size: int, name: str) -> bytes:

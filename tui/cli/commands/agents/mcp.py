@@ -28,6 +28,5 @@ def run_mcp(args: argparse.Namespace) -> int:
             raise
         sentence = "This needs the package mcp, 2.3 or a newer 2.x, which is not installed."
         raise ProfileError("usage", sentence, f"pip install '{PROGRAM}[mcp]'", EXIT_USAGE) from error
-    limits = server.Limits(args.time_limit, args.memory_limit, bool(logging.getLogger(LOGGER).handlers))
-    server.serve(root, limits)
+    server.serve(root, args.time_limit, args.memory_limit, debug=bool(logging.getLogger(LOGGER).handlers))
     return EXIT_OK

@@ -19,7 +19,7 @@ from mcp.server.stdio import stdio_server
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.commands.agents.children import Children, Limits
+from tpuprof.tui.cli.commands.agents.children import Children
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.agents.tools import TOOLS, Tool
 from tpuprof.tui.cli.common import version_of
@@ -36,9 +36,9 @@ _INSTRUCTIONS = (
 )
 
 
-def serve(root: Root, limits: Limits) -> None:
-    """Serves over standard input and output until the client goes."""
-    anyio.run(_serve, Children(root, limits))
+def serve(root: Root, seconds: int, memory_mib: int, debug: bool) -> None:
+    """Serves over standard input and output until the client goes; the bounds are those of `Children`."""
+    anyio.run(_serve, Children(root, seconds, memory_mib, debug))
 
 
 async def _serve(children: Children) -> None:

@@ -32,7 +32,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import ONLY_BELOW
 from tpuprof.tui.cli.commands.agents import tools, worker
 from tpuprof.tui.cli.commands.agents.bounded import bounded
-from tpuprof.tui.cli.commands.agents.children import Children, Limits
+from tpuprof.tui.cli.commands.agents.children import Children
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.demo import demo_path
 
@@ -298,7 +298,7 @@ def children_of(pid: int) -> set[int]:
 
 def test_a_call_is_ended_by_its_limit_a_cancel_or_the_system_and_holds_up_no_other(root: Path) -> None:
     async def calls(seconds: int) -> tuple[list[str], set[int]]:
-        children, said = Children(Root.of(str(root)), Limits(seconds, 4096, False)), list[str]()
+        children, said = Children(Root.of(str(root)), seconds, 4096, debug=False), list[str]()
 
         async def ask(tool: str, arguments: dict[str, Any]) -> None:
             said.append((await children.answer(tool, arguments)).text)
