@@ -87,7 +87,6 @@ _PRAGMA = re.compile(rf"{_SPACE}pragma\b", re.IGNORECASE)
 
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _NO_COLUMN = re.compile(r'[Cc]olumn (?:named )?"([^"]+)"')
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ class Root:
         """
         path = os.path.join(self.path, given)
         if scheme_of(given) or not _may_be_named(given) or not self.holds(path):
-            raise self._outside(given)
+            sentence = f"{printable(given)} is outside the folder that this server reads."
+            raise ProfileError("outside", sentence, "a path below it; . is all of it", EXIT_USAGE)
         return os.path.realpath(path)
 
     def holds(self, path: str) -> bool:
@@ -52,10 +53,6 @@ class Root:
     def named(self, path: str) -> str:
         real = os.path.realpath(path)
         return os.path.relpath(real, self.path) if self.holds(real) else path
-
-    def _outside(self, path: str) -> ProfileError:
-        sentence = f"{printable(path)} is outside the folder that this server reads."
-        return ProfileError("outside", sentence, "a path below it; . is all of it", EXIT_USAGE)
 
 
 def _may_be_named(path: str) -> bool:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from io import TextIOWrapper
 from threading import Timer
 from typing import Any, cast
@@ -17,7 +18,7 @@ from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from tpuprof.parsers.base.errors import EXIT_OK
+from tpuprof.parsers.base.errors import EXIT_OK, behind_wall
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.children import Children
 from tpuprof.tui.cli.commands.agents.root import Root
@@ -38,7 +39,8 @@ _INSTRUCTIONS = (
 
 def serve(root: Root, seconds: int, memory_mib: int, debug: bool) -> None:
     """Serves over standard input and output until the client goes; the bounds are those of `Children`."""
-    anyio.run(_serve, Children(root, seconds, memory_mib, debug))
+    served = partial(anyio.run, _serve, Children(root, seconds, memory_mib, debug))
+    behind_wall("serve to the end", served, [])  # a client that dies leaves a broken pipe, which is nobody's fault
 
 
 async def _serve(children: Children) -> None:
