@@ -55,7 +55,9 @@ def unreadable(path: str, error: OSError | ValueError) -> ProfileError:
     if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
         return ProfileError("not_found", f"{shown} does not exist.", "check the path", EXIT_NOT_FOUND)
     why = (error.strerror or str(error)).lower()
-    return ProfileError("unreadable", f"{shown} cannot be read: {why}.", f"check its permissions: ls -l {shown}")
+    is_refused = isinstance(error, PermissionError)
+    hint = f"check its permissions: ls -l {shown}" if is_refused else "check the disk, or the connection to it"
+    return ProfileError("unreadable", f"{shown} cannot be read: {why}.", hint)
 
 
 class Damaged(ValueError):

@@ -23,6 +23,7 @@ from functools import lru_cache
 from tpuprof.parsers.base.budget import inflated_room
 from tpuprof.parsers.base.cache import CacheFolder, is_unwritable, size_below
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.base.folders import opened, status
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.archive_members import Broken, Member, members
@@ -94,9 +95,8 @@ def unpacked(path: str) -> Archive:
 
 def _identity(path: str) -> tuple[str | int, ...]:
     """Which state of which file a path leads to; one that replaces another has another inode, or a later change."""
-    status = os.stat(path)
-    file = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    return os.path.realpath(path), *file
+    state = status(path)
+    return os.path.realpath(path), state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 @lru_cache(maxsize=64)  # an app opens few archives
@@ -170,7 +170,7 @@ def _unpack(path: str, begun: str) -> None:
     left_out, first, seen, files = Counter[str](), list[str](), 0, 0
     most = min(BOUND_BYTES, inflated_room(os.stat(path).st_size, _FLOOR))
     try:
-        with open(path, "rb") as file:
+        with open(opened(path), "rb") as file:
             for member in members(file, most, left_out):
                 if seen >= _MOST_MEMBERS:
                     left_out["what follows the first 200,000 files"] += 1

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.base.folders import listed, opened
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
@@ -129,7 +130,7 @@ def recognised(path: str) -> NonProfile | None:
     try:
         if not os.path.isfile(path):
             return None
-        with open(path, "rb") as file:
+        with open(opened(path), "rb") as file:
             return known(name, file.read(BEGIN_BYTES))
     except (OSError, ValueError):
         return None
@@ -141,7 +142,7 @@ def may_be_hlo(path: str) -> bool:
     if found is not None:
         return found.reader in ("hlo", "archive")
     names = [os.path.basename(path)]
-    with contextlib.suppress(OSError, ValueError), os.scandir(path) as entries:
+    with contextlib.suppress(OSError, ValueError), listed(path) as entries:
         names = [entry.name for entry in itertools.islice(entries, _MOST_NAMES)]
     return any(name.removesuffix(".gz").endswith(HLO_ENDINGS) or _LAST_STAGE.fullmatch(name) for name in names)
 

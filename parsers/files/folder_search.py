@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Literal
 
+from tpuprof.parsers.base.folders import listed
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, natural_key
@@ -49,7 +50,7 @@ DEFAULT_LIMITS = SearchLimits()
 def names_in(folder: str, limit: int) -> list[str]:
     """At most `limit` names in a folder, in natural order; none where it cannot be read."""
     try:
-        with os.scandir(folder or ".") as entries:
+        with listed(folder) as entries:
             return sorted((entry.name for entry in itertools.islice(entries, limit)), key=natural_key)
     except OSError:
         return []
@@ -311,7 +312,7 @@ class Walk:
             if status.st_ino:  # 0 where a file system has no such numbers; the other bounds end loops there
                 self._seen.add((status.st_dev, status.st_ino))
             folder.modified = status.st_mtime
-            with os.scandir(path or ".") as entries:
+            with listed(path) as entries:
                 for entry in entries:
                     if not self.may_take():
                         break

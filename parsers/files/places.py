@@ -11,6 +11,7 @@ import stat
 from dataclasses import field
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.base.folders import opened
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files import folder_search
@@ -128,7 +129,7 @@ class Filesystem:
                 return Problem("not_a_file", shown, f"{shown} is {what}, not a regular file.", hint)
             if status.st_size == 0:
                 return empty(shown)
-            os.close(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)))
+            os.close(opened(path))
         except OSError as error:
             if linked and error.errno in GONE:
                 sentence = f"{shown} is a link to a file that is not there."
@@ -148,7 +149,7 @@ class Filesystem:
     def begin(self, path: str) -> bytes | None:
         """A file's first bytes, which identify its format; None where it can't be read: opening it says why."""
         try:
-            with open(path, "rb") as file:
+            with open(opened(path), "rb") as file:
                 return file.read(folder_search.BEGIN_BYTES)
         except OSError:
             return None

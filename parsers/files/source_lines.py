@@ -6,12 +6,14 @@ of them, and nothing leaves but text that is safe to print.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.folders import regular_file
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
@@ -24,7 +26,6 @@ _LONGEST_NAME = 4096
 _MOST_TAILS = 32
 _TAB = 4
 _PLACE = pattern(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 # Not for a profile to touch: kernel files, devices, and folders whose lookup opens a network connection.
 _FORBIDDEN = ("/dev/", "/net/", "/proc/", "/sys/")
 
@@ -89,21 +90,14 @@ def _candidates(name: str, roots: Sequence[str]) -> Iterator[str]:
 
 def _read(path: str) -> bytes | None:
     """The file's first `MOST_BYTES` in whole lines, None where it is no regular file that can be read."""
-    try:
-        # Without blocking, or a FIFO would wait for a writer. Below, what was opened is asked what it is, not the name.
-        descriptor = os.open(path, _FLAGS)
-    except (OSError, ValueError):  # ValueError: characters that no file name has
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return data if len(data) <= MOST_BYTES else data[: data.rfind(b"\n", 0, MOST_BYTES) + 1]
+    with (
+        contextlib.suppress(ProfileError),
+        regular_file(path) as descriptor,
+        open(descriptor, "rb", closefd=False) as file,
+    ):
+        data = file.read(MOST_BYTES + 1)
+        return data if len(data) <= MOST_BYTES else data[: data.rfind(b"\n", 0, MOST_BYTES) + 1]
+    return None
 
 
 def _excerpt(path: str, data: bytes, line: int, before: int, after: int) -> SourceExcerpt | None:

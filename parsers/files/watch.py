@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.folders import listed
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.files import folder_search
@@ -240,7 +241,7 @@ def run_state(path: str) -> State | None:
         if not stat.S_ISDIR(status.st_mode):
             return ((os.path.basename(path), status.st_size, status.st_mtime_ns),)
         files: list[tuple[str, int, int]] = []
-        with os.scandir(path or ".") as entries:
+        with listed(path) as entries:
             for entry in entries:
                 if len(files) < MOST_FILES and (
                     _may_become_profile(entry.name) or is_profile(entry.name) or is_trace(entry.name)
@@ -284,7 +285,7 @@ def _agrees(run: Run, state: State) -> bool:
 def _listed(path: str) -> Folder:
     """What a folder holds; nothing where it may not be listed."""
     folder = Folder(path)
-    with contextlib.suppress(OSError), os.scandir(path or ".") as entries:
+    with contextlib.suppress(OSError), listed(path) as entries:
         for entry in entries:
             folder.take(entry)
     return folder

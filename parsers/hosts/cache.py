@@ -21,6 +21,7 @@ except ImportError:  # not in every Python
     from hashlib import blake2b  # loads OpenSSL first, which takes 2 ms
 
 from tpuprof.parsers.base.cache import CacheFolder
+from tpuprof.parsers.base.folders import status
 from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class HostCache:
         if not os.path.isabs(self.kept.folder):
             return None
         try:
-            states = [os.stat(file.path) for file in files]
+            states = [status(file.path) for file in files]
         except OSError:
             return None
         if not all(self.is_settled(max(state.st_mtime, state.st_ctime)) for state in states):

@@ -6,6 +6,7 @@ import itertools
 import os
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.folders import listed
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path
@@ -27,13 +28,13 @@ def leads_to_arrays(path: str) -> str | None:
     if not os.path.isdir(where):
         return None if is_profile(os.path.basename(where)) or not _is_pprof(path) else path
     try:
-        with os.scandir(where) as entries:
-            there = list(itertools.islice(entries, _MOST_NAMES))
+        with listed(where) as entries:
+            there = [(entry.name, entry.is_dir()) for entry in itertools.islice(entries, _MOST_NAMES)]
     except OSError:
         return None
-    if not any(is_pprof_name(entry.name) for entry in there):
+    if not any(is_pprof_name(name) for name, _ in there):
         return None
-    others = any(is_profile(entry.name) or entry.is_dir() for entry in there)
+    others = any(is_profile(name) or is_folder for name, is_folder in there)
     return None if others else next(iter(_pprofs_in(where)), None)
 
 

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.folders import listed, regular_file
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import natural_key, printable
@@ -122,7 +123,7 @@ def read_hlo_file(file: HloFile) -> HloModule:
     name = printable(os.path.basename(file.path))
     if file.path.endswith(".txt"):
         return _of_texts(file, name)
-    with _opened(file.path) as descriptor:
+    with regular_file(file.path) as descriptor:
         size = os.fstat(descriptor).st_size
         if size > LARGEST_BYTES:
             raise _too_large(name, f"has {size:,} bytes")
@@ -176,16 +177,16 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
     texts: dict[str, str] = {}
     has_text = False
     try:
-        with os.scandir(path) as entries:
+        with listed(path) as entries:
             for entry in itertools.islice(entries, _MOST_ENTRIES):
                 has_text = has_text or bool(re.match(r"module_\d+\..*\.txt$", entry.name))
                 if (match := _LAST_STAGE.fullmatch(entry.name)) and not entry.name.startswith("._"):
-                    texts[match[1]] = entry.path[: len(entry.path) - len(entry.name)] + match[1]
+                    texts[match[1]] = os.path.join(path, match[1])
                 if entry.name.startswith("._") or not _HLO_NAME.fullmatch(entry.name):
                     continue
                 with contextlib.suppress(OSError):  # gone, or a link to nowhere
                     if entry.is_file() and not (entry.name == _NO_MODULE and not entry.stat().st_size):
-                        file, group = _named(entry.path, entry.stat().st_size)
+                        file, group = _named(os.path.join(path, entry.name), entry.stat().st_size)
                         groups.setdefault(group or entry.name, []).append(file)
     except OSError as error:
         raise unreadable(path, error) from error
@@ -210,7 +211,7 @@ def module_files(path: str) -> list[str]:
     dumped, text = _DUMPED.fullmatch(name), _LAST_STAGE.fullmatch(name)
     begin = f"{dumped[1]}.{dumped[2]}" if dumped else text[1] if text else name
     try:
-        with os.scandir(folder or ".") as entries:
+        with listed(folder) as entries:
             names = [entry.name for entry in itertools.islice(entries, _MOST_ENTRIES) if _is_of_module(entry.name)]
     except (OSError, ValueError):
         return []
@@ -262,7 +263,7 @@ def _of_texts(file: HloFile, name: str) -> HloModule:
 
 def _lines(path: str) -> Iterator[str]:
     """The lines of a text, the longest in pieces."""
-    with _opened(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as stream:
+    with regular_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as stream:
         name, size = printable(os.path.basename(path)), os.fstat(descriptor).st_size
         if size > LARGEST_BYTES:
             raise _too_large(name, f"has {size:,} bytes")
@@ -279,29 +280,12 @@ def _rank(stage: str) -> int:
 def _has_assignment(path: str) -> bool:
     """Whether an uncompressed HloProto has a field 3, from the headers of its fields alone."""
     try:
-        with _opened(path) as descriptor:
+        with regular_file(path) as descriptor:
             fields = split_fields(os.pread(descriptor, 16, 0))
             is_message = len(fields.number) > 0 and (fields.number[0], fields.wire[0]) == (1, 2)
             return is_message and os.pread(descriptor, 1, int(fields.end[0])) == b"\x1a"
     except (ProfileError, OSError, OverflowError):
         return False
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[int]:
-    """A regular file's descriptor; it does not wait for a pipe that nobody writes to."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", _DUMP_HINT)
-        yield descriptor
-    except OSError as error:
-        raise unreadable(path, error) from error
-    finally:
-        os.close(descriptor)
 
 
 def _content(descriptor: int, size: int, name: str) -> bytes:

@@ -11,6 +11,7 @@ import os
 from contextlib import closing
 
 from tpuprof.parsers.base.errors import ProfileError, one_part, unreadable
+from tpuprof.parsers.base.folders import listed
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
@@ -74,12 +75,14 @@ def dumped_schedules(folder: str) -> list[DumpedSchedule]:
     found: list[DumpedSchedule] = []
     others = 0
     try:
-        with os.scandir(folder) as entries:
+        with listed(folder) as entries:
             for entry in entries:
                 match = _NAME.fullmatch(entry.name)
                 others += match is None and _ANY.fullmatch(entry.name) is not None
                 if match is not None and not match[2].startswith(_OF_RUNTIME) and entry.is_file():
-                    found.append(DumpedSchedule(match[2], int(match[1]), entry.path, entry.stat().st_size))
+                    found.append(
+                        DumpedSchedule(match[2], int(match[1]), os.path.join(folder, entry.name), entry.stat().st_size)
+                    )
     except (OSError, ValueError) as error:
         raise unreadable(folder, error) from error
     if not found:

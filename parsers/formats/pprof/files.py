@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator
 from itertools import chain
 
-from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base import folders
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.folder_search import is_pprof_name
 from tpuprof.parsers.files.inflate import Inflation, inflated
 from tpuprof.parsers.files.logdir import is_remote, local_path
@@ -79,21 +78,10 @@ def _chunks(descriptor: int, step: int) -> Iterator[bytes]:
         yield chunk
 
 
-@contextlib.contextmanager
-def opened(path: str, is_far: bool = False) -> Iterator[int]:
-    """A regular file's descriptor; it does not wait for a pipe that nobody writes to."""
-    try:
-        if is_far:
-            from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
+def opened(path: str, is_far: bool = False) -> contextlib.AbstractContextManager[int]:
+    """A regular file's descriptor, of a URL that of a copy; raises as `regular_file`."""
+    if not is_far:
+        return folders.regular_file(path)
+    from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
 
-            descriptor = open_remote(path)
-        else:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", "name a file, or its folder")
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return folders.regular_file(path, open_remote)

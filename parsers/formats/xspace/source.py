@@ -6,12 +6,13 @@ window or a chunk at a time.
 
 from __future__ import annotations
 
-import errno
 import os
+import stat
 from collections.abc import Callable
 from typing import Protocol
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.folders import opened
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -91,7 +92,7 @@ class FileSource:
             try:
                 data = os.pread(self._descriptor, length - done, offset + done)
             except OSError as error:
-                raise _open_error(self.name, error) from error
+                raise unreadable(self.name, error) from error
             if not data:
                 sentence = f"{self.name} got shorter than {self.size:,} bytes while it was read."
                 raise ProfileError("changed", sentence, "open it again when nothing writes to it")
@@ -135,10 +136,10 @@ def open_source(path: str, on_fetched: OnFetched | None = None) -> FileSource:
 
         return _source(open_remote(path, on_fetched or (lambda _done, _total: None)), printable_url(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = opened(path)
     except OSError as error:
-        raise _open_error(path, error) from error
-    if not os.path.isfile(path):
+        raise unreadable(path, error) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise ProfileError("not_a_file", f"{path} is not a regular file.", "name a profile file or a folder")
     return _source(descriptor, path)
@@ -150,12 +151,4 @@ def _source(descriptor: int, name: str) -> FileSource:
         return FileSource(descriptor, name)
     except OSError as error:
         os.close(descriptor)
-        raise _open_error(name, error) from error
-
-
-def _open_error(path: str, error: OSError) -> ProfileError:
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return ProfileError("not_found", f"{path} does not exist.", "check the path", EXIT_NOT_FOUND)
-    refused = error.errno in (errno.EACCES, errno.EPERM)
-    hint = f"check its permissions: ls -l {path}" if refused else "check the disk, or the connection to it"
-    return ProfileError("unreadable", f"{path} cannot be read: {(error.strerror or str(error)).lower()}.", hint)
+        raise unreadable(name, error) from error

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 
+from tpuprof.parsers.base.folders import opened
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 
@@ -25,7 +26,7 @@ def device_of(path: str) -> str | None:
     """Which chip a module of a dump was compiled for, ``TPU v5e``, by the path of its file; None where no dump says."""
     stem = stem_of(path)
     with contextlib.suppress(OSError, ValueError):
-        with open(stem + ".target_arguments.pb", "rb") as file:
+        with open(opened(stem + ".target_arguments.pb"), "rb") as file:
             data = file.read(1 << 16)
         inner = _first(data, 6, _BYTES)
         if version := _first(inner, 1, _VARINT):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from tpuprof.parsers.base.folders import status
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.hosts.cache import HostCache
 
@@ -16,7 +17,7 @@ FileStates = tuple[tuple[int, ...], ...]
 def file_states(run: Run, cache: HostCache) -> FileStates | None:
     """The run's files as they are; None where one is remote or still being written."""
     try:
-        states = [os.stat(file.path) for file in run.hosts]
+        states = [status(file.path) for file in run.hosts]
     except OSError:
         return None
     if not all(cache.is_settled(max(state.st_mtime, state.st_ctime)) for state in states):

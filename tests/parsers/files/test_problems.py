@@ -50,7 +50,7 @@ def test_problem_files_leave_the_other_hosts_alone(tmp_path: Path) -> None:
     assert found.problems == ()
 
 
-def deny(patch: pytest.MonkeyPatch, name: str, call: str = "scandir", code: int = errno.EACCES) -> None:
+def deny(patch: pytest.MonkeyPatch, name: str, call: str = "open", code: int = errno.EACCES) -> None:
     """Makes a call of `os` fail for files or folders of that name, as for a user without permission."""
     real = getattr(os, call)
 

@@ -80,13 +80,13 @@ _LOCKED = {
     "python_enable_replacements": "false",
     "temp_directory": "",
 }
-_READS = ("SELECT", "EXPLAIN")
-_PRAGMA = re.compile(r"\s*pragma\b", re.IGNORECASE)
+_SPACE = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
+_EXPLAIN = re.compile(rf"{_SPACE}explain\b{_SPACE}(?:analy[sz]e\b{_SPACE})?(?:\([^()]*\))?", re.IGNORECASE)
+_PRAGMA = re.compile(rf"{_SPACE}pragma\b", re.IGNORECASE)
 """What some versions of DuckDB count among the statements that read."""
 
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _NO_COLUMN = re.compile(r'[Cc]olumn (?:named )?"([^"]+)"')
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +140,13 @@ def query(
     duckdb = package("duckdb")
     settings = {**_LOCKED, "threads": str(limits.jobs), "memory_limit": f"{max(limits.memory_bytes // _MIB, 1)}MiB"}
     with _in_words(duckdb, sql, limits), duckdb.connect(":memory:", config=settings) as connection:
-        connection.execute("SET lock_configuration=true")
-        statement = _only_statement(connection, sql)
+        connection.execute("SET enable_progress_bar=false; SET lock_configuration=true")
+        statement, select = _only_statement(connection, sql)
         for table in _said(sql) or BY_NAME.values():  # others it can't name
             create(connection, table.name, table.columns)
         with within(limits.seconds, connection.interrupt, give_up), in_memory(limits.memory_bytes):
-            names = tuple(sorted(name.casefold() for name in connection.get_table_names(statement.query)))
-            if statement.type.name == "SELECT":
-                connection.execute(f"EXPLAIN {statement.query}")
+            names = tuple(sorted(name.casefold() for name in connection.get_table_names(select)))
+            connection.execute(f"EXPLAIN {select}")
         warnings = _fill(connection, names, opened, asked)
         with within(limits.seconds, connection.interrupt, give_up), in_memory(limits.memory_bytes):
             connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -182,13 +181,17 @@ def _fill(connection: Any, names: Sequence[str], opened: Callable[[], Profile], 
     return tuple(each for each in warnings if not any(each != other and each in other for other in warnings))
 
 
-def _only_statement(connection: Any, sql: str) -> Any:  # noqa: ANN401 - DuckDB's
+def _only_statement(connection: Any, sql: str) -> tuple[Any, str]:  # noqa: ANN401 - DuckDB's
+    """The statement, and the SELECT that it is or explains."""
     statements = connection.extract_statements(sql)
-    is_read = len(statements) == 1 and statements[0].type.name in _READS
-    if not is_read or _PRAGMA.match(sql):
-        what = "several statements" if len(statements) > 1 else "none" if not statements else "another statement"
-        raise ProfileError("usage", f"A query is one SELECT; this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
-    return statements[0]
+    select, explained = sql, ""
+    if len(statements) == 1 and statements[0].type.name == "EXPLAIN" and (explain := _EXPLAIN.match(sql)):
+        select, explained = sql[explain.end() :], "EXPLAIN of "
+    of_select = connection.extract_statements(select) if explained else statements
+    if len(of_select) == 1 and of_select[0].type.name == "SELECT" and not _PRAGMA.match(select):
+        return statements[0], of_select[0].query
+    what = "several statements" if len(statements) > 1 else f"{explained}another statement" if statements else "none"
+    raise ProfileError("usage", f"A query is one SELECT; this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:

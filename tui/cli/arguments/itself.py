@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add_debug, new_parser
+from functools import partial
+
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add_debug, new_parser, whole_number
 
 REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "python", "memory", "whole", "measured"),)
 """What can be required of a profile, `tui.cli.commands.doctor.required.REQUIREMENTS`."""
@@ -35,6 +37,12 @@ def mcp_parser() -> UsageParser:
     parser = new_parser("mcp", what, _MCP_EPILOG)
     root = "the folder whose profiles may be read, links resolved; nothing outside it is read"
     parser.add_argument("--root", metavar="DIR", required=True, help=root)
+    seconds = "time limit of a call (default: 60)"
+    whole = partial(whole_number, least=3, most=86_400)
+    parser.add_argument("--time-limit", type=whole, default=60, metavar="SECONDS", help=seconds)
+    memory = "memory limit of each process of a call, where the system has one (default: 4096)"
+    mib = partial(whole_number, least=256, most=1 << 20)
+    parser.add_argument("--memory-limit", type=mib, default=4096, metavar="MIB", help=memory)
     add_debug(parser)
     return parser
 

@@ -136,6 +136,10 @@ def test_what_is_wrong_is_a_sentence(sql: str, sentence: str, hint: str, call: C
         "SELECT * FROM query('COPY ops TO ''{file}.csv''')",
         "EXPORT DATABASE '{file}.d'",
         "PRAGMA database_list",
+        "EXPLAIN ANALYZE INSERT INTO ops (name) VALUES ('a')",
+        "/* a */ explain -- b\n analyze (FORMAT json) CREATE TABLE mine AS SELECT 1",
+        "EXPLAIN COPY ops TO '{file}.csv'",
+        "EXPLAIN SELECT nam FROM ops",
         "SELECT secret FROM hidden",
     ],
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from importlib import import_module
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, LOGGER, ProfileError
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.root import Root
 
@@ -27,5 +28,5 @@ def run_mcp(args: argparse.Namespace) -> int:
             raise
         sentence = "This needs the package mcp, 2.3 or a newer 2.x, which is not installed."
         raise ProfileError("usage", sentence, f"pip install '{PROGRAM}[mcp]'", EXIT_USAGE) from error
-    server.serve(root)
+    server.serve(root, args.time_limit, args.memory_limit, debug=bool(logging.getLogger(LOGGER).handlers))
     return EXIT_OK

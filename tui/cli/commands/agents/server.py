@@ -1,22 +1,32 @@
-"""The server: lists the tools, calls them one after the other, and says in a sentence what can't be done."""
+"""The server: lists the tools, and has a process answer each call."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from io import TextIOWrapper
+from threading import Timer
+from typing import Any, cast
 
 import anyio
-import anyio.to_thread
 from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.errors import EXIT_OK, behind_wall
 from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.commands.agents.children import Children
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.agents.tools import TOOLS, Tool
 from tpuprof.tui.cli.common import version_of
+
+_HALF, _LONE = re.compile(r"\\u[dD][89a-fA-F]"), re.compile("[\ud800-\udfff]")
+_SECONDS_TO_END = 5.0  # until the last answers are dropped
 
 _INSTRUCTIONS = (
     "Answers questions about XProf profiles of JAX and TPU programs below one folder. Start with why; then use why "
@@ -27,26 +37,40 @@ _INSTRUCTIONS = (
 )
 
 
-def serve(root: Root) -> None:
-    """Serves over standard input and output until the client goes."""
-    anyio.run(_serve, root)
+def serve(root: Root, seconds: int, memory_mib: int, debug: bool) -> None:
+    """Serves over standard input and output until the client goes; the bounds are those of `Children`."""
+    served = partial(anyio.run, _serve, Children(root, seconds, memory_mib, debug))
+    behind_wall("serve to the end", served, [])  # a client that dies leaves a broken pipe, which is nobody's fault
 
 
-async def _serve(root: Root) -> None:
-    server = _server(root)
-    async with stdio_server() as (reads, writes):
-        await server.run(reads, writes, server.create_initialization_options())
+async def _serve(children: Children) -> None:
+    server = _server(children)
+    async with stdio_server(cast("anyio.AsyncFile[str]", _lines())) as (reads, writes), children.open():
+        try:
+            await server.run(reads, writes, server.create_initialization_options())
+        finally:  # a client that reads nothing, or closes nothing, does not keep the server
+            last = Timer(_SECONDS_TO_END, os._exit, (EXIT_OK,))
+            last.daemon = True
+            last.start()
 
 
-def _server(root: Root) -> Server[Any]:
-    one_at_a_time = anyio.Lock()
+async def _lines() -> AsyncIterator[str]:
+    """Messages, a line each. JSON can spell half a pair of UTF-16, which is not text: the SDK would not answer it."""
+    async for line in anyio.wrap_file(TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace")):
+        text = line
+        if _HALF.search(line):
+            with suppress(ValueError, RecursionError):
+                text = _LONE.sub("\ufffd", json.dumps(json.loads(line), ensure_ascii=False))
+        yield text
 
+
+def _server(children: Children) -> Server[Any]:
     async def listed(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS])
 
     async def called(_: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
-        async with one_at_a_time:
-            return await anyio.to_thread.run_sync(partial(_called, asked.name, asked.arguments or {}, root))
+        said = await children.answer(asked.name, asked.arguments or {})
+        return types.CallToolResult(content=[types.TextContent(type="text", text=said.text)], is_error=said.is_error)
 
     return Server(
         PROGRAM, version=version_of(PROGRAM), instructions=_INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
@@ -56,22 +80,3 @@ def _server(root: Root) -> Server[Any]:
 def _listed(tool: Tool) -> types.Tool:
     reads = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     return types.Tool(name=tool.name, description=tool.meaning, input_schema=tool.schema, annotations=reads)
-
-
-def _called(name: str, arguments: dict[str, Any], root: Root) -> types.CallToolResult:
-    tool = next((tool for tool in TOOLS if tool.name == name), None)
-    try:
-        if tool is None:
-            return _said(f"There is no tool {printable(name)[:60]}.", True)
-        return _said(tool.answer(arguments, root), False)
-    except ProfileError as error:
-        return _said(error.sentence + (f" Try: {error.hint}" if error.hint else ""), True)
-    except MemoryError:
-        return _said("There is not enough memory for this. Try: one host", True)
-    except OSError as error:
-        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return _said(f"The system refused: {printable(reason)}.", True)
-
-
-def _said(text: str, is_error: bool) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest_hint, printable
-from tpuprof.parsers.files.logdir import names_several
+from tpuprof.tui.api.sql.engine import SCHEMA_HINT
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import diff_parser
@@ -24,7 +24,7 @@ from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.diff.runs import made_diff
 from tpuprof.tui.cli.commands.query import made_query
 from tpuprof.tui.cli.commands.report import made_report
-from tpuprof.tui.pages import PAGES, page_named
+from tpuprof.tui.pages import PAGES
 
 MOST_BYTES, LEAST_BYTES, LARGEST_BYTES = 8_000, 1_000, 100_000
 """Bytes of an answer where the call doesn't say, and what it may say."""
@@ -89,8 +89,8 @@ class Tool:
         needed = [each.name for each in given if each.needed]
         return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
-    def answer(self, arguments: Arguments, root: Root) -> str:
-        """What a call is answered, as JSON.
+    def answer(self, arguments: Arguments, root: Root, seconds: int) -> str:
+        """What a call is answered, as JSON; in SQL within about so many seconds.
 
         Raises:
             ProfileError: what it gives does not fit, or can't be read.
@@ -99,7 +99,7 @@ class Tool:
         if given.get("sql") == _SCHEMA:
             tables = {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}
             return bounded({"tables": tables}, given["max_bytes"], "max_bytes")
-        document = json.loads(self._printed(given, root))
+        document = json.loads(self._printed(given, root, seconds))
         answer = short.sql(document) if given.get("sql") else self.shorten(document, given)
         head = {key: root.named(value) if key == "path" else value for key, value in answer.values.items()}
         rows = head.get("runs")
@@ -107,9 +107,9 @@ class Tool:
             head["runs"] = [row | {"path": root.named(row["path"])} for row in rows if root.holds(row["path"])]
         return bounded(head, given["max_bytes"], self.more, answer.whole)
 
-    def _printed(self, given: Arguments, root: Root) -> str:
+    def _printed(self, given: Arguments, root: Root, seconds: int) -> str:
         if given.get("sql"):
-            return _query(given, root)
+            return _query(given, root, max(1, seconds - _SPARE_SECONDS))
         return _diff(given, root) if self.page == _DIFF else self._report(given, root)
 
     def _checked(self, arguments: Arguments) -> dict[str, Any]:
@@ -135,13 +135,10 @@ class Tool:
         if name is None:
             other = " or sql" if "sql" in given else ""
             raise _refused(f"{self.name} needs the argument page{other}.", f"one of: {', '.join(_WITH_ROWS)}")
-        page = page_named(name) if name in _WITH_ROWS or self.page else None
-        if page is None:
+        if not self.page and name not in _WITH_ROWS:
             hint = nearest_hint(name, _WITH_ROWS, f"one of: {', '.join(_WITH_ROWS)}")
             raise _refused(f"There is no page {printable(name)[:60]} with a table.", hint)
         place = root.place(given["path"])
-        if name != "runs":
-            root.check(place, given.get("run"), name == "trend", page.is_of_memory)
         words = [name, f"--logdir={place}", "--format=json"]
         words += ["--limit=0"] if self.page == _FINDINGS else []  # all reasons: `short.why` is what shortens them
         options = {each.option: given[each.name] for each in self.given if each.option}
@@ -151,15 +148,18 @@ class Tool:
         return "".join(made)
 
 
-def _query(given: Arguments, root: Root) -> str:
+def _query(given: Arguments, root: Root, seconds: int) -> str:
     if other := [name for name in ("page", "step", "filter", "sort", "columns") if given[name]]:
         raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
     place = root.place(given["path"])
-    root.check(place, given["run"], False, with_modules=False)
-    words = [f"--logdir={place}", "--format=json", f"--limit={given['limit']}", f"--time-limit={_SQL_SECONDS}"]
+    words = [f"--logdir={place}", "--format=json", f"--limit={given['limit']}", f"--time-limit={seconds}"]
     options = {each.option: given[each.name] for each in (*_OF_RUN[1:], *_OF_SQL) if each.option}
     words += [f"{option}={value}" for option, value in options.items() if value is not None]
-    return made_query(query_parser().parse_args([*words, "--", HERE, given["sql"]]))
+    try:
+        return made_query(query_parser().parse_args([*words, "--", HERE, given["sql"]]))
+    except ProfileError as error:
+        hint = _HINTS.get(error.code, error.hint).replace(SCHEMA_HINT, f"sql: {_SCHEMA} lists tables and columns")
+        raise ProfileError(error.code, error.sentence, hint, error.exit_code) from error
 
 
 def _diff(given: Arguments, root: Root) -> str:
@@ -167,7 +167,6 @@ def _diff(given: Arguments, root: Root) -> str:
     for path, run in (("before", "run_before"), ("after", "run_after")):
         if given[path] is not None:
             place = root.place(given[path])
-            root.check(place, given[run], given["after"] is None or names_several(place), with_modules=False)
             words.append(place)
         if given[run] is not None:
             words.append(f"--run-{'a' if path == 'before' else 'b'}={given[run]}")
@@ -212,7 +211,8 @@ _FILTER = Parameter(
 _SORT = Parameter("sort", "string", "key of a column, key:asc or key:desc", "--sort")
 _COLUMNS = Parameter("columns", "string", "keys of columns, separated by commas", "--columns")
 _SCHEMA = "schema"
-_SQL_SECONDS = 20
+_SPARE_SECONDS = 2  # of a call: a query is stopped before it is ended, as it can say more then
+_HINTS = dict.fromkeys(("too_long", "too_large"), "fewer rows to join")
 _SQL = "one SELECT in DuckDB's SQL instead of page, filter, sort and columns, over tables such as ops, events, steps, "
 _SQL += f"cores, buffers, findings; {_SCHEMA}: all tables and columns"
 _OF_SQL = (

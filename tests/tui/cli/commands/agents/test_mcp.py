@@ -6,12 +6,18 @@ import asyncio
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,8 +29,10 @@ from tests.support.files.dumps import dumped
 from tests.tui.cli.calls import Call, content
 from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixture
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.tui.cli.commands.agents import tools
+from tpuprof.parsers.base.folders import ONLY_BELOW
+from tpuprof.tui.cli.commands.agents import tools, worker
 from tpuprof.tui.cli.commands.agents.bounded import bounded
+from tpuprof.tui.cli.commands.agents.children import Children
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.demo import demo_path
 
@@ -160,8 +168,8 @@ def test_what_does_not_fit_is_cut_and_named(root: Path) -> None:
         ("/etc", "/etc is outside the folder"),
         ("plugins/../../elsewhere", "is outside the folder"),
         ("folder", "folder is outside the folder"),
-        ("linked", "host0.xplane.pb.gz is outside the folder"),
-        ("beside", "is outside the folder"),
+        ("linked", "it lies outside the folder"),
+        ("beside", "holds 0 bytes"),
         ("https://example.invalid/logs", "is outside the folder"),
         ("file:///etc", "is outside the folder"),
         ("\ud800", "is outside the folder"),
@@ -169,22 +177,26 @@ def test_what_does_not_fit_is_cut_and_named(root: Path) -> None:
         ("demo", "does not exist"),
     ],
 )
-def test_nothing_outside_of_the_root_is_read(path: str, sentence: str, root: Path) -> None:
+def test_nothing_outside_of_the_root_is_read(
+    path: str, sentence: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Root.of(str(root))
+    monkeypatch.setenv(ONLY_BELOW, place.path)
     for tool, arguments in (("why", {"path": path}), ("query", {"page": "memory", "path": path})):
         (found,) = (each for each in tools.TOOLS if each.name == tool)
         with pytest.raises(ProfileError) as error:
-            found.answer(arguments, place)
+            found.answer(arguments, place, 60)
         assert sentence in error.value.sentence
 
 
-def test_runs_that_lie_outside_are_not_listed(tmp_path: Path) -> None:
+def test_runs_that_lie_outside_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ONLY_BELOW, str(tmp_path / "root"))
     for where in ("root/plugins/profile/a", "elsewhere/b"):
         (tmp_path / where).mkdir(parents=True)
         shutil.copy(demo_path(), tmp_path / where / "host0.xplane.pb.gz")
     (tmp_path / "root" / "plugins" / "profile" / "b").symlink_to(tmp_path / "elsewhere" / "b")
     (found,) = (each for each in tools.TOOLS if each.name == "runs")
-    rows = json.loads(found.answer({}, Root.of(str(tmp_path / "root"))))["runs"]
+    rows = json.loads(found.answer({}, Root.of(str(tmp_path / "root")), 60))["runs"]
     assert [row["path"] for row in rows] == ["plugins/profile/a"]
 
 
@@ -242,7 +254,8 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
     assert len(cut.text.encode()) <= 1000 and cut.answer["cut"]["lists"]["rows"].endswith(" of 50")
     assert all(each.is_error and "\n" not in each.text for each in refused)
     assert "one of: name" in refused[0].text and "one of: ops" in refused[1].text
-    assert "is outside the folder" in refused[5].text and "is outside the folder" in refused[6].text
+    assert "is outside the folder" in refused[5].text and "outside the folder that may be read" in refused[6].text
+    assert "sql: schema lists tables" in refused[2].text, "the hint names what the tool takes"
     assert "takes no page" in refused[7].text and "page or sql" in refused[8].text and "timeline" in refused[9].text
     assert content(root) == before, "nothing is written"
 
@@ -254,7 +267,7 @@ def test_query_without_duckdb_has_no_sql(root: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tools, "find_spec", lambda name: None)
     assert "sql" not in query.schema["properties"] and query.schema["properties"]["page"]["enum"]
     with pytest.raises(ProfileError, match="query takes no sql"):
-        query.answer({"sql": "SELECT 1"}, Root(str(root)))
+        query.answer({"sql": "SELECT 1"}, Root(str(root)), 60)
 
 
 def test_hostile_names_are_data(hostile: Path) -> None:  # noqa: F811
@@ -270,6 +283,86 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, call: Call, mon
     monkeypatch.delitem(sys.modules, "tpuprof.tui.cli.commands.agents.server", raising=False)
     sentence, hint = call.error(EXIT_USAGE, "mcp", "--root", tmp_path)
     assert "needs the package mcp" in sentence and hint == "try: pip install 'tpuprof-tui[mcp]'"
+
+
+UNSTOPPABLE = {"sql": "SELECT levenshtein(repeat('a', 400000), repeat('b', 400000))"}
+"""A function that DuckDB does not interrupt."""
+
+
+def children_of(pid: int) -> set[int]:
+    """The processes of tools that a process has started, and that are still there."""
+    listed = subprocess.run(["ps", "-Aww", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True)
+    rows = [line.split(None, 3) for line in listed.stdout.splitlines() if "agents.worker" in line]
+    return {int(row[0]) for row in rows if int(row[1]) == pid and not row[2].startswith("Z")}
+
+
+def test_a_call_is_ended_by_its_limit_a_cancel_or_the_system_and_holds_up_no_other(root: Path) -> None:
+    async def calls(seconds: int) -> tuple[list[str], set[int]]:
+        children, said = Children(Root.of(str(root)), seconds, 4096, debug=False), list[str]()
+
+        async def ask(tool: str, arguments: dict[str, Any]) -> None:
+            said.append((await children.answer(tool, arguments)).text)
+
+        async with children.open():
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, "query", UNSTOPPABLE)
+                group.start_soon(ask, "nope", {})
+            with anyio.move_on_after(0.5):
+                await ask("query", UNSTOPPABLE)
+            (ready,) = children_of(os.getpid())
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, "query", UNSTOPPABLE)
+                await anyio.sleep(0)
+                os.kill(ready, signal.SIGKILL)
+        return said, children_of(os.getpid())
+
+    said, left = asyncio.run(calls(10))
+    assert said[0] == "There is no tool nope." and "ended after 10 s, the time limit" in said[1] and len(said) == 3
+    assert "ended from outside" in said[2] and not left
+    assert all("Try: the same tool" in text and "--" not in text for text in said[1:])
+
+
+@pytest.mark.parametrize("end", ["killed", "closed"])
+def test_no_process_outlives_the_server(end: str, root: Path) -> None:
+    words = [sys.executable, "-c", PROGRAM, "mcp", "--root", str(root)]
+    first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None and server.stdout is not None
+
+        def send(number: int, method: str, params: object) -> None:
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            print(json.dumps(message), file=server.stdin, flush=True)
+
+        send(1, "initialize", first)
+        send(2, "tools/call", {"name": "why", "arguments": {"path": "\ud800"}})
+        answers = [json.loads(server.stdout.readline())["id"], server.stdout.readline()]
+        assert answers[0] == 1 and "does not exist" in answers[1], "half a pair of UTF-16 gets an answer"
+        send(3, "tools/call", {"name": "query", "arguments": UNSTOPPABLE})
+        children = children_of(server.pid)
+        server.kill() if end == "killed" else server.stdin.close()
+        server.wait(60)
+    for pid in children:
+        for _ in range(600):
+            if pid not in children_of(server.pid) | children_of(1):
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("a process is left")
+    assert children
+
+
+def test_what_fails_is_a_sentence_with_a_number(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ONLY_BELOW, str(root))
+    for error, words in (
+        (KeyError("secret"), "internal error"),
+        (MemoryError(), "4,096 MiB"),
+        (OSError("x"), "system"),
+    ):
+        monkeypatch.setattr(worker, "TOOLS", [SimpleNamespace(name="why", answer=Mock(side_effect=error))])
+        said = worker.answered(worker.Call("why", {}, 60, 4096))
+        assert said.is_error and words in said.text and "secret" not in said.text and "\n" not in said.text
+    monkeypatch.setattr(worker, "TOOLS", [SimpleNamespace(name="why", answer=lambda *_: "\ud800")])
+    assert worker.answered(worker.Call("why", {}, 60, 4096)).text == "?"
 
 
 JSON = st.recursive(
