@@ -28,6 +28,13 @@ STEPS_FLOOR = 2_000_000
 """Every file may take so many turns of a loop in Python; some seconds."""
 
 
+_ROOMS = {
+    "memory": (MEMORY_FLOOR, MEMORY_PER_BYTE),
+    "steps": (STEPS_FLOOR, STEPS_PER_BYTE),
+    "inflated": (2 * INFLATED_FLOOR, INFLATED_PER_BYTE),  # so that the first part has the floor of a file
+}
+
+
 def inflated_room(size: int, floor: int = INFLATED_FLOOR) -> int:
     """How many bytes a file of `size` bytes may be inflated to."""
     return max(floor, INFLATED_PER_BYTE * size)
@@ -44,41 +51,62 @@ def steps_room(size: int) -> int:
 
 
 class Budget:
-    """The memory and the steps that reading one file may still take.
+    """What reading one file, or one part of it, may still take.
+
+    A part may take what its own bytes justify and, of what every file may take whatever its size, half of what is left.
+    So nonsense in one part leaves room for the parts behind it, and all parts together take no more than the file may.
 
     Args:
         size: bytes of the file as it lies there, compressed or not.
         name: of the file, for the sentence, fit to print.
+        whole: the budget of the file that this is a part of; None for a file.
     """
 
-    def __init__(self, size: int, name: str) -> None:
-        self._size, self._name = size, name
-        self._memory = memory_room(size)
-        self._steps = steps_room(size)
+    def __init__(self, size: int, name: str, whole: Budget | None = None) -> None:
+        self._size, self._name, self._whole = size, name, whole
+        self._own = {kind: each * size for kind, (_, each) in _ROOMS.items()}
+        self._spare = {kind: whole._spare[kind] // 2 if whole else floor for kind, (floor, _) in _ROOMS.items()}
 
-    @property
-    def steps(self) -> int:
-        return max(0, self._steps)
+    def part(self, size: int, of: int) -> Budget:
+        """The budget of a part that has `size` of the file's `of` bytes, both as inflated."""
+        return Budget(self._size * size // max(1, of), self._name, self)
 
-    def takes(self, count: int, each: int, steps: int = 0) -> None:
+    def takes(self, count: int, each: int, steps: int = 0, inflated: int = 0) -> None:
         """Takes memory for some objects before they are made, and the steps that making them takes.
 
         Args:
             count: how many objects.
             each: bytes of one, about.
+            inflated: bytes that are inflated for them.
 
         Raises:
-            ProfileError: `too_large`, if that is more than the file may take.
+            ProfileError: `too_large`, if that is more than the file or the part may take; nothing is taken then.
         """
-        self._memory -= count * each
-        self._steps -= steps
-        if self._memory < 0:
-            raise self._over(f"more than {memory_room(self._size) >> 20:,} MiB of memory")
-        if self._steps < 0:
-            raise self._over(f"more than {steps_room(self._size):,} steps")
+        beyond = {}
+        for kind, amount in (("memory", count * each), ("steps", steps), ("inflated", inflated)):
+            beyond[kind] = max(0, amount - self._own[kind])
+            if beyond[kind] > self._spare[kind]:
+                raise self._over(kind)
+            self._own[kind] -= amount - beyond[kind]
+        above: Budget | None = self
+        while above is not None:
+            for kind, amount in beyond.items():
+                above._spare[kind] -= amount
+            above = above._whole
 
-    def _over(self, what: str) -> ProfileError:
-        sentence = f"{self._name} has {self._size:,} bytes, and reading it would take {what}."
+    def affords(self, count: int, each: int, steps: int = 0) -> bool:
+        """`takes`, and whether there was room for it."""
+        try:
+            self.takes(count, each, steps)
+        except ProfileError:
+            return False
+        return True
+
+    def _over(self, kind: str) -> ProfileError:
+        floor, each = _ROOMS[kind]
+        room = floor + each * self._size
+        what = f"{room:,} steps" if kind == "steps" else f"{room >> 20:,} MiB of memory"
+        sentence = f"{self._name} has {self._size:,} bytes, and reading it would take more than {what}."
         return ProfileError(
             TOO_LARGE, sentence, "is it a profile? no program writes such files: check where it comes from"
         )

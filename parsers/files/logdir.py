@@ -127,7 +127,9 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
         from tpuprof.parsers.files.remote.folders import remote_filesystem, remote_limits  # noqa: PLC0415 - for URLs alone
 
         place, where, root = remote_filesystem(query)
-        return _Search(printable_url(query), place, remote_limits(limits)).open(where, root)
+        logdir = _Search(printable_url(query), place, remote_limits(limits)).open(where, root)
+        runs = [replace(run, problems=(*place.redirects, *run.problems)) for run in logdir.runs]
+        return replace(logdir, runs=tuple(runs))
     where = _usable_path(query)
     if is_archive(where):
         return _in_archive(query, where, limits)

@@ -15,16 +15,17 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 from tpuprof.parsers.base.cache import is_unwritable
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import printable_url, request_url
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.places import reason
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.files import Facts, RemoteFiles, size_of, version_of
-from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, Store, url_key, version_key
+from tpuprof.parsers.files.remote.store import Store, url_key, version_key
 
 OnBytes = Callable[[int, int | None], None]
 """Called with the bytes that are here, and with all that there are, or None where the server does not say."""
@@ -33,6 +34,7 @@ FRESH_SECONDS = 60  # a copy compared this short ago is taken as it is: one page
 OFFLINE_SECONDS = 12 * 3600  # a copy compared this short ago stands in when the server can't be reached
 ATTEMPTS = 5  # in a row that bring no byte
 SLOW_SECONDS, SLOW_BYTES = 60.0, 60_000  # a server that sends less in such a time may drip for days: it is given up
+_WITHOUT_SIZE = 2 << 30  # bytes of a file whose server does not report its size: it may never end
 _QUESTIONS = 2
 _CHANGES = 3
 _POLL_SECONDS = 0.1
@@ -147,7 +149,7 @@ class _Fetch:
         while True:
             self._poll()
             try:
-                facts = files.info(request_url(self.url))
+                facts = drivers.facts_of(files, self.url)
                 break
             except drivers.failures() as error:
                 attempt += 1
@@ -245,7 +247,7 @@ class _Fetch:
         """Copies from `offset` until nothing more comes; returns the length of the file then."""
         if offset == original.size:
             return offset
-        limit = self.store.bound if original.size is None else original.size
+        limit = min(self.store.bound, _WITHOUT_SIZE) if original.size is None else original.size
         stream, done = drivers.open_stream(original.files, self.url, offset)
         with contextlib.closing(stream):
             if done != offset:
@@ -257,7 +259,7 @@ class _Fetch:
                 if pace.is_too_slow(done):
                     raise self._too_slow()
                 began = time.monotonic()
-                data = stream.read(min(chunk, limit + 1 - done))
+                data = drivers.answered(self.url, partial(stream.read, min(chunk, limit + 1 - done)))
                 if not data:
                     return done
                 if done + len(data) > limit:
@@ -291,7 +293,7 @@ class _Fetch:
     def _too_much(self, size: int | None, limit: int) -> ProfileError:
         if size is None:
             sentence = f"{self._shown} is larger than {limit:,} bytes, and its server does not say by how much."
-            return ProfileError("wrong_size", sentence, f"set {BOUND_VARIABLE} higher, or copy the file here yourself")
+            return ProfileError("wrong_size", sentence, "copy the file here yourself")
         sentence = f"{self._shown} was announced with {size:,} bytes, but more arrived; the rest was cut off."
         return ProfileError("wrong_size", sentence, "try again; if this happens again, the server or a proxy is broken")
 

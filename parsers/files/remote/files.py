@@ -13,17 +13,22 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urljoin, urlsplit
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import is_http, masked, printable_url, request_url, scheme_of
+from tpuprof.parsers.base.urls import is_http, masked, printable_url, request_url, scheme_of, split, without_login
 
 Facts = Mapping[str, object]
 """What a driver says of a file: ``type``, ``size``, ``name``, and under names of its own when it changed."""
+
+_Answer = TypeVar("_Answer")
 
 # These give other files a new shape or read them from this machine; what they lead to can be named by itself.
 _WRAPPERS = frozenset({"filecache", "simplecache", "blockcache", "cached", "dir", "reference", "generic", "zip", "tar"})
@@ -45,6 +50,12 @@ _TIMES = ("mtime", "updated", "lastmodified", "last-modified", "last_modified", 
 _LOGGERS = ("fsspec", "gcsfs", "s3fs", "adlfs", "aiohttp", "asyncio", "google", "botocore", "aiobotocore", "azure")
 _CONNECT_SECONDS = 10
 _SILENCE_SECONDS = 30
+WORD_SECONDS, ANSWER_SECONDS = 5.0, 30.0
+"""When a server that does not answer is named, and when it is given up."""
+
+WAITING = "tpuprof-waiting"
+"""The logger that is told of servers that do not answer."""
+
 _IDENTITY = {"Accept-Encoding": "identity"}
 
 
@@ -57,6 +68,10 @@ class RemoteStream(Protocol):
     def seek(self, offset: int) -> int: ...
 
     def close(self) -> None: ...
+
+
+class RefusedRedirect(ValueError):
+    """A server redirects to where nothing is asked for."""
 
 
 class RemoteFiles(Protocol):
@@ -94,9 +109,11 @@ def files_of(url: str) -> RemoteFiles:
         kind = fsspec.get_filesystem_class(scheme)
         options = kind._get_kwargs_from_urls(url)
         if is_http(url):  # waits for as long as bytes come, leaves them as they are, and knows the proxy
-            aiohttp = importlib.import_module("aiohttp")  # which itself follows redirects to http and https alone
+            aiohttp = importlib.import_module("aiohttp")
+            redirects = aiohttp.TraceConfig()
+            redirects.on_request_redirect.append(_on_redirect)
             waits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
-            client = {"timeout": waits, "trust_env": True, "auto_decompress": False}
+            client = {"timeout": waits, "trust_env": True, "auto_decompress": False, "trace_configs": [redirects]}
             options |= {"client_kwargs": client, "headers": _IDENTITY, "encoded": True}
         files: RemoteFiles = kind(**options)
         files.invalidate_cache()  # it may have listed folders for an earlier search
@@ -109,16 +126,61 @@ def files_of(url: str) -> RemoteFiles:
     return files
 
 
+async def _on_redirect(_session: object, _context: object, answer: Any) -> None:  # noqa: ANN401 - aiohttp's
+    """Refuses to follow a redirect off the web, to an address with a login, or from encrypted to plain."""
+    target = urlsplit(urljoin(str(answer.url), answer.response.headers.get("Location", "")))
+    to = "an address that is not on the web" if target.scheme not in ("http", "https") else ""
+    to = "an address with a login" if "@" in target.netloc else to
+    to = "an address without encryption" if (answer.url.scheme, target.scheme) == ("https", "http") else to
+    if to:
+        answer.response.close()
+        raise RefusedRedirect(f"the server redirects to {to}")
+
+
+def answered(url: str, ask: Callable[[], _Answer]) -> _Answer:
+    """What a server answers. It is asked on a thread of its own, so that silence ends whatever the driver waits for.
+
+    Raises:
+        TimeoutError: it has not answered for `ANSWER_SECONDS`; `WAITING` was told of it before.
+        whatever `ask` raises.
+    """
+    answer: Future[_Answer] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            answer.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    if not wait((answer,), WORD_SECONDS).done:
+        server = printable(without_login(split(url)[0]))
+        sentence = f"{server} has not answered for {WORD_SECONDS:g} s; it is given up after {ANSWER_SECONDS:g} s."
+        logging.getLogger(WAITING).warning(sentence)
+        if not wait((answer,), ANSWER_SECONDS - WORD_SECONDS).done:
+            raise TimeoutError
+    return answer.result()
+
+
+def facts_of(files: RemoteFiles, url: str) -> Facts:
+    """What a server says of a file.
+
+    Raises:
+        one of `failures()`.
+    """
+    return answered(url, lambda: files.info(request_url(url)))
+
+
 def open_stream(files: RemoteFiles, url: str, offset: int = 0) -> tuple[RemoteStream, int]:
     """Opens a file to be read from `offset` on; returns the stream and where it begins (0 where ranges are unknown)."""
     if not is_http(url):
-        stream = files.open(url, "rb", cache_type="none")
+        stream = answered(url, lambda: files.open(url, "rb", cache_type="none"))
         if offset:
             stream.seek(offset)
         return stream, offset
     headers = {**_IDENTITY, "Range": f"bytes={offset}-"} if offset else _IDENTITY
     # Block size 0: one answer, read as it comes. Any size keeps fsspec from asking for it once more.
-    stream = files.open(request_url(url), "rb", block_size=0, size=1, headers=headers)
+    stream = answered(url, lambda: files.open(request_url(url), "rb", block_size=0, size=1, headers=headers))
     if not offset:
         return stream, 0
     answer = getattr(stream, "r", None)
@@ -194,9 +256,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def status_of(error: BaseException) -> int:
-    """The HTTP status behind an error, or 0."""
-    statuses = (str(_status(cause)) for cause in _chain(error))
+    """The HTTP status behind an error, or 0; where an answer is not HTTP, its reader makes one up."""
+    statuses = () if _is_no_http(error) else (str(_status(cause)) for cause in _chain(error))
     return next((int(status) for status in statuses if status.isdigit()), 0)
+
+
+def _is_no_http(error: BaseException) -> bool:
+    return any(type(cause).__module__ == "aiohttp.http_exceptions" for cause in _chain(error))
 
 
 def _status(error: BaseException) -> object:
@@ -223,6 +289,9 @@ def trouble(url: str, error: BaseException) -> ProfileError:
     if status in (401, 403) or no_login or isinstance(error, PermissionError):
         hint = _LOGINS.get(scheme_of(url), "check that you may read it, and that a signed address has not expired")
         return ProfileError("no_permission", f"You may not read {name}: {why(error)}.", hint, EXIT_UNREADABLE)
+    if isinstance([*_chain(error)][-1], RefusedRedirect):
+        hint = "open the address that it redirects to, if you trust it: curl -I shows that"
+        return ProfileError("refused_redirect", f"{name} is not read: {why(error)}.", hint, EXIT_UNREADABLE)
     hint = "check the address and the connection, then try again"
     return ProfileError("connection", f"{name} could not be read: {why(error)}.", hint, EXIT_UNREADABLE)
 
@@ -235,8 +304,8 @@ def why(error: BaseException) -> str:
     inner = list(_chain(error))[-1]
     if isinstance(inner, asyncio.TimeoutError | TimeoutError):
         return "the server does not answer in time"
-    if type(inner).__name__ == "NonHttpUrlRedirectClientError":
-        return "the server redirects to an address that is not on the web"
+    if _is_no_http(error):
+        return "the server does not keep to HTTP"
     if isinstance(inner, OSError) and (inner.errno or 0) > 0:  # those of name look-ups are below
         return os.strerror(inner.errno or 0).lower()
     if type(inner).__name__ == "TooManyRedirects":

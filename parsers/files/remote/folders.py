@@ -12,7 +12,7 @@ import errno
 import posixpath
 from collections.abc import Iterator
 from dataclasses import replace
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
@@ -120,7 +120,7 @@ class RemoteFilesystem(Filesystem):
         try:
             stream, _ = open_stream(self._files, self.url(path))
             with contextlib.closing(stream):
-                return stream.read(folder_search.BEGIN_BYTES)
+                return drivers.answered(path, lambda: stream.read(folder_search.BEGIN_BYTES))
         except failures():
             return None
 
@@ -155,6 +155,16 @@ class RemoteFilesystem(Filesystem):
                 self._facts[posixpath.join(path, name)] = facts
                 yield name, facts
 
+    @property
+    def redirects(self) -> tuple[Problem, ...]:
+        """A sentence for each file that another server gives in the place of the one that was asked."""
+        places = [(path, str(facts.get("url") or path)) for path, facts in self._facts.items() if self._is_http]
+        others = [(path, server) for path, url in places if (server := _server(url)) != _server(self._shown_begin)]
+        return tuple(
+            Problem("redirected", printable(path), f"{printable(path)} comes from another server, {printable(server)}.")
+            for path, server in others
+        )
+
     def _known(self, path: str) -> Facts:
         """What is known of a path, asked for once.
 
@@ -162,16 +172,19 @@ class RemoteFilesystem(Filesystem):
             one of `failures()`.
         """
         if path not in self._facts:
-            url = self.url(path)
-            self._facts[path] = self._files.info(request_url(url) if self._is_http else url)
+            self._facts[path] = drivers.facts_of(self._files, self.url(path))
         return self._facts[path]
 
     def _list(self, path: str) -> list[tuple[str, Facts]]:
-        named = [
-            (str(facts.get("name", "")).strip("/"), facts) for facts in self._files.ls(self.url(path), detail=True)
-        ]
+        entries = drivers.answered(path, lambda: self._files.ls(self.url(path), detail=True))
+        named = [(str(facts.get("name", "")).strip("/"), facts) for facts in entries]
         folder = path.partition("://")[2].strip("/")  # a bucket's folder may hold a thing that stands for itself
         return [(name.rpartition("/")[2], facts) for name, facts in named if name != folder]
+
+
+def _server(url: str) -> str:
+    """The machine of a web address, without the port that is meant anyway."""
+    return urlsplit(url).netloc.lower().removesuffix(":80").removesuffix(":443")
 
 
 class _RemoteWalk(folder_search.Walk):

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.file_kinds import of_another_tool
 from tpuprof.parsers.files.folder_search import BEGIN_BYTES
@@ -151,8 +151,9 @@ def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -
     end, notes = _whole(source, name, budget)
     try:
         profile = pprof_pb2.PprofProfile.FromString(source.read(0, end))
-    except DecodeError as error:
-        raise _corrupt(name, "a message in it is damaged") from error
+    except DecodeError:
+        profile, damaged = _undamaged(source, end)
+        notes = [*notes, f"{counted(damaged, 'message in it is', 'messages in it are')} damaged and left out"]
     texts = _Texts(profile.string_table)
     if not profile.string_table or not profile.sample_type:
         missing = "its names, which stand at its end," if profile.sample else "samples"
@@ -162,16 +163,19 @@ def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -
         each.id: tuple(Frame(*functions.get(line.function_id, ("", "")), max(0, line.line)) for line in each.line)
         for each in profile.location
     }
-    stack_of = cache(partial(_stack, locations, budget))
-    samples, frames = [], 0
+    stack_of = cache(partial(_stack, locations, budget, source.size))
+    samples, frames, too_large = [], 0, 0
     for each in profile.sample:
         labels: dict[str, str] = {}
         for label in each.label:
             labels.setdefault(texts[label.key], texts[label.str] if label.str else str(label.num))
-        samples.append(Sample(tuple(each.value), labels, stack_of(tuple(each.location_id))))
-        frames += len(samples[-1].stack)
-        if frames > MOST_FRAMES:
-            raise _too_large(name, f"its stacks have more than {MOST_FRAMES:,} frames")
+        stack = stack_of(tuple(each.location_id))
+        if stack is None or frames + len(stack) > MOST_FRAMES:
+            stack, too_large = (), too_large + 1
+        samples.append(Sample(tuple(each.value), labels, stack))
+        frames += len(stack)
+    if too_large:
+        notes = [*notes, f"{counted(too_large, 'stack has', 'stacks have')} too many frames, which are left out"]
     types = tuple(SampleType(texts[each.type], texts[each.unit]) for each in profile.sample_type)
     if texts.lost:
         notes = [*notes, "names of some functions or files are not in the file"]
@@ -199,12 +203,30 @@ _LOST = Frame("", "", 0)
 """Stands for a location that the file does not have."""
 
 
-def _stack(locations: dict[int, tuple[Frame, ...]], budget: Budget, places: tuple[int, ...]) -> tuple[Frame, ...]:
-    """The frames of a stack; a location stands for several where functions are inlined."""
+def _stack(
+    locations: dict[int, tuple[Frame, ...]], budget: Budget, size: int, places: tuple[int, ...]
+) -> tuple[Frame, ...] | None:
+    """The frames of a stack; a location stands for several where functions are inlined. None where they are too many.
+
+    Args:
+        size: bytes of the profile, of which a place takes one at least.
+    """
     parts = [locations.get(number) or (_LOST,) for number in places]
     count = sum(map(len, parts))
-    budget.takes(count, _NUMBER, steps=count)
-    return tuple(chain.from_iterable(parts))
+    affords = budget.part(len(places), size).affords(count, _NUMBER, steps=count)
+    return tuple(chain.from_iterable(parts)) if affords else None
+
+
+def _undamaged(source: ByteSource, end: int) -> tuple[pprof_pb2.PprofProfile, int]:
+    """The profile without the messages that are damaged, and how many these are."""
+    profile, damaged = pprof_pb2.PprofProfile(), 0
+    for window in windows(source, 0, end):
+        for begin, stop in zip(window.tag.tolist(), window.end.tolist(), strict=True):
+            try:
+                profile.MergeFrom(pprof_pb2.PprofProfile.FromString(source.read(begin, stop - begin)))
+            except DecodeError:
+                damaged += 1
+    return profile, damaged
 
 
 def _whole(source: ByteSource, name: str, budget: Budget) -> tuple[int, list[str]]:

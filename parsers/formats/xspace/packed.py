@@ -52,7 +52,7 @@ def unpacked(source: FileSource) -> ByteSource:
     """The bytes of the XSpace in a file: the file itself, or, where it is packed, what is in it; the file is closed.
 
     Raises:
-        ProfileError: `corrupt`, `foreign_codec`, `disk_full`: it can't be unpacked.
+        ProfileError: `corrupt`, `disk_full`: it can't be unpacked.
     """
     head = source.read(0, _HEAD)
     is_riegeli = bool(head) and source.name.endswith(".riegeli")

@@ -210,7 +210,7 @@ class Plane:
         lost_bytes: declared bytes that the file does not have.
         profile: which of several profiles that were joined into one file it is of, from 0 on (`told_apart`).
         origin_ns: what the clocks of its lines count from where they have the time since 1970, see `origin_ns`.
-        broken_at: file offset at which the plane becomes unreadable, or -1.
+        broken_at: file offset at which the plane becomes unreadable, or takes more than a plane of its size may, or -1.
     """
 
     def __init__(self, source: ByteSource, index: int, begin: int, end: int, budget: Budget) -> None:
@@ -230,13 +230,15 @@ class Plane:
         for window in windows(source, begin, self.end):
             is_len = window.wire == LEN
             of_lines = np.flatnonzero(is_len & (window.number == 3)).tolist()
-            budget.takes(len(of_lines), _LINE_BYTES)
+            entries = int(np.count_nonzero(is_len & np.isin(window.number, list(self._entries))))
+            if not budget.affords(1, len(of_lines) * _LINE_BYTES + entries * _ENTRY_BYTES):
+                self.broken_at = int(window.tag[0])
+                break
             for field_index in of_lines:
                 lines.append(Line(self, int(window.begin[field_index]), int(window.end[field_index])))
             for field, spans in self._entries.items():
                 chosen = is_len & (window.number == field)
-                if count := int(np.count_nonzero(chosen)):
-                    budget.takes(count, _ENTRY_BYTES)
+                if chosen.any():
                     spans.append((window.begin[chosen], window.end[chosen]))
             for field_index in np.flatnonzero(window.number <= 2).tolist():
                 if window.number[field_index] == 1 and window.wire[field_index] == VARINT:
@@ -368,7 +370,8 @@ class Trace:
                 self._lost_bytes = max(0, end - source.size)
                 budget.takes(1, _PLANE_BYTES)
                 if number == 1:
-                    planes.append(Plane(source, len(planes), begin, end, budget))
+                    share = budget.part(min(end, source.size) - begin, source.size)
+                    planes.append(Plane(source, len(planes), begin, end, share))
                 else:
                     texts[number].append(text(source.read(begin, end - begin)))
             self._broken_at, self._cut = window.broken_at, window.cut
@@ -402,7 +405,7 @@ class Trace:
 
         Raises:
             ProfileError: `not_found`, `unreadable`, `empty_file`, or `corrupt` for bytes that are no profile; for a
-                packed file also `foreign_codec` and `disk_full`.
+                packed file also `disk_full`.
         """
         source = open_source(path, on_fetched)
         try:

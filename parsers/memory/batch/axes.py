@@ -268,7 +268,7 @@ def leaf_at(shape: hlo_pb2.ShapeProto, index: Sequence[int]) -> int | None:
     """Which of `arrays_of` a part of a tuple is, by its index, one number a level; None for a tuple, or for no part."""
     count = 0
     for number in index:
-        if not 0 <= number < len(shape.tuple_shapes):
+        if shape.element_type not in (_TUPLE, _BUFFER) or not 0 <= number < len(shape.tuple_shapes):
             return None
         count += sum(len(arrays_of(part)) for part in shape.tuple_shapes[:number])
         shape = shape.tuple_shapes[number]

@@ -100,6 +100,9 @@ def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
     if entry is None:
         return "The module has no entry computation, so its arguments are unknown."
+    ids = [each.id for computation in hlo.proto.hlo_module.computations for each in computation.instructions]
+    if len({*ids}) < len(ids):
+        return "Several instructions of the module have one id, so what they are made of is unknown."
     axes = relate(hlo)
     given = {
         axes.root(axis)

@@ -174,7 +174,7 @@ def _convolution(op: _Op) -> None:
         strict=False,
     )
     for one, two, three, window in spatial:
-        if max(one - len(left.dims), two - len(kernel.dims), three - len(result.dims)) >= 0:
+        if not (0 <= one < len(left.dims) and 0 <= two < len(kernel.dims) and 0 <= three < len(result.dims)):
             continue
         length, size, made = left.dims[one], kernel.dims[two], result.dims[three]
         if size == 1 or length == made != size:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 _VALUES: tuple[Any, ...] = (
@@ -24,7 +26,7 @@ def changed_trace(rng: random.Random, data: bytes) -> bytes:
         if how < 3 and isinstance(events[at], dict) and events[at]:
             _change(rng, events[at])
         elif how == 3:
-            events[at] = rng.choice(_VALUES)
+            events[at] = _copy(rng, _VALUES)
         elif how == 4 and rng.random() < 0.6:
             _put_phases(rng, events, at)
         elif how == 4:
@@ -40,6 +42,11 @@ def changed_trace(rng: random.Random, data: bytes) -> bytes:
     space = rng.choice(((",", ":"), (", ", ": "), (" ,\n", ":\t")))
     text = json.dumps(events if rng.random() < 0.1 else document, separators=space, ensure_ascii=rng.random() < 0.5)
     return text.encode("utf-8", "surrogatepass")
+
+
+def _copy(rng: random.Random, values: Sequence[Any]) -> Any:
+    """One of some values, for itself alone: none comes to hold itself, or what an earlier document put into it."""
+    return deepcopy(rng.choice(values))
 
 
 def _put_phases(rng: random.Random, events: list[Any], at: int) -> None:
@@ -86,7 +93,7 @@ def _change_within(rng: random.Random, value: Any, depth: int) -> None:
     elif rng.random() < 0.2:
         del value[key]
     else:
-        value[key] = rng.choice((*_KEPT, *_KEPT, *_VALUES))
+        value[key] = _copy(rng, (*_KEPT, *_KEPT, *_VALUES))
 
 
 def _change(rng: random.Random, values: dict[str, Any]) -> None:
@@ -99,4 +106,4 @@ def _change(rng: random.Random, values: dict[str, Any]) -> None:
     elif how == 1:
         values[rng.choice((key, "dur", "ts", "args", "tdur", "id", "x"))] = values[key]
     else:
-        values[key] = rng.choice(_VALUES)
+        values[key] = _copy(rng, _VALUES)

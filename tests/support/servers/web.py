@@ -30,7 +30,7 @@ class Web:
         redirect: where everything leads to.
         login: value of the Authorization header that is wanted.
         asked: method, path and range of every request so far.
-        drips: bodies come a byte at a time, and never end.
+        drips: bodies come a byte at a time, and never end; or where `is_silent`, no answer comes at all.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -50,6 +50,7 @@ class Web:
     holds_after: int = -1
     taken: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     drips: bool = False
+    is_silent: bool = False
     url: str = ""
 
     def downloads(self) -> list[str]:
@@ -75,7 +76,9 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         wanted = self.headers.get("Range", "")
         web.asked.append((self.command, self.path, wanted))
-        if web.redirect and path != web.redirect:
+        if web.is_silent:
+            web.hold.wait(30)
+        if web.redirect and not web.redirect.endswith(path):
             self.reply(302, {"Location": web.redirect})
         elif web.login and self.headers.get("Authorization") != web.login:
             self.reply(401)

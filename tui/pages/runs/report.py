@@ -78,7 +78,7 @@ def read(request: ReportRequest) -> Runs:
 
 _CANT_BE_READ = frozenset(
     (
-        *("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt", "foreign_codec"),
+        *("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt"),
         *("too_large", "changed", "not_found", FAILED),
     )
 )

@@ -12,11 +12,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tpuprof.parsers.base.text import counted
+
 MOST_VALUE = 2 << 20
 """Characters of one event, or of what stands beside them; XProf's have some thousand."""
 
+_MOST_SKIPPED = 100
+"""Values that are passed over: looking for the end of each may take `MOST_VALUE` characters."""
+
 _EVENTS = "traceEvents"
 _BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:\{[ \t\r\n]*(?:\"|\})|\[[ \t\r\n]*(?:\{|\]))")
+_NEXT_EVENT = re.compile(r"\}[ \t\r\n]{0,9},[ \t\r\n]{0,9}(?=\{)")
 _ONE_SPACE = frozenset(" \n")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NEXT = re.compile(r"[ \t\r\n]*(?:,[ \t\r\n]*)?")
@@ -86,8 +92,8 @@ class Document:
             raise Broken
 
     def _list(self) -> Iterator[object]:
-        """The values of a list, behind its bracket; reads as far as it can."""
-        scan, count = self._scan, 0
+        """The values of a list, behind its bracket, but those that are no JSON; reads as far as it can."""
+        scan, count, self._skipped = self._scan, 0, 0
         while (following := self._past(_NEXT)) and following != "]":
             text, at, before = self._text, self._at, count
             try:
@@ -100,15 +106,31 @@ class Document:
                         break
                     at = end + 1 + (text[end + 1 : end + 2] in _ONE_SPACE)
             except RecursionError:
-                break
+                if not self._skip():
+                    break
             except (StopIteration, ValueError):
-                if (count == before or text[at : at + 1] == "{") and not self._may_grow():
+                if (count == before or text[at : at + 1] == "{") and not self._may_grow() and not self._skip():
                     break
         if following == "]":
             self._at += 1
+            self.note = f"{counted(self._skipped, 'event')} of its list can't be read" if self._skipped else ""
         else:
             is_end = self._ended and len(self._text) - self._at <= MOST_VALUE
             self.note = f"its list of events {'ends early, ' if is_end else 'is damaged '}after {count:,} events"
+
+    def _skip(self) -> bool:
+        """Goes past a value that can't be read, to the next that begins as an event; whether there is one."""
+        self._skipped += 1
+        passed = 0
+        while self._skipped <= _MOST_SKIPPED and passed < MOST_VALUE:
+            if (match := _NEXT_EVENT.search(self._text, self._at + 1)) is not None:
+                self._at = match.end()
+                return True
+            before, self._at = self._at, max(self._at, len(self._text) - 20)  # the end of one may be there
+            passed += self._at - before
+            if not self._may_grow():
+                return False
+        return False
 
     def _value(self) -> object:
         """The value that begins here.

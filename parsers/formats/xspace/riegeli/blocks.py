@@ -7,7 +7,9 @@ bytes stands at every 64 KiB and interrupts whatever chunk is there. Only a sear
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import field
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
@@ -19,6 +21,8 @@ BLOCK = 1 << 16
 BLOCK_HEADER = 24
 CHUNK_HEADER = 40
 _USABLE = BLOCK - BLOCK_HEADER
+
+_DAMAGED = "damaged"
 
 _SIMPLE, _TRANSPOSED = b"r", b"t"
 _WITHOUT_RECORDS = (b"s", b"p", b"m")
@@ -75,23 +79,20 @@ class Losses:
     """What could not be read of a file.
 
     Attributes:
-        places: damaged chunks and stretches without a chunk.
-        bytes: how many they take in the file.
+        chunks: how many were left out, by what is wrong with them.
+        bytes: how many the damaged ones, and stretches without a chunk, take in the file.
         headers: chunks whose header is intact.
-        transposed: chunks that hold their records field by field, which no profiler writes.
         cut: bytes of a chunk that the end of the file cuts off.
-        is_too_much: whether chunks were left out since they grow too much.
     """
 
-    places: int = 0
+    chunks: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     headers: int = 0
-    transposed: int = 0
     cut: int = 0
-    is_too_much: bool = False
 
     def add(self, size: int) -> None:
-        self.places += 1
+        """A damaged chunk, or a stretch without one, of so many bytes."""
+        self.chunks[_DAMAGED] += 1
         self.bytes += size
 
     def note(self) -> str:
@@ -99,16 +100,11 @@ class Losses:
         if not self.headers:
             return "none of its bytes read as a chunk"
         parts = []
-        if self.places:
-            what = counted(self.places, "chunk is", "chunks are")
-            parts.append(f"{what} damaged and left out ({self.bytes:,} bytes)")
-        if self.transposed:
-            what = counted(self.transposed, "chunk is", "chunks are")
-            parts.append(f"{what} transposed, as no profiler writes them, and left out")
+        for wrong, count in self.chunks.items():
+            size = f" ({self.bytes:,} bytes)" if wrong == _DAMAGED else ""
+            parts.append(f"{counted(count, 'chunk is', 'chunks are')} {wrong} and left out{size}")
         if self.cut:
             parts.append(f"it is cut off in a chunk, and {self.cut:,} bytes of that are left out")
-        if self.is_too_much:
-            parts.append("it grows past all measure when inflated, and the rest is not read")
         return "; ".join(parts)
 
 
@@ -134,7 +130,7 @@ def chunks(source: ByteSource, losses: Losses) -> Iterator[Chunk]:
         if chunk.kind == _SIMPLE:
             yield chunk
         elif chunk.kind == _TRANSPOSED:
-            losses.transposed += 1
+            losses.chunks["transposed, as no profiler writes them,"] += 1
         elif chunk.kind not in _WITHOUT_RECORDS and chunk.records:
             losses.add(chunk.end - begin)
         begin = chunk.end

@@ -21,6 +21,10 @@ class Malformed(ValueError):
     """Bytes that do not follow the format."""
 
 
+class Foreign(Malformed):
+    """Bytes in a compression that no profiler writes; its name."""
+
+
 def inflate(code: int, pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
     """Yields the bytes behind compressed ones.
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from tpuprof.parsers.base.budget import Budget
+from tpuprof.parsers.base.budget import TOO_LARGE, Budget
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
@@ -40,7 +40,7 @@ def riegeli_source(source: ByteSource) -> SpoolSource:
     """The profile in a Riegeli file as the bytes of one XSpace.
 
     Raises:
-        ProfileError: `corrupt` where no record can be read, `foreign_codec`, `disk_full`.
+        ProfileError: `corrupt` where no record can be read, `disk_full`.
     """
     spool = Spool()
     try:
@@ -86,9 +86,10 @@ def _merged(source: ByteSource, spool: Spool, records: list[Span], budget: Budge
     texts: dict[bytes, Span] = {}
     broken = 0
     for begin, end in records:
-        at = begin
+        at, share = begin, budget.part(end - begin, source.size)
         for part in _fields(source, begin, end):
-            budget.takes(1, _FIELD_BYTES, steps=1)
+            if not share.affords(1, _FIELD_BYTES, steps=1):
+                break
             at = part.end
             if (part.number, part.wire) == (_PLANES, LEN):
                 planes.setdefault(_name_of(source, part), []).append(part)
@@ -104,13 +105,18 @@ def _merged(source: ByteSource, spool: Spool, records: list[Span], budget: Budge
 
 
 def _merged_plane(source: ByteSource, spool: Spool, parts: list[_Field], budget: Budget) -> list[Span] | None:
-    """Spans that are one plane; None where a part is damaged, or has numbers that no profile has."""
-    merge = _PlaneMerge(source, spool, budget)
+    """Spans that are one plane; None where a part is damaged, too large, or has numbers that no profile has."""
+    size = sum(part.end - part.tag for part in parts)
+    merge = _PlaneMerge(source, spool, budget.part(size, source.size))
     try:
         for part in parts:
             merge.add(part)
         return merge.spans()
     except (DecodeError, ValueError):
+        return None
+    except ProfileError as error:
+        if error.code != TOO_LARGE:
+            raise
         return None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from tpuprof.parsers.base.budget import TOO_LARGE, Budget, inflated_room
+from tpuprof.parsers.base.budget import TOO_LARGE, Budget
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.riegeli.blocks import Chunk, Losses, chunks
-from tpuprof.parsers.formats.xspace.riegeli.codecs import NONE, UNREAD, Malformed, inflate
+from tpuprof.parsers.formats.xspace.riegeli.codecs import NONE, UNREAD, Foreign, Malformed, inflate
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.spool import Spool
 
@@ -30,46 +30,42 @@ def spool_records(source: ByteSource, spool: Spool, budget: Budget | None = None
         Begin and end of each record in the spool, and a sentence on what was left out (empty where nothing was).
 
     Raises:
-        ProfileError: `foreign_codec`, or what `Spool.append` raises.
+        ProfileError: what `Spool.append` raises.
     """
     losses = Losses()
     spans: list[tuple[int, int]] = []
-    room, budget = inflated_room(source.size), budget or Budget(source.size, source.name)
+    budget = budget or Budget(source.size, source.name)
     for chunk in chunks(source, losses):
         begin = spool.size
-        if chunk.decoded_size > room - begin:
-            losses.is_too_much = True
-            break
         try:
-            if not chunk.is_intact():
-                raise Malformed("the data is not what was written")
-            sizes = _simple(chunk, spool, budget)
+            sizes = _simple(chunk, spool, budget.part(chunk.end - chunk.begin, source.size))
+        except Foreign as error:
+            losses.chunks[f"compressed with {error}, as no profiler writes them,"] += 1
         except Malformed:
-            spool.cut(begin)
             losses.add(chunk.end - chunk.begin)
-            continue
         except ProfileError as error:
             if error.code != TOO_LARGE:
                 raise
-            spool.cut(begin)
-            losses.is_too_much = True
-            break
-        for size in sizes:
-            spans.append((begin, begin + size))
-            begin += size
+            losses.chunks["too large when inflated"] += 1
+        else:
+            for size in sizes:
+                spans.append((begin, begin + size))
+                begin += size
+        spool.cut(begin)
     return spans, losses.note()
 
 
 def _simple(chunk: Chunk, spool: Spool, budget: Budget) -> list[int]:
     """Appends the records of a simple chunk; returns their sizes."""
+    if not chunk.is_intact():
+        raise Malformed("the data is not what was written")
     code, length, at = _head_of(chunk)
     if code in UNREAD:
-        sentence = f"{chunk.source.name} is compressed with {UNREAD[code]}, which is not read here."
-        raise ProfileError("foreign_codec", sentence, "the profiler writes Brotli: write the file again in that")
+        raise Foreign(UNREAD[code])
     most = _MOST_SIZE_BYTES * min(chunk.records, _MOST_RECORDS)
     if chunk.records > _MOST_RECORDS:
         raise Malformed("more records than a profile can have")
-    budget.takes(chunk.records, _RECORD, steps=chunk.records)
+    budget.takes(chunk.records, _RECORD, steps=chunk.records, inflated=chunk.decoded_size)
     _, inflated = _sized(code, chunk.pieces(at, length), length, most)
     reader = _Reader(b"".join(inflated))
     sizes = reader.varints(chunk.records)

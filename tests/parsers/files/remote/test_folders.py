@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +21,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Profile
 from tpuprof.parsers.base.urls import masked, printable_url, scheme_of, split
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, SearchLimits
 from tpuprof.parsers.files.logdir import Logdir, open_logdir
+from tpuprof.parsers.files.remote import files as remote_files
 from tpuprof.parsers.files.remote.files import files_of, modified_of, size_of, trouble, version_of
 from tpuprof.parsers.files.remote.folders import remote_limits
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -192,8 +196,11 @@ def test_of_a_web_server_single_files_open(web: Web) -> None:
     web.files["/a/capture"] = CONTENT
     assert hosts(open_logdir(f"{web.url}/a/host0.xplane.pb")) == [["host0"]]
     assert hosts(open_logdir(f"{web.url}/a/capture")) == [["capture"]]
-    web.files["/a"] = b"<html><a href='host0.xplane.pb'>host0.xplane.pb</a></html>"
+    web.files["/a"] = b"<html><a href='host0.xplane.pb'>host0.xplane.pb</a></html>" * 100_000
     assert "is a web page" in refused(f"{web.url}/a/").sentence
+    web.holds_after = 1 << 16  # of a large index nothing but its beginning is waited for
+    assert "is a web page" in refused(f"{web.url}/a/").sentence
+    web.holds_after = -1
     for where in ("", "/", "/b", "/a/*.pb"):
         assert refused(web.url + where).code == "not_found"
     assert "only single files" in refused(f"{web.url}/b").hint
@@ -227,18 +234,47 @@ def test_a_login_in_the_address_is_sent_to_its_server(web: Web) -> None:
     assert "wr0ng" not in error.sentence + error.hint
 
 
-def test_redirects_leave_the_web_for_nothing(web: Web, tmp_path: Path) -> None:
-    secret = tmp_path / "h.xplane.pb"
-    secret.write_bytes(CONTENT)
-    web.redirect = f"file://{secret}"
+@pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://localhost/h", "gs://b/h", "//user:s3cret@localhost/x", ""])
+def test_redirects_are_followed_on_the_web_alone_and_without_a_login(web: Web, to: str) -> None:
+    web.redirect, web.files["/real.xplane.pb"] = to or web.url.replace("//", "//me@") + "/real.xplane.pb", CONTENT
     error = refused(f"{web.url}/h.xplane.pb")
-    assert error.code == "connection"
-    assert "redirects to an address" in error.sentence
-    with pytest.raises(ProfileError):
+    assert (error.code, error.exit_code) == ("refused_redirect", EXIT_UNREADABLE)
+    assert "redirects to an address" in error.sentence and "s3cret" not in error.sentence
+    with pytest.raises(ProfileError, match="redirects to an address"):
         Trace.open(f"{web.url}/h.xplane.pb")
     web.redirect = "/real.xplane.pb"
-    web.files["/real.xplane.pb"] = CONTENT
-    assert hosts(open_logdir(f"{web.url}/h.xplane.pb")) == [["h"]]
+    (run,) = open_logdir(f"{web.url}/h.xplane.pb").runs
+    assert run.hosts and not run.problems
+    web.redirect = web.url.replace("127.0.0.1", "localhost") + "/real.xplane.pb"
+    (run,) = open_logdir(f"{web.url}/h.xplane.pb").runs
+    assert [each.sentence for each in run.problems] == [
+        f"{web.url}/h.xplane.pb comes from another server, {urlsplit(web.redirect).netloc}."
+    ]
+
+
+def test_a_redirect_gives_up_no_encryption() -> None:
+    def redirected(to: str) -> None:
+        answer = Mock(
+            url=Mock(scheme="https", __str__=lambda _: "https://a/h"), response=Mock(headers={"Location": to})
+        )
+        asyncio.run(remote_files._on_redirect(None, None, answer))
+
+    redirected("https://b/h")
+    redirected("/h")
+    with pytest.raises(remote_files.RefusedRedirect, match="without encryption"):
+        redirected("http://a/h")
+
+
+def test_a_server_that_does_not_answer_is_named_and_given_up(
+    web: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(remote_files, "WORD_SECONDS", 0.05)
+    monkeypatch.setattr(remote_files, "ANSWER_SECONDS", 0.2)
+    web.is_silent = True
+    error = refused(web.url.replace("//", "//user:s3cret@") + "/h.xplane.pb?token=s3cret")
+    assert (error.code, error.exit_code) == ("connection", EXIT_UNREADABLE)
+    assert "does not answer in time" in error.sentence
+    assert caplog.messages == [f"{web.url} has not answered for 0.05 s; it is given up after 0.2 s."]
 
 
 @pytest.mark.parametrize(("status", "code"), [(403, "no_permission"), (410, "not_found"), (503, "connection")])

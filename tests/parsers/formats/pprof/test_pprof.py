@@ -105,7 +105,10 @@ def test_too_many_messages_or_frames(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert refused(str(written(tmp_path))).code == "too_large"
     monkeypatch.undo()
     monkeypatch.setattr(messages, "MOST_FRAMES", 20)
-    assert "frames" in refused(str(written(tmp_path))).sentence
+    few = read_pprof(str(written(tmp_path)))
+    assert few.notes[-1].endswith("have too many frames, which are left out") and any(
+        each.stack for each in few.samples
+    )
 
 
 def test_what_is_left_of_a_file_that_is_cut(tmp_path: Path) -> None:
@@ -118,4 +121,4 @@ def test_what_is_left_of_a_file_that_is_cut(tmp_path: Path) -> None:
     assert [sample.values for sample in cut.samples] == [sample.values for sample in whole.samples]
     assert "ends in the middle" in cut.notes[0] and any("names of some" in note for note in cut.notes)
     assert "gzip stream ends early" in read_pprof(put(tmp_path, gzip.compress(data)[:-9])).notes[0]
-    assert "a message in it is damaged" in refused(put(tmp_path, data + field(2, b"\x0a\x05"))).sentence
+    assert read_pprof(put(tmp_path, data + field(2, b"\x0a\x05"))).samples == whole.samples

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import parse_shape, shape_to_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.batch.axes import Axes, Share
+from tpuprof.parsers.memory.batch.axes import Axes, Share, leaf_at
 from tpuprof.parsers.memory.batch.relations import relate
 
 
@@ -131,3 +131,19 @@ def test_tiles_that_are_not_full_or_of_no_size_relate_nothing(high: int, wide: i
     is_full = high and wide and not 4 % high and not 4 % wide
     outermost = Share(4 * high, 4 // high) if 0 < high < 4 else Share(wide, 4)
     assert marked(made.axes(), x, flat) == [outermost if is_full else None]
+
+
+@given(st.lists(st.integers(-9, 9), min_size=3, max_size=3))
+def test_dimensions_and_parts_that_are_not_there_relate_nothing(numbers: list[int]) -> None:
+    made = Made()
+    left, kernel = (made.add("parameter", "f32[4,1]") for _ in range(2))
+    result = made.add("convolution", "f32[4,1]", left, kernel)
+    instruction = made.inside.instructions[-1]
+    of = instruction.convolution_dimension_numbers
+    of.input_batch_dimension = of.input_feature_dimension = of.kernel_input_feature_dimension = 9
+    for spatial, number in zip(("input", "kernel", "output"), numbers, strict=True):
+        getattr(of, f"{spatial}_spatial_dimensions").append(number)
+    instruction.window.dimensions.add()
+    assert marked(made.axes(), left, result) == [None, None] or set(numbers) <= {0, 1}
+    instruction.shape.tuple_shapes.add()  # an array has no parts, whatever stands there
+    assert leaf_at(instruction.shape, [0]) is None and leaf_at(instruction.shape, []) == 0

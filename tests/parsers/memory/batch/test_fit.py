@@ -64,6 +64,10 @@ def test_what_is_not_known_is_said() -> None:
         _module("jit_train_step"), {b"batch['tokens']": b"params['a']", b"batch['targets']": b"params['b']"}
     )
     assert _fit_of(named, _memory(named)).unknown.startswith("No argument has a batch dimension")
+    twice = _module("jit_train_step")
+    first, second, *_ = twice.proto.hlo_module.computations[0].instructions
+    first.id = second.id
+    assert _fit_of(twice, memory).unknown.startswith("Several instructions of the module have one id")
 
 
 def _renamed(hlo: HloModule, names: dict[bytes, bytes]) -> HloModule:

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.support.files.riegeli import BLOCK, CODECS, Writer, written
 from tests.support.files.wire import varint
-from tpuprof.parsers.base.budget import inflated_room
-from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import spool
-from tpuprof.parsers.formats.xspace.riegeli import blocks, records
+from tpuprof.parsers.formats.xspace.riegeli import blocks
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
@@ -187,23 +185,6 @@ def test_more_bytes_than_announced_are_not_inflated() -> None:
     tracemalloc.stop()
     assert found == [] and "1 chunk" in note
     assert peak < 4 * len(packed) + (8 << 20)
-
-
-def test_a_file_that_grows_past_all_measure_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "inflated_room", lambda size: inflated_room(size, 1 << 20))
-    found, note = read(written([b"one", bytes(64 << 20), b"two"]))
-    assert found == [b"one"]
-    assert note == "it grows past all measure when inflated, and the rest is not read"
-
-
-@pytest.mark.parametrize(("code", "name"), [(b"z", "Zstd"), (b"s", "Snappy")])
-def test_a_compression_that_no_profiler_writes_is_named(code: bytes, name: str) -> None:
-    writer = Writer()
-    writer.chunk(b"r", code + b"\2\1\0\1\0", 1, 1)
-    with pytest.raises(ProfileError) as caught:
-        read(writer.data)
-    assert caught.value.sentence == f"x.xplane.riegeli is compressed with {name}, which is not read here."
-    assert "Brotli" in caught.value.hint
 
 
 # --- the spool
