@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from dataclasses import replace
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
@@ -38,6 +39,15 @@ class _Part:
     title: str
     rows: int
     columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A page that is read: its text, its pictures, and its JSON where names are to be masked."""
+
+    markdown: str
+    pictures: Sequence[Picture]
+    document: object
 
 
 _OF_OPS = ("rank", "name", "self_time_percent", "self_time_ps", "occurrences", "bound_by", "roofline_efficiency")
@@ -73,23 +83,33 @@ def run_share(args: argparse.Namespace) -> int:
 
         look = TextLook(printing.PIPE_WIDTH, False, False)
         asked = ReportRequest(logdir, args.run, args.host, session, "md", look, core=core)
-        mask = _mask(asked, args.mask)
-        sections = [_section(part, args.limit, asked, mask) for part in _PARTS]
+        made = [_made(part, args.limit, asked, args.mask) for part in _PARTS]
+        mask = _mask(asked, args.mask, [page.document for page in made])
+    sections = [
+        Section(part.name, part.title, report_html(page.markdown, page.pictures, mask, 2))
+        for part, page in zip(_PARTS, made, strict=True)
+    ]
     printing.write_report(args, page_html(mask(f"{asked.run.name}: why is it slow?"), sections, _written_by()))
     return EXIT_OK
 
 
 def one_page(
-    markdown: str | Iterable[str] | Produce, pictures: Sequence[Picture], asked: ReportRequest, is_masked: bool
+    report: Report[Content],
+    content: Content,
+    markdown: str | Iterable[str] | Produce,
+    asked: ReportRequest,
+    is_masked: bool,
 ) -> str:
     """A report as a page of its own."""
     assert not callable(markdown), "a function makes traces alone"
-    text, mask = "".join(markdown), _mask(asked, is_masked)
+    text = "".join(markdown)
+    mask = _mask(asked, is_masked, [_document(report, content, asked)] if is_masked else ())
     title = text.partition("\n")[0].lstrip("# ").replace("\\", "")
-    return page_html(mask(title), [Section("report", title, report_html(text, pictures, mask))], _written_by())
+    section = Section("report", title, report_html(text, report.pictures(content), mask))
+    return page_html(mask(title), [section], _written_by())
 
 
-def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking) -> Section:
+def _made(part: _Part, limit: int | None, asked: ReportRequest, is_masked: bool) -> _Made:
     """A page, or the sentence that says why it is not there."""
     page = page_named(part.name)
     assert page is not None
@@ -98,12 +118,19 @@ def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking
     try:
         content = report.read(asked)
         made = _markdown(report, content, asked, part.columns)
-        html = report_html(made, report.pictures(content), mask, 2)
+        document = _document(report, content, asked) if is_masked else None
+        return _Made(made, report.pictures(content), document)
     except ProfileError as error:
         if part is _PARTS[0]:
             raise
-        html = report_html(f"# {part.title}\n\n{escaped(error.sentence)}", (), mask, 2)
-    return Section(part.name, part.title, html)
+        return _Made(f"# {part.title}\n\n{escaped(error.sentence)}", (), None)
+
+
+def _document(report: Report[Content], content: Content, asked: ReportRequest) -> object:
+    """The page as JSON with all its rows, which says of each of its strings what it is."""
+    made = report.writers["json"](content, replace(asked, form="json", limit=0, is_cut=False))
+    assert not callable(made)
+    return json.loads("".join(made))
 
 
 def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
@@ -114,15 +141,17 @@ def _markdown(report: Report[Content], content: Content, asked: ReportRequest, c
     return "".join(made)
 
 
-def _mask(asked: ReportRequest, is_masked: bool) -> Masking:
-    """What masks the names of hosts, runs and folders; nothing where that is not asked for."""
-    return _names(asked.logdir) if is_masked else str
-
-
-def _names(logdir: Logdir) -> Mask:
+def _mask(asked: ReportRequest, is_masked: bool, documents: Iterable[object]) -> Masking:
+    """What masks names, by the pages that are to be shown; nothing where that is not asked for."""
+    if not is_masked:
+        return str
+    if not asked.only_hlo:  # sentences name ops and files of which their page has no column
+        documents = [*documents, *(_made(_Part(name, "", 0), 0, asked, True).document for name in ("ops", "sources"))]
+    logdir = asked.logdir
     hosts = [printable(host.host) for run in logdir.runs for host in run.hosts]
     runs = [printable(run.name) for run in logdir.runs]
-    return Mask.of(hosts, ((name, "run" if len(runs) == 1 else f"run{number}") for number, name in enumerate(runs, 1)))
+    named = [(name, "run" if len(runs) == 1 else f"run{number}") for number, name in enumerate(runs, 1)]
+    return Mask(hosts, [*named, (printable(logdir.query), "PATH")], documents)
 
 
 def _written_by() -> str:
