@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 FIRST_AFTER_SECONDS = 0.3
 EVERY_SECONDS = 0.1
+Say = Callable[[str], object]  # writes a text to standard error
 _ERASED = "\r\x1b[K"  # the terminal's line, which what follows begins
 
 
 class RedrawnLine:
     """A line that is drawn over itself on a terminal; what is longer than the terminal's line is cut."""
 
-    def __init__(self, write: Callable[[str], object], width: int) -> None:
+    def __init__(self, write: Say, width: int) -> None:
         self._write = write
         self._width = width
         self._is_shown = False
@@ -42,9 +43,7 @@ class RedrawnLine:
 class ProgressLine(RedrawnLine):
     """Draws how far decoding is, rarely enough to cost nothing."""
 
-    def __init__(
-        self, write: Callable[[str], object], clock: Callable[[], float] = time.monotonic, width: int = 80
-    ) -> None:
+    def __init__(self, write: Say, clock: Callable[[], float] = time.monotonic, width: int = 80) -> None:
         super().__init__(write, width)
         self._clock = clock
         self._due = clock() + FIRST_AFTER_SECONDS

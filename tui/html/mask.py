@@ -61,6 +61,7 @@ _OURS = re.compile(
     r"|(?:jax|jnp|lax|tf|np|pl|pltpu|optax|flax|torch|torch_xla|xla)\.[\w.]+|[\w.-]+\.(?:clone|remat)\d*"
 )
 """Words that are built so in our own sentences."""
+_FOLDER = re.compile(r"\W*path\d+")  # what has taken its place: a name with a blank goes on behind it
 _CUT = "…"
 _NO_NAME = re.compile(r"[/~\\]|.*(?:[\\@]|://)", re.DOTALL)
 """A path or an address where the name of an op is expected."""
@@ -101,9 +102,8 @@ class Mask:
 
     def __call__(self, text: str) -> str:
         """The text with stand-ins: ``host1``, ``file2.py``, ``path3``, ``name4``."""
-        file, line = _split(_PLACE, text)
-        if file in self._hidden:
-            return self._hidden[file] + line
+        if text in self._hidden:
+            return self._hidden[text]
         if text in self._kept or _KNOWN_TRACK.fullmatch(text):
             return text
         text = text.replace("...", _CUT)
@@ -113,10 +113,9 @@ class Mask:
         words = _WORD.split(text)
         after_path = False
         for at in range(1, len(words), 2):
-            masked = (
-                self._instead(words[at], "path") if after_path and words[at][:1].isupper() else self._word(words[at])
-            )
-            after_path = masked != words[at] and re.fullmatch(r"\W*path\d+", masked) is not None
+            goes_on = after_path and words[at][:1].isupper()
+            masked = self._instead(words[at], "path") if goes_on else self._word(words[at])
+            after_path = masked != words[at] and _FOLDER.fullmatch(masked) is not None
             words[at] = masked
         return "".join(words)
 
@@ -129,21 +128,17 @@ class Mask:
             return f"{before}{self._hidden[file]}{line}{after}"
         if _OURS.fullmatch(bare) or _KNOWN_TRACK.fullmatch(bare):
             return word
-        if _CUT in bare:
-            return (
-                word
-                if all(map(self._is_end, bare.split(_CUT)))
-                else before + self._instead(file, "name") + line + after
-            )
         if (setting := _SETTING.fullmatch(bare)) and not _PLAIN_VALUE.fullmatch(setting[2]):
             value = self._word(setting[2])
             if value == setting[2]:
                 value = value if _SETTING.fullmatch(value.lstrip("'\"")) else "…"
             return f"{before}{'' if _BUILT.search(setting[1]) else setting[1]}{value}{after}"
-        is_named = (_BUILT.search(file) and re.search(r"\w", file)) or (
-            line and file[:1].isalpha() and not _WITH_NUMBER.fullmatch(file)
-        )
-        return f"{before}{self._instead(file, 'name')}{line}{after}" if is_named else word
+        goes = _BUILT.search(file) and any(map(str.isalnum, file))
+        if line and file[:1].isalpha() and not _WITH_NUMBER.fullmatch(file):
+            goes = True
+        if _CUT in bare:
+            goes = not all(map(self._is_end, bare.split(_CUT)))
+        return f"{before}{self._instead(file, 'name')}{line}{after}" if goes else word
 
     def _stays(self, name: str) -> bool:
         """Whether it is a name that stays, or scopes of one."""

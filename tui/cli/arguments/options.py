@@ -137,10 +137,8 @@ def add_debug(parser: argparse.ArgumentParser) -> None:
 
 def add_mask(parser: argparse.ArgumentParser, when: str = "") -> None:
     """Whether names of people, machines and places are masked."""
-    words = (
-        f"{when}replace hosts, runs, files, folders, threads, addresses, logins, values of settings and the profiler's "
-    )
-    words += "warnings by host1, file2.py and the like; names of ops, modules, framework ops, events and functions stay"
+    words = f"{when}hide hosts, runs, files, folders, threads, addresses, logins, settings and the profiler's warnings "
+    words += "behind host1, file2.py and the like; names of ops, modules, framework ops, events and functions stay"
     parser.add_argument("--mask", action="store_true", help=words)
 
 

@@ -19,7 +19,6 @@ from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.html.blocks import Masking
 from tpuprof.tui.html.mask import Mask
 from tpuprof.tui.html.page import Section, page_html, report_html
-from tpuprof.tui.html.picture import Picture
 from tpuprof.tui.pages import page_named
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.output import Produce
@@ -39,15 +38,6 @@ class _Part:
     title: str
     rows: int
     columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A page that is read: its text, its pictures, and its JSON where names are to be masked."""
-
-    markdown: str
-    pictures: Sequence[Picture]
-    document: object
 
 
 _OF_OPS = ("rank", "name", "self_time_percent", "self_time_ps", "occurrences", "bound_by", "roofline_efficiency")
@@ -83,12 +73,8 @@ def run_share(args: argparse.Namespace) -> int:
 
         look = TextLook(printing.PIPE_WIDTH, False, False)
         asked = ReportRequest(logdir, args.run, args.host, session, "md", look, core=core)
-        made = [_made(part, args.limit, asked, args.mask) for part in _PARTS]
-        mask = _mask(asked, args.mask, [page.document for page in made])
-    sections = [
-        Section(part.name, part.title, report_html(page.markdown, page.pictures, mask, 2))
-        for part, page in zip(_PARTS, made, strict=True)
-    ]
+        mask = _mask(asked, [_document(part.name, asked) for part in _PARTS]) if args.mask else str
+        sections = [_section(part, args.limit, asked, mask) for part in _PARTS]
     printing.write_report(args, page_html(mask(f"{asked.run.name}: why is it slow?"), sections, _written_by()))
     return EXIT_OK
 
@@ -96,20 +82,19 @@ def run_share(args: argparse.Namespace) -> int:
 def one_page(
     report: Report[Content],
     content: Content,
-    markdown: str | Iterable[str] | Produce,
+    made: str | Iterable[str] | Produce,
     asked: ReportRequest,
     is_masked: bool,
 ) -> str:
     """A report as a page of its own."""
-    assert not callable(markdown), "a function makes traces alone"
-    text = "".join(markdown)
-    mask = _mask(asked, is_masked, [_document(report, content, asked)] if is_masked else ())
+    assert not callable(made), "a function makes traces alone"
+    text, mask = "".join(made), _mask(asked, [_json(report, content, asked)]) if is_masked else str
     title = text.partition("\n")[0].lstrip("# ").replace("\\", "")
     section = Section("report", title, report_html(text, report.pictures(content), mask))
     return page_html(mask(title), [section], _written_by())
 
 
-def _made(part: _Part, limit: int | None, asked: ReportRequest, is_masked: bool) -> _Made:
+def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking) -> Section:
     """A page, or the sentence that says why it is not there."""
     page = page_named(part.name)
     assert page is not None
@@ -118,19 +103,12 @@ def _made(part: _Part, limit: int | None, asked: ReportRequest, is_masked: bool)
     try:
         content = report.read(asked)
         made = _markdown(report, content, asked, part.columns)
-        document = _document(report, content, asked) if is_masked else None
-        return _Made(made, report.pictures(content), document)
+        html = report_html(made, report.pictures(content), mask, 2)
     except ProfileError as error:
         if part is _PARTS[0]:
             raise
-        return _Made(f"# {part.title}\n\n{escaped(error.sentence)}", (), None)
-
-
-def _document(report: Report[Content], content: Content, asked: ReportRequest) -> object:
-    """The page as JSON with all its rows, which says of each of its strings what it is."""
-    made = report.writers["json"](content, replace(asked, form="json", limit=0, is_cut=False))
-    assert not callable(made)
-    return json.loads("".join(made))
+        html = report_html(f"# {part.title}\n\n{escaped(error.sentence)}", (), mask, 2)
+    return Section(part.name, part.title, html)
 
 
 def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
@@ -141,17 +119,32 @@ def _markdown(report: Report[Content], content: Content, asked: ReportRequest, c
     return "".join(made)
 
 
-def _mask(asked: ReportRequest, is_masked: bool, documents: Iterable[object]) -> Masking:
-    """What masks names, by the pages that are to be shown; nothing where that is not asked for."""
-    if not is_masked:
-        return str
-    if not asked.only_hlo:  # sentences name ops and files of which their page has no column
-        documents = [*documents, *(_made(_Part(name, "", 0), 0, asked, True).document for name in ("ops", "sources"))]
+def _document(name: str, asked: ReportRequest) -> object:
+    """A page's JSON with all its rows; None where the run lacks the page."""
+    page = page_named(name)
+    assert page is not None
+    report = page.load_report()
+    asked = replace(asked, options=dict.fromkeys(page.options))
+    try:
+        return _json(report, report.read(asked), asked)
+    except ProfileError:
+        return None
+
+
+def _json(report: Report[Content], content: Content, asked: ReportRequest) -> object:
+    made = report.writers["json"](content, replace(asked, form="json", limit=0, is_cut=False))
+    assert not callable(made)
+    return json.loads("".join(made))
+
+
+def _mask(asked: ReportRequest, documents: Sequence[object]) -> Mask:
+    """What masks names, by the pages that are to be shown and those of ops, which sentences of any page name."""
+    more = () if asked.only_hlo else [_document(name, asked) for name in ("ops", "sources")]
     logdir = asked.logdir
     hosts = [printable(host.host) for run in logdir.runs for host in run.hosts]
     runs = [printable(run.name) for run in logdir.runs]
     named = [(name, "run" if len(runs) == 1 else f"run{number}") for number, name in enumerate(runs, 1)]
-    return Mask(hosts, [*named, (printable(logdir.query), "PATH")], documents)
+    return Mask(hosts, [*named, (printable(logdir.query), "PATH")], [*documents, *more])
 
 
 def _written_by() -> str:

@@ -64,74 +64,13 @@ def test_chosen_rows_can_be_html(call: Call) -> None:
     assert [text for text in read.of("td") if text in {row["name"] for row in rows}] == [row["name"] for row in rows]
 
 
-BUILT = (
-    *(
-        "/home/{}/x.py:12",
-        "/home/{}",
-        "~/{}/x.py",
-        "~{}/x",
-        "./{}/x",
-        "../{}",
-        "{}/x.py",
-        "{}.py",
-        "x/{}.py:62",
-        "/mnt/{}:ro",
-    ),
-    *(
-        "C:\\Users\\{}\\x.py",
-        "c:/Users/{}/x",
-        "\\\\{}\\share\\x",
-        "\\\\server\\{}\\x.py",
-        "C:\\Program Files\\{}\\x.exe",
-    ),
-    *(
-        "/home/Jo {}/My {}/x.py",
-        "/data/My {}",
-        "/home/My Own {}/x",
-        "({}/x.py)",
-        "'/home/{}'",
-        "in /home/{}/x.py:1, or",
-        "{}.ipynb",
-    ),
-    *(
-        "file:///home/{}/x",
-        "gs://{}/x",
-        "s3://b/{}",
-        "https://{}.example.com/x?y={}",
-        "ssh://{}@h:22/x",
-        "git@h.com:{}/x.git",
-    ),
-    *(
-        "{}@example.com",
-        "jo@{}.org",
-        "{}@host7",
-        "{}:/export/data",
-        "nas7:/export/{}",
-        "n7.{}.internal",
-        "{}.corp.example.com",
-    ),
-    *(
-        "{}.local:8431",
-        "{}:8431",
-        "fe80::1%{}",
-        "USER={}",
-        "--user={}",
-        "--xla_dump_to=/{}",
-        "HOME='/{}'",
-        "a=/x/{},b",
-        "{}::x",
-    ),
-    *(
-        "x::{}::y",
-        "%2Fhome%2F{}",
-        "/{}%20x/y.py",
-        "…/{}0...",
-        ".../{}/x.py:1",
-        "...{}",
-        "[2001:db8::7]:84/{}",
-        'metadata={{f="/{}"}}',
-    ),
-)
+BUILT = r"""/home/{}/x.py:12 | /home/{} | ~/{}/x.py | ~{}/x | ./{}/x | ../{} | {}/x.py | {}.py | x/{}.py:62 | /mnt/{}:ro
+C:\Users\{}\x.py | c:/Users/{}/x | \\{}\share\x | \\server\{}\x.py | C:\Program Files\{}\x.exe | ({}/x.py) | '/home/{}'
+/home/Jo {}/My {}/x.py | /data/My {} | /home/My Own {}/x | in /home/{}/x.py:1, or | {}.ipynb | file:///home/{}/x | gs://{}/x
+s3://b/{} | https://{}.example.com/x?y={} | ssh://{}@h:22/x | git@h.com:{}/x.git | {}@example.com | jo@{}.org | {}@host7
+{}:/export/data | nas7:/export/{} | n7.{}.internal | {}.corp.example.com | {}.local:8431 | {}:8431 | fe80::1%{}
+USER={} | --user={} | --xla_dump_to=/{} | HOME='/{}' | a=/x/{},b | {}::x | x::{}::y | %2Fhome%2F{} | /{}%20x/y.py
+…/{}0... | ...{} | .../{}/x.py:1 | [2001:db8::7]:84/{} | metadata={{f="/{}"}}""".replace("\n", " | ").split(" | ")
 """What names of people, machines and places stand in, in any text."""
 ALONE = ("{}", "{}-1", "{}:7", "my {}")
 """How else they stand in a field that holds nothing else."""
@@ -167,8 +106,8 @@ def full_of_names(folder: Path) -> Path:
                 line.name, line.display_name = next(names), next(names)
             elif line.name in (b"Overlay", b"XLA TraceMe"):
                 line.display_name = next(names)
-            for event in line.events[:40]:
-                event.stats.add(metadata_id=unknown, str_value=next(names))
+            for traced in line.events[:40]:
+                traced.stats.add(metadata_id=unknown, str_value=next(names))
         if plane.name == b"/host:CPU":
             plane.event_metadata[999].MergeFrom(XEventMetadata(id=999, name=b"step", display_name=next(names)))
             for number, name in enumerate(built, 1000):
@@ -197,11 +136,10 @@ def module_full_of_names(data: bytes, names: Iterator[bytes]) -> bytes:
 
 def test_masked_names_are_not_in_it(tmp_path: Path, call: Call) -> None:
     folder = full_of_names(tmp_path)
-    pages = [
-        ("report", page.name, folder, "--limit", "0", "--format", "html") for page in PAGES if not page.is_of_arrays
-    ]
-    pages += [("share", folder), (*pages[0][:1], "timeline", *pages[0][2:], "--from", "0", "--to", "1000")]
+    names = [page.name for page in PAGES if not page.is_of_arrays]
+    pages: list[tuple[object, ...]] = [("report", name, folder, "--limit", "0", "--format", "html") for name in names]
     pages = [(*words, "--op", "fusion.397") if words[1] == "op" else words for words in pages]
+    pages += [("share", folder), (*pages[names.index("timeline")], "--from", "0", "--to", "1000")]
     there = [b64encode(bytes(at) + WORD.encode()).decode()[4:10] for at in range(3)]
     there += [WORD, "".join(f"&#{ord(letter)};" for letter in WORD), "10.9.8.7", "2001:db8"]
     assert WORD in call(*pages[0]).out and WORD in call("share", folder).out

@@ -19,7 +19,7 @@ from tpuprof.tui.app import start
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.capture.signals import on_signals
-from tpuprof.tui.cli.progress import RedrawnLine
+from tpuprof.tui.cli.progress import RedrawnLine, Say
 from tpuprof.tui.report.output import write_stderr, write_stdout
 
 PAUSE_SECONDS = 2.0  # before another try
@@ -121,13 +121,7 @@ class CountDown(RedrawnLine):
 
     EVERY_SECONDS = 0.1
 
-    def __init__(
-        self,
-        write: Callable[[str], object],
-        is_drawn: bool,
-        width: int,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, write: Say, is_drawn: bool, width: int, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(write, width)
         self._is_drawn, self._clock = is_drawn, clock
         self._servers: dict[str, CaptureProgress] = {}
