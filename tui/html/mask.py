@@ -97,8 +97,8 @@ class Mask:
                     named[text] = self._hidden[text]
             elif key == "warnings" and text.startswith(_REPORTED):
                 named[text.removeprefix(_REPORTED)] = "…"
-        longest = sorted((name for name in named if name), key=len, reverse=True)
-        self._names = [(re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])"), named[name]) for name in longest]
+        longest = sorted(filter(None, named), key=len, reverse=True)
+        self._named, self._names = named, re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest))})(?![\w-])")
 
     def __call__(self, text: str) -> str:
         """The text with stand-ins: ``host1``, ``file2.py``, ``path3``, ``name4``."""
@@ -107,8 +107,7 @@ class Mask:
         if text in self._kept or _KNOWN_TRACK.fullmatch(text):
             return text
         text = text.replace("...", _CUT)
-        for pattern, instead in self._names:
-            text = pattern.sub(instead, text)
+        text = self._names.sub(lambda name: self._named.get(name[0], ""), text)
         text = _WITH_BLANKS.sub(lambda path: self._instead(path[0], "path"), text)
         words = _WORD.split(text)
         after_path = False

@@ -77,7 +77,7 @@ def test_names_are_never_markup() -> None:
         ("USER=alice limit=12 --xla_flag=true LIBTPU_INIT_ARGS='--xla_flag=true'", None),
         ("tpu-a-10: late, tpu-a-1:3", "host2: late, host1:3"),
         ("tpu-a-100 and my-tpu-a-1", "tpu-a-100 and my-tpu-a-1"),
-        ("run of 2026_exp", "run of run"),
+        ("run of 2026_exp on host1 and host2", "run of run on host3 and host4"),
         ("jit(step)/transpose(jvp(layers))/while/body/add: 3%", "jit(step)/transpose(jvp(layers))/while/body/add: 3%"),
         (".../while/body/add, jit(st... of body/add", "…/while/body/add, jit(st… of body/add"),
         (".../home/body/add, alice...", "path1, name1"),
@@ -88,5 +88,5 @@ def test_names_are_never_markup() -> None:
 )
 def test_hosts_and_folders_are_masked_and_nothing_else(text: str, masked: str | None) -> None:
     page = {"framework_op": "jit(step)/transpose(jvp(layers))/while/body/add:", "tracks": [{"line": "Alice 7"}]}
-    mask = Mask(["tpu-a-1", "tpu-a-10"], [("2026_exp", "run")], [page])
+    mask = Mask(["tpu-a-1", "tpu-a-10", "host1", "host2"], [("2026_exp", "run")], [page])
     assert mask(text) == (text.replace("alice", "…") if masked is None else masked)
