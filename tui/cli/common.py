@@ -18,6 +18,7 @@ from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH, terminal_columns
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.terminal.custom import Config, read_config
 from tpuprof.tui.terminal.detect import detect, settle_terminal
 
@@ -98,15 +99,14 @@ def core_of(logdir: Logdir, args: argparse.Namespace) -> str | None:
 
 def note(sentence: str) -> None:
     """One line on standard error, without secrets; on a terminal it is wrapped between words."""
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    line = printable(masked(sentence)).encode(encoding, "backslashreplace").decode(encoding)
+    line = printable(masked(sentence))
     if sys.stderr.isatty():
         begin = line.index(": ") + 2 if line.startswith(("try: ", "note: ")) else 0
         after = " " * begin
         line = textwrap.fill(
             line, line_width(), subsequent_indent=after, break_long_words=False, break_on_hyphens=False
         )
-    print(line, file=sys.stderr)  # noqa: T201 - this is what a command line is for
+    write_stderr(f"{line}\n")
 
 
 def can_redraw() -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.errors import LOGGER
 from tpuprof.parsers.base.urls import masked
+from tpuprof.tui.report.output import write_stderr
 
 
 class FailedParts(logging.Handler):
@@ -25,4 +25,4 @@ class FailedParts(logging.Handler):
 
     def __exit__(self, *_: object) -> None:
         logging.getLogger(LOGGER).removeHandler(self)
-        sys.stderr.write("".join(f"{text}\n" for text in self._texts))
+        write_stderr("".join(f"{text}\n" for text in self._texts))

@@ -21,6 +21,7 @@ from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import DEMO, PROGRAM
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD, Command
+from tpuprof.tui.report.output import NobodyReads, write_stderr
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,12 +37,7 @@ def main(argv: list[str] | None = None) -> int:
             return _run(arguments)
     except SystemExit as stop:  # argparse after --help and --version
         return stop.code if isinstance(stop.code, int) else EXIT_OK
-    except BrokenPipeError:
-        # What is still buffered goes nowhere, so that the interpreter does not complain about it at its end.
-        with contextlib.suppress(OSError, ValueError):  # standard output may have no file descriptor
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
+    except NobodyReads:
         return EXIT_OK
     except (KeyboardInterrupt, Cancelled):
         return EXIT_INTERRUPTED
@@ -56,8 +52,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def failed() -> int:
     """Says which error in this program just ended it, without secrets, and how to report it; the exit code."""
-    ending = import_module("tpuprof.tui.terminal.ending")
-    ending.write_stderr(f"{_traceback(sys.argv)}{ending.PLEASE_REPORT}\n")
+    please = import_module("tpuprof.tui.terminal.ending").PLEASE_REPORT
+    write_stderr(f"{_traceback(sys.argv)}{please}\n")
     return 1
 
 
@@ -118,7 +114,7 @@ def _of_app(command: Command, words: Sequence[str]) -> argparse.Namespace:
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:
     """Says what went wrong on standard error, with the traceback where `--debug` asks for it, and without secrets."""
     if "--debug" in arguments:
-        sys.stderr.write(_traceback(arguments))
+        write_stderr(_traceback(arguments))
     note(masked(sentence, arguments))
     if hint:
         note(masked(f"try: {hint}", arguments))

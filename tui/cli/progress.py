@@ -3,50 +3,48 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.cli.common import can_redraw, line_width
 from tpuprof.tui.draw.format import size
+from tpuprof.tui.report.output import write_stderr
 
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
 
 FIRST_AFTER_SECONDS = 0.3
 EVERY_SECONDS = 0.1
+Say = Callable[[str], object]  # writes a text to standard error
+_ERASED = "\r\x1b[K"  # the terminal's line, which what follows begins
 
 
 class RedrawnLine:
     """A line that is drawn over itself on a terminal; what is longer than the terminal's line is cut."""
 
-    def __init__(self, stream: TextIO, width: int) -> None:
-        self._stream = stream
+    def __init__(self, write: Say, width: int) -> None:
+        self._write = write
         self._width = width
         self._is_shown = False
 
     def draw(self, text: str) -> None:
-        self._write(text[: self._width - 1])
+        self._write(f"{_ERASED}{text[: self._width - 1]}")
         self._is_shown = True
 
     def clear(self) -> None:
         if self._is_shown:
-            self._write("")
+            self._write(_ERASED)
             self._is_shown = False
-
-    def _write(self, text: str) -> None:
-        self._stream.write(f"\r\x1b[K{text}")
-        self._stream.flush()
 
 
 class ProgressLine(RedrawnLine):
     """Draws how far decoding is, rarely enough to cost nothing."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int = 80) -> None:
-        super().__init__(stream, width)
+    def __init__(self, write: Say, clock: Callable[[], float] = time.monotonic, width: int = 80) -> None:
+        super().__init__(write, width)
         self._clock = clock
         self._due = clock() + FIRST_AFTER_SECONDS
         self._lock = threading.Lock()
@@ -78,7 +76,7 @@ def decoding_shown() -> Iterator[Callable[[Progress], None]]:
     if not can_redraw():
         yield lambda _: None
         return
-    line = ProgressLine(sys.stderr, width=line_width())
+    line = ProgressLine(write_stderr, width=line_width())
     try:
         yield line
     finally:

@@ -71,7 +71,7 @@ def picture_html(picture: Picture, mask: Masking) -> str:
     drawn = "".join((*map(_area, picture.areas), *(_words(each, mask) for each in picture.words)))
     svg = f'<svg viewBox="0 0 {WIDTH:g} {picture.height:g}" role="img" aria-label="{title}">{drawn}</svg>'
     legend = "".join(
-        f'<span><i class="k-{kind}"></i>{escape(printable(means))}</span>' for kind, means in picture.legend
+        f'<span><i class="k-{kind}"></i>{escape(mask(printable(means)))}</span>' for kind, means in picture.legend
     )
     below = (f'<p class="legend">{legend}</p>' if legend else "") + (f"<p>{note}</p>" if note else "")
     return f'<figure><figcaption>{title}</figcaption><div class="t">{svg}</div>{below}</figure>'

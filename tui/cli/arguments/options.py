@@ -16,6 +16,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import PATHS, nearest
 from tpuprof.parsers.base.tpus import generation_named
+from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import THEMES
 from tpuprof.tui.terminal.detect import COLOR_CHOICES
 
@@ -35,6 +36,10 @@ _NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)
 
 class UsageParser(argparse.ArgumentParser):
     """Raises usage errors like all other errors, with the nearest known option or value as their hint."""
+
+    def _print_message(self, message: str, _: object = None) -> None:
+        """Prints the help, whatever argparse would do with an error."""
+        write_stdout(message)
 
     def error(self, message: str) -> NoReturn:
         hint = self._nearest(message) or f"{self.prog} --help"
@@ -131,8 +136,9 @@ def add_debug(parser: argparse.ArgumentParser) -> None:
 
 
 def add_mask(parser: argparse.ArgumentParser, when: str = "") -> None:
-    """Whether names of hosts and folders are masked."""
-    words = f"{when}call hosts host1, host2 and so on, and leave folders and addresses out of paths"
+    """Whether names of people, machines and places are masked."""
+    words = f"{when}hide hosts, runs, files, folders, threads, addresses, logins, settings and the profiler's warnings "
+    words += "behind host1, file2.py and the like; names of ops, modules, framework ops, events and functions stay"
     parser.add_argument("--mask", action="store_true", help=words)
 
 

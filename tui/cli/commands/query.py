@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
@@ -19,6 +18,7 @@ from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE
 from tpuprof.tui.cli.arguments.query import EXAMPLE
 from tpuprof.tui.cli.progress import decoding_shown
+from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
 
 _MIB = 1 << 20
@@ -80,6 +80,5 @@ def _answered(args: argparse.Namespace) -> QueryResult:
 
 def _give_up() -> None:
     """Ends the process where a query does not stop: there is no other way to take its memory and its core from it."""
-    sys.stderr.write("The query did not stop in its time, so this program ended.\ntry: --time-limit SECONDS\n")
-    sys.stderr.flush()
+    write_stderr("The query did not stop in its time, so this program ended.\ntry: --time-limit SECONDS\n")
     os._exit(EXIT_USAGE)

@@ -93,7 +93,7 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
         else:
             made = _made(report, content, asked, choice)
         if is_html:
-            made = _html(made, report.pictures(content), asked, args.mask)
+            made = _html(report, content, made, asked, args.mask)
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
             common.note(f"note: {warning}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from dataclasses import replace
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
@@ -18,7 +19,6 @@ from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.html.blocks import Masking
 from tpuprof.tui.html.mask import Mask
 from tpuprof.tui.html.page import Section, page_html, report_html
-from tpuprof.tui.html.picture import Picture
 from tpuprof.tui.pages import page_named
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.output import Produce
@@ -73,20 +73,25 @@ def run_share(args: argparse.Namespace) -> int:
 
         look = TextLook(printing.PIPE_WIDTH, False, False)
         asked = ReportRequest(logdir, args.run, args.host, session, "md", look, core=core)
-        mask = _mask(asked, args.mask)
+        mask = _mask(asked, [_document(part.name, asked) for part in _PARTS]) if args.mask else str
         sections = [_section(part, args.limit, asked, mask) for part in _PARTS]
     printing.write_report(args, page_html(mask(f"{asked.run.name}: why is it slow?"), sections, _written_by()))
     return EXIT_OK
 
 
 def one_page(
-    markdown: str | Iterable[str] | Produce, pictures: Sequence[Picture], asked: ReportRequest, is_masked: bool
+    report: Report[Content],
+    content: Content,
+    made: str | Iterable[str] | Produce,
+    asked: ReportRequest,
+    is_masked: bool,
 ) -> str:
     """A report as a page of its own."""
-    assert not callable(markdown), "a function makes traces alone"
-    text, mask = "".join(markdown), _mask(asked, is_masked)
+    assert not callable(made), "a function makes traces alone"
+    text, mask = "".join(made), _mask(asked, [_json(report, content, asked)]) if is_masked else str
     title = text.partition("\n")[0].lstrip("# ").replace("\\", "")
-    return page_html(mask(title), [Section("report", title, report_html(text, pictures, mask))], _written_by())
+    section = Section("report", title, report_html(text, report.pictures(content), mask))
+    return page_html(mask(title), [section], _written_by())
 
 
 def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking) -> Section:
@@ -115,15 +120,32 @@ def _markdown(report: Report[Content], content: Content, asked: ReportRequest, c
     return "".join(made)
 
 
-def _mask(asked: ReportRequest, is_masked: bool) -> Masking:
-    """What masks the names of hosts, runs and folders; nothing where that is not asked for."""
-    return _names(asked.logdir) if is_masked else str
+def _document(name: str, asked: ReportRequest) -> object:
+    """A page's JSON with all its rows; None where the run lacks the page."""
+    page = page_named(name)
+    assert page is not None
+    report = page.load_report()
+    asked = replace(asked, options=dict.fromkeys(page.options))
+    try:
+        return _json(report, report.read(asked), asked)
+    except ProfileError:
+        return None
 
 
-def _names(logdir: Logdir) -> Mask:
+def _json(report: Report[Content], content: Content, asked: ReportRequest) -> object:
+    made = report.writers["json"](content, replace(asked, form="json", limit=0, is_cut=False))
+    assert not callable(made)
+    return json.loads("".join(made))
+
+
+def _mask(asked: ReportRequest, documents: Sequence[object]) -> Mask:
+    """What masks names, by the pages that are to be shown and those of ops, which sentences of any page name."""
+    more = () if asked.only_hlo else [_document(name, asked) for name in ("ops", "sources")]
+    logdir = asked.logdir
     hosts = [printable(host.host) for run in logdir.runs for host in run.hosts]
     runs = [printable(run.name) for run in logdir.runs]
-    return Mask.of(hosts, ((name, "run" if len(runs) == 1 else f"run{number}") for number, name in enumerate(runs, 1)))
+    named = [(name, "run" if len(runs) == 1 else f"run{number}") for number, name in enumerate(runs, 1)]
+    return Mask(hosts, [*named, (printable(logdir.query), "PATH")], [*documents, *more])
 
 
 def _written_by() -> str:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.choice import choose
 from tpuprof.tui.report.fields import Table, columns
 from tpuprof.tui.report.output import Produce, Write
@@ -50,9 +51,18 @@ def table_parquet(table: Table[Any], source: object, rows: Sequence[int], keys: 
             path = os.path.join(folder, "table.parquet")
             create(connection, table.key, described)
             insert(connection, table.key, described, [values[column.name] for column in described])
-            connection.table(table.key).write_parquet(path)
+            try:
+                connection.table(table.key).write_parquet(path)
+            except duckdb.Error as error:
+                raise _no_room(os.path.dirname(folder)) from error
             with open(path, "rb") as file:
                 while piece := file.read(_PIECE):
                     write(piece)
 
     return produce
+
+
+def _no_room(folder: str) -> ProfileError:
+    """The folder for temporary files does not take the table."""
+    sentence = f"The table can't be written to the folder for temporary files, {printable(folder)}."
+    return ProfileError("output", sentence, "free space there, or set TMPDIR to another folder", EXIT_USAGE)

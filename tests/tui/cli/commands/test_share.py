@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import shutil
 import struct
 import subprocess
 import zlib
+from base64 import b64encode
+from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -16,12 +20,11 @@ from tests.support.files.dumps import dumped
 from tests.tui.cli.calls import Call, Terminal, content, write_logdir
 from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixture
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XSpace, XStatMetadata
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES
 from tpuprof.tui.terminal.theme import SHADES
-
-SECRET = ("secret-host-7", "alice", "secret_folder", "10.9.8.7")
 
 
 def test_a_run_is_shared_as_one_file(tmp_path: Path, call: Call) -> None:
@@ -61,27 +64,92 @@ def test_chosen_rows_can_be_html(call: Call) -> None:
     assert [text for text in read.of("td") if text in {row["name"] for row in rows}] == [row["name"] for row in rows]
 
 
-def test_masked_names_are_not_in_it(tmp_path: Path, call: Call) -> None:
-    folder = tmp_path / "alice" / "secret_folder"
-    folder.mkdir(parents=True)
+BUILT = r"""/home/{}/x.py:12 | /home/{} | ~/{}/x.py | ~{}/x | ./{}/x | ../{} | {}/x.py | {}.py | x/{}.py:62 | /mnt/{}:ro
+C:\Users\{}\x.py | c:/Users/{}/x | \\{}\share\x | \\server\{}\x.py | C:\Program Files\{}\x.exe | ({}/x.py) | '/home/{}'
+/home/Jo {}/My {}/x.py | /data/My {} | /home/My Own {}/x | in /home/{}/x.py:1, or | {}.ipynb | file:///home/{}/x | gs://{}/x
+s3://b/{} | https://{}.example.com/x?y={} | ssh://{}@h:22/x | git@h.com:{}/x.git | {}@example.com | jo@{}.org | {}@host7
+{}:/export/data | nas7:/export/{} | n7.{}.internal | {}.corp.example.com | {}.local:8431 | {}:8431 | fe80::1%{}
+USER={} | --user={} | --xla_dump_to=/{} | HOME='/{}' | a=/x/{},b | {}::x | x::{}::y | %2Fhome%2F{} | /{}%20x/y.py
+…/{}0... | ...{} | .../{}/x.py:1 | [2001:db8::7]:84/{} | metadata={{f="/{}"}}""".replace("\n", " | ").split(" | ")
+"""What names of people, machines and places stand in, in any text."""
+ALONE = ("{}", "{}-1", "{}:7", "my {}")
+"""How else they stand in a field that holds nothing else."""
+WORD = "Zq7Alice"
+ADDRESSES = ("10.9.8.7:8466", "2001:db8::77", "2001:db8:1:2:3:4:5:6")
+
+
+def full_of_names(folder: Path) -> Path:
+    """The demo, a name of somebody in every field but the names of ops, modules, framework ops and events."""
+    built = [form.format(*[WORD] * 2).encode() for form in BUILT]
+    names = itertools.cycle([*built, *(form.format(WORD).encode() for form in ALONE)])
     space = XSpace.FromString(gzip.decompress(Path(demo_path()).read_bytes()))
-    space.hostnames[:] = [b"secret-host-7"]
-    space.warnings.append(b"10.9.8.7:8466 and /home/alice/secret_folder/x.py")
+    space.hostnames[:] = [next(names)]
+    space.warnings[:] = [*built, *(address.encode() for address in ADDRESSES)]
+    space.errors.append(WORD.encode())
     for plane in space.planes:
+        is_device = plane.name.startswith(b"/device")
+        titles = {number: each.name for number, each in plane.stat_metadata.items()}
+        unknown = max(titles, default=0) + 1
+        for number, title in enumerate((b"command_line_args", b"user", b"env", next(names)), unknown):
+            plane.stat_metadata[number].MergeFrom(XStatMetadata(id=number, name=title, description=next(names)))
+            plane.stats.add(metadata_id=number, str_value=next(names))
         for event in plane.event_metadata.values():
             for stat in event.stats:
-                if stat.WhichOneof("value") == "str_value" and b".py:" in stat.str_value:
-                    stat.str_value = b"/home/alice/secret_folder/" + stat.str_value
-    (folder / "secret-host-7.xplane.pb").write_bytes(space.SerializeToString())
-    plain, masked = tmp_path / "plain.html", tmp_path / "masked.html"
-    call("share", folder, "--output", plain)
-    call("share", folder, "--output", masked, "--mask")
-    assert all(name in plain.read_text("utf-8") for name in SECRET)
-    assert not [name for name in SECRET if name in masked.read_text("utf-8")]
-    assert "report collectives …<" in masked.read_text("utf-8")
-    for page, named in (("timeline", "host1"), ("sources", "…/model.py:62"), ("runs", "…")):
-        out = call("report", page, folder, "--format", "html", "--mask").out
-        assert not [name for name in SECRET if name in out] and named in out and check_page(out)
+                if titles[stat.metadata_id] in (b"source", b"source_stack"):
+                    stat.str_value = next(names) + b":76"
+                elif titles[stat.metadata_id] == b"Hlo Proto":
+                    stat.bytes_value = module_full_of_names(stat.bytes_value, names)
+            event.stats.add(metadata_id=unknown, str_value=next(names))
+            event.metadata = next(names)
+        for line in plane.lines:
+            if not is_device:
+                line.name, line.display_name = next(names), next(names)
+            elif line.name in (b"Overlay", b"XLA TraceMe"):
+                line.display_name = next(names)
+            for traced in line.events[:40]:
+                traced.stats.add(metadata_id=unknown, str_value=next(names))
+        if plane.name == b"/host:CPU":
+            plane.event_metadata[999].MergeFrom(XEventMetadata(id=999, name=b"step", display_name=next(names)))
+            for number, name in enumerate(built, 1000):
+                plane.event_metadata[number].MergeFrom(XEventMetadata(id=number, name=name))
+                plane.lines[0].events.add(metadata_id=number, offset_ps=number * 10**8, duration_ps=10**8)
+    other = space.planes.add(id=99, name=next(names))
+    other.event_metadata[1].MergeFrom(XEventMetadata(id=1, name=b"event"))
+    other.lines.add(name=next(names)).events.add(metadata_id=1, offset_ps=10**9, duration_ps=10**9)
+    run = folder / WORD / "plugins" / "profile" / f"{WORD} 1"
+    run.mkdir(parents=True)
+    (run / f"{WORD}.corp.xplane.pb").write_bytes(space.SerializeToString())
+    return folder / WORD
+
+
+def module_full_of_names(data: bytes, names: Iterator[bytes]) -> bytes:
+    proto = HloProto.FromString(data)
+    for computation in proto.hlo_module.computations:
+        for instruction in computation.instructions:
+            instruction.metadata.source_file = next(names)
+            instruction.frontend_attributes.map["key"] = next(names)
+    index = proto.hlo_module.stack_frame_index
+    index.file_names[:] = [next(names) for _ in index.file_names]
+    index.function_names[:] = [next(names) for _ in index.function_names]
+    return proto.SerializeToString()
+
+
+def test_masked_names_are_not_in_it(tmp_path: Path, call: Call) -> None:
+    folder = full_of_names(tmp_path)
+    names = [page.name for page in PAGES if not page.is_of_arrays]
+    pages: list[tuple[object, ...]] = [("report", name, folder, "--limit", "0", "--format", "html") for name in names]
+    pages = [(*words, "--op", "fusion.397") if words[1] == "op" else words for words in pages]
+    pages += [("share", folder), (*pages[names.index("timeline")], "--from", "0", "--to", "1000")]
+    there = [b64encode(bytes(at) + WORD.encode()).decode()[4:10] for at in range(3)]
+    there += [WORD, "".join(f"&#{ord(letter)};" for letter in WORD), "10.9.8.7", "2001:db8"]
+    assert WORD in call(*pages[0]).out and WORD in call("share", folder).out
+    for words in pages:
+        out = call(*words, "--mask").out
+        assert not [name for name in there if name.casefold() in unescape(out).casefold()], words
+        assert check_page(out)
+    shared = call("share", folder, "--mask").out
+    for name in ("fusion.397", "jit(train_step)/", "TPU core 0", "XLA Ops", "host1", "loop fusion", "jit_train_step"):
+        assert name in shared, name
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
-from typing import TextIO, get_args
+from typing import get_args
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.text import counted, printable
@@ -20,8 +19,8 @@ from tpuprof.tui.app import start
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.capture.signals import on_signals
-from tpuprof.tui.cli.progress import RedrawnLine
-from tpuprof.tui.report.output import write_stdout
+from tpuprof.tui.cli.progress import RedrawnLine, Say
+from tpuprof.tui.report.output import write_stderr, write_stdout
 
 PAUSE_SECONDS = 2.0  # before another try
 _ENDS = "ctrl+C ends it and keeps the profile so far"
@@ -55,7 +54,7 @@ def run_capture(args: argparse.Namespace) -> int:
 
     def once() -> CaptureResult:
         stop = CaptureStop()
-        line = CountDown(sys.stderr, common.can_redraw(), common.line_width())
+        line = CountDown(write_stderr, common.can_redraw(), common.line_width())
         with on_signals(stop.request, signal.SIGINT):
             try:
                 return capture(args.addresses, options, args.logdir, line, stop)
@@ -122,8 +121,8 @@ class CountDown(RedrawnLine):
 
     EVERY_SECONDS = 0.1
 
-    def __init__(self, stream: TextIO, is_drawn: bool, width: int, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(stream, width)
+    def __init__(self, write: Say, is_drawn: bool, width: int, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(write, width)
         self._is_drawn, self._clock = is_drawn, clock
         self._servers: dict[str, CaptureProgress] = {}
         self._drawn: tuple[CaptureStage, ...] = ()
@@ -135,7 +134,7 @@ class CountDown(RedrawnLine):
         self._servers[progress.address] = progress
         if progress.sentence and progress.stage != "failed":
             self.clear()
-            self._stream.write(f"{printable(progress.sentence)}\n")
+            self._write(f"{printable(progress.sentence)}\n")
         if not self._is_drawn:
             self._tell(progress)
             return
@@ -150,8 +149,7 @@ class CountDown(RedrawnLine):
             self._is_told = True
             count = sum(server.stage != "failed" for server in self._servers.values())
             who = printable(progress.address) if count == 1 else counted(count, "server")
-            self._stream.write(f"tracing {who} for {progress.duration_ms / 1000:g} s\n")
-            self._stream.flush()
+            self._write(f"tracing {who} for {progress.duration_ms / 1000:g} s\n")
 
 
 def countdown(servers: list[CaptureProgress]) -> str:

@@ -31,6 +31,7 @@ from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
 from tpuprof.tui.cli.common import note, why_no_screen
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.terminal.detect import settle_terminal
 
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
@@ -209,7 +210,7 @@ def _reading_shown(name: str, size: int | None) -> Iterator[Callable[[int], None
     began, done, taken = time.monotonic(), threading.Event(), 0
 
     def draw() -> None:
-        line = RedrawnLine(sys.stderr, common.line_width())
+        line = RedrawnLine(write_stderr, common.line_width())
         while not done.wait(EVERY_SECONDS):
             amount = f"{taken / 1e6:.1f} MB" + (f" of {size / 1e6:.1f} MB" if size else "")
             minutes, seconds = divmod(int(time.monotonic() - began), 60)

@@ -248,7 +248,7 @@ def test_the_line_counts_down() -> None:
 
 def test_the_line_is_drawn_over_itself_and_not_too_often() -> None:
     stream, now = io.StringIO(), [0.0]
-    line = CountDown(stream, True, 40, lambda: now[0])
+    line = CountDown(stream.write, True, 40, lambda: now[0])
     for _ in range(50):
         line(at("tracing", left_ms=1000))
     assert stream.getvalue().count("\r\x1b[K") == 1
@@ -263,7 +263,7 @@ def test_the_line_is_drawn_over_itself_and_not_too_often() -> None:
 
 def test_no_line_is_drawn_off_a_terminal() -> None:
     stream = io.StringIO()
-    line = CountDown(stream, False, 80)
+    line = CountDown(stream.write, False, 80)
     for progress in (at("connecting"), at("failed", "b"), at("tracing", left_ms=5), at("tracing", left_ms=1)):
         line(progress)
     line(CaptureProgress("tpu:9012", "waiting", None, 2000, None, "asked\x1b again"))
