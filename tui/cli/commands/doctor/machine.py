@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.folders import cache_folder, state_folder
@@ -192,8 +192,22 @@ def folders(config: Config) -> DoctorSection:
         copies_row,
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
         DoctorLine("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
+        *_left_on(),
     ]
     return DoctorSection("cache", "Cache", rows, exit_code=exit_code)
+
+
+def _left_on() -> Iterator[DoctorLine]:
+    """Turns continuous profiling off where watches that were killed left it on; says so, without names of machines."""
+    if not os.path.isdir(os.path.join(state_folder(), "profilers")):
+        return
+    found = importlib.import_module("tpuprof.parsers.capture.leases").clear()  # the client, which needs numpy
+    left = "a watch that was killed had left continuous profiling on at"
+    if found.off:
+        yield DoctorLine("watch", f"{left} {counted(len(found.off), 'server')}; it is off now")
+    if found.failed:
+        count = counted(len(found.failed), "server")
+        yield DoctorLine("watch", f"{left} {count}, which can't be reached now: {PROGRAM} doctor tries again", True)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:
