@@ -58,9 +58,9 @@ def capture(
         raise errors.not_local(logdir)
     servers, stop = model.parse_addresses(addresses), stop or CaptureStop()
     if not options.is_snapshot:
-        for address in leases.clear(servers).off:
-            sentence = f"{address}: {leases.CLEARED}"
-            on_progress(CaptureProgress(address, "connecting", None, options.duration_ms, sentence=sentence))
+        for each in leases.clear([str(server) for server in servers]):
+            sentence = f"{each.address}: {leases.LEFT_ON}"
+            on_progress(CaptureProgress(str(each.address), "connecting", None, options.duration_ms, None, sentence))
     began, clock = time.time(), time.monotonic()
     run = RunFolder(logdir, began)
     try:
@@ -96,8 +96,7 @@ def _capture_all(
                 pass
             return tuple(future.result() for future in futures)
         except BaseException:  # ctrl+C in a program that handles it itself
-            stop.request()
-            stop.request()
+            stop.give_up()
             raise
 
 
@@ -242,7 +241,7 @@ class _Job:
         if status.name == "DEADLINE_EXCEEDED":
             raise errors.too_late(self.address, self.options)
         if status.name != "OK":
-            raise errors.refused(self.address, status.name, status.details, leases.holder(self.address))
+            raise errors.refused(self.address, status.name, status.details, leases.holder(str(self.address)))
         answer = client.read_answer(call.response())
         if answer is None:
             raise errors.not_a_profile(self.address)

@@ -61,12 +61,10 @@ def run_capture(args: argparse.Namespace) -> int:
     def once() -> CaptureResult:
         stop = CaptureStop()
         line = CountDown(sys.stderr, common.can_redraw(), common.line_width())
-
-        def give_up() -> None:
-            stop.request()
-            stop.request()
-
-        with on_signals(give_up, signal.SIGTERM, signal.SIGHUP, ends=True), on_signals(stop.request, signal.SIGINT):
+        with (
+            on_signals(stop.give_up, signal.SIGTERM, signal.SIGHUP, ends=True),
+            on_signals(stop.request, signal.SIGINT),
+        ):
             try:
                 return capture(args.addresses, options, args.logdir, line, stop)
             finally:

@@ -201,13 +201,10 @@ def _left_on() -> Iterator[DoctorLine]:
     """Turns continuous profiling off where watches that were killed left it on; says so, without names of machines."""
     if not os.path.isdir(os.path.join(state_folder(), "profilers")):
         return
-    found = importlib.import_module("tpuprof.parsers.capture.leases").clear()  # the client, which needs numpy
-    left = "a watch that was killed had left continuous profiling on at"
-    if found.off:
-        yield DoctorLine("watch", f"{left} {counted(len(found.off), 'server')}; it is off now")
-    if found.failed:
-        count = counted(len(found.failed), "server")
-        yield DoctorLine("watch", f"{left} {count}, which can't be reached now: {PROGRAM} doctor tries again", True)
+    leases = importlib.import_module("tpuprof.parsers.capture.leases")  # the client, which needs numpy
+    for each in leases.clear():
+        now = "it is off now" if each.problem is None else f"the server can't be reached; {PROGRAM} doctor tries again"
+        yield DoctorLine("watch", f"{leases.LEFT_ON}; {now}", each.problem is not None)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:

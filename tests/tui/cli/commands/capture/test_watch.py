@@ -20,7 +20,7 @@ from tests.tui.cli.calls import Call
 from tests.tui.cli.commands.capture.test_slow_steps import SLOW, STEADY
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK, EXIT_REGRESSION, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import state_folder
-from tpuprof.parsers.capture import leases, watchdog
+from tpuprof.parsers.capture import leases
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.tui.cli.arguments.watch import seconds_of
@@ -179,7 +179,7 @@ def test_a_watch_that_is_killed_leaves_nothing_on(tmp_path: Path) -> None:
 def test_what_a_watch_and_its_watchdog_left_on_is_found(
     finder: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "begin", lambda _lease, _name: SimpleNamespace(wait=lambda _seconds: 0))
+    monkeypatch.setattr(leases, "begin_watchdog", lambda _lease, _name: SimpleNamespace(wait=lambda _seconds: 0))
     with FakeProfiler(data=STEADY) as server, FakeProfiler(data=STEADY) as other:
         dead, living = (Servers([each.address], SHORT, str(tmp_path), CaptureStop(), True) for each in (server, other))
         dead.begin()
@@ -188,13 +188,13 @@ def test_what_a_watch_and_its_watchdog_left_on_is_found(
             capture([server.address], SHORT, str(tmp_path))
         assert f"capture --continuous off {server.address}" in caught.value.hint
         assert isinstance(dead._lease, leases.Lease)
-        os.close(dead._lease._descriptor)  # as the system does when it is killed
+        os.close(dead._lease._lease)  # as the system does when it is killed
         words = {
             "capture": ("capture", server.address, "--ms", "10", "--no-open", "--logdir", str(tmp_path)),
             "watch": ("watch", server.address, "--once", "--ms", "10", "--out", str(tmp_path)),
         }.get(finder, ("doctor",))
         done = call(*words)
-        assert "had left continuous profiling on" in " ".join((done.out + done.err).split())
+        assert leases.LEFT_ON in " ".join((done.out + done.err).split())
         assert not server.kept and other.kept, "that of a watch that lives stays"
         living.end()
         assert not other.kept and os.getpid() not in left()

@@ -38,8 +38,7 @@ def run_watch(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: an address is wrong, no profile can be written, or nothing came of the one look (exit code 7).
     """
-    servers = parse_addresses(args.addresses)
-    addresses = [str(address) for address in servers]
+    addresses = [str(address) for address in parse_addresses(args.addresses)]
     folder = own_folder(addresses) if args.out is None else args.out
     if scheme_of(folder):
         raise errors.not_local(folder)
@@ -47,8 +46,8 @@ def run_watch(args: argparse.Namespace) -> int:
     options = CaptureOptions(duration_ms=args.ms, grace_seconds=args.wait)
     clock, stop = Clock(args.length), CaptureStop()
     kept = KeptRuns(place, args.space)
-    for address in leases.clear(servers).off:
-        note(f"{address}: {leases.CLEARED}")
+    for each in leases.clear(addresses):
+        note(f"{each.address}: {leases.LEFT_ON}")
     source = Servers(addresses, options, place, stop, args.continuous)
     size = f"{args.space / 1e6:,.0f} MB"
     about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"
@@ -58,8 +57,7 @@ def run_watch(args: argparse.Namespace) -> int:
 
     def end() -> None:
         clock.end()
-        stop.request()
-        stop.request()
+        stop.give_up()
 
     with on_signals(end, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         slow.watch()

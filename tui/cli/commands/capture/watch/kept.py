@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
@@ -108,45 +109,37 @@ class KeptRuns:
         """The runs that watches kept here and that are there, to be changed; none if the list is missing or damaged."""
         with records(LISTS) as folder:
             runs: list[Kept] = []
-            with contextlib.suppress(FileNotFoundError):
-                descriptor = open_record(folder, self._list)
-                with open(descriptor, "rb"):
-                    runs = self._listed(read_record(descriptor))
+            with contextlib.suppress(FileNotFoundError), open(open_record(folder, self._list), "rb") as file:
+                runs = self._listed(read_record(file.fileno()))
             before = list(runs)
             yield runs
             if runs != before:
-                noted = [{"run": run.name, "inode": run.inode, "files": list(map(_note, run.files))} for run in runs]
+                noted = [[run.name, run.inode, list(map(_note, run.files))] for run in runs]
                 os.close(write_record(folder, self._list, {"folder": self._folder, "runs": noted}))
 
-    def _listed(self, record: object) -> list[Kept]:
-        match record:
-            case {"folder": self._folder, "runs": [*noted]}:
-                try:
-                    runs = [self._kept(run) for run in noted]
-                except (KeyError, TypeError, ValueError):
-                    return []
-                return [run for run in runs if any(os.path.lexists(file.path) for file in run.files)]
-        return []
+    def _listed(self, record: Any) -> list[Kept]:  # noqa: ANN401 - JSON
+        runs = []
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            for run, inode, files in record["runs"]:
+                path = os.path.join(self._folder, _name(run))
+                runs.append(Kept(run, int(inode), tuple(_file(path, *file) for file in files)))
+        return [run for run in runs if any(os.path.lexists(file.path) for file in run.files)]
 
-    def _kept(self, noted: dict[str, object]) -> Kept:
-        match noted:
-            case {"run": str(run), "inode": int(inode), "files": [*files]} if _is_name(run):
-                return Kept(run, inode, tuple(_file(os.path.join(self._folder, run), file) for file in files))
+
+def _note(file: WrittenFile) -> tuple[str, int, int, str]:
+    return file.name, file.inode, file.size_bytes, file.sha256.hex()
+
+
+def _file(folder: str, name: str, inode: int, size: int, digest: str) -> WrittenFile:
+    return WrittenFile(os.path.join(folder, _name(name, SUFFIX)), int(inode), int(size), bytes.fromhex(digest))
+
+
+def _name(text: str, ending: str = "") -> str:
+    """The name of a file or folder.
+
+    Raises:
+        ValueError: it is a path that leads elsewhere, or ends otherwise.
+    """
+    if text in ("", os.curdir, os.pardir) or os.sep in text or not text.endswith(ending):
         raise ValueError
-
-
-def _note(file: WrittenFile) -> dict[str, object]:
-    return {"name": file.name, "inode": file.inode, "size_bytes": file.size_bytes, "sha256": file.sha256.hex()}
-
-
-def _file(folder: str, noted: object) -> WrittenFile:
-    match noted:
-        case {"name": str(name), "inode": int(inode), "size_bytes": int(size), "sha256": str(digest)}:
-            if _is_name(name) and name.endswith(SUFFIX):
-                return WrittenFile(os.path.join(folder, name), inode, size, bytes.fromhex(digest))
-    raise ValueError
-
-
-def _is_name(text: str) -> bool:
-    """Whether a text is the name of a file or folder, and not a path that leads elsewhere."""
-    return text not in ("", ".", "..") and os.path.basename(text) == text and "\0" not in text
+    return text
