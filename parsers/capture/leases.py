@@ -28,7 +28,6 @@ from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.parsers.capture.state import open_record, read_record, records, write_record
 
 FOLDER = "profilers"
-LEFT_ON = "a watch that was killed had left continuous profiling on"
 LONGEST_SECONDS = 60
 """How long a watchdog tries to reach servers; what it can't reach is left to whoever finds the lease."""
 
@@ -80,7 +79,8 @@ def turn_off(lease: int, name: str, only: Sequence[str] | None = None) -> list[S
     """
     wanted = [address for address in _addresses(lease) if only is None or address in only]
     done = continuous.switch(wanted, False, _PATIENCE) if wanted else []
-    done = [Switched(each.address, True, None) if _is_gone(each) else each for each in done]
+    is_gone = (each.problem is not None and each.problem.code in _GONE for each in done)
+    done = [Switched(each.address, True, None) if gone else each for each, gone in zip(done, is_gone, strict=True)]
     off = {str(each.address) for each in done if each.problem is None}
     _note(lease, left := [address for address in _addresses(lease) if address not in off])
     if not left:
@@ -100,6 +100,12 @@ def clear(only: Sequence[str] | None = None) -> list[Switched]:
         with contextlib.suppress(ProfileError):  # without gRPC
             done += turn_off(lease, name, only) if is_dead else []
     return done
+
+
+def sentence_on(server: Switched) -> str:
+    """What there is to say of a server that `clear` found; without its address."""
+    now = "it is off now" if server.problem is None else "the server does not answer"
+    return f"a watch that was killed had left continuous profiling on; {now}"
 
 
 def holder(address: str) -> int | None:
@@ -129,10 +135,6 @@ def _is_locked(lease: int) -> bool:
         fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
-
-
-def _is_gone(server: Switched) -> bool:
-    return server.problem is not None and server.problem.code in _GONE
 
 
 def _record(addresses: Iterable[str]) -> dict[str, object]:

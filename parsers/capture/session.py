@@ -59,7 +59,7 @@ def capture(
     servers, stop = model.parse_addresses(addresses), stop or CaptureStop()
     if not options.is_snapshot:
         for each in leases.clear([str(server) for server in servers]):
-            sentence = f"{each.address}: {leases.LEFT_ON}"
+            sentence = f"{each.address}: {leases.sentence_on(each)}"
             on_progress(CaptureProgress(str(each.address), "connecting", None, options.duration_ms, None, sentence))
     began, clock = time.time(), time.monotonic()
     run = RunFolder(logdir, began)

@@ -203,8 +203,7 @@ def _left_on() -> Iterator[DoctorLine]:
         return
     leases = importlib.import_module("tpuprof.parsers.capture.leases")  # the client, which needs numpy
     for each in leases.clear():
-        now = "it is off now" if each.problem is None else f"the server can't be reached; {PROGRAM} doctor tries again"
-        yield DoctorLine("watch", f"{leases.LEFT_ON}; {now}", each.problem is not None)
+        yield DoctorLine("watch", leases.sentence_on(each), each.problem is not None)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:

@@ -47,7 +47,7 @@ def run_watch(args: argparse.Namespace) -> int:
     clock, stop = Clock(args.length), CaptureStop()
     kept = KeptRuns(place, args.space)
     for each in leases.clear(addresses):
-        note(f"{each.address}: {leases.LEFT_ON}")
+        note(f"{each.address}: {leases.sentence_on(each)}")
     source = Servers(addresses, options, place, stop, args.continuous)
     size = f"{args.space / 1e6:,.0f} MB"
     about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"

@@ -86,25 +86,23 @@ class Servers:
         Raises:
             ProfileError: a server can't be reached, or another profile is being taken there.
         """
-        self.keeps = self._is_continuous and self._begin()
-        return _SNAPSHOTS if self.keeps else _CAPTURES
-
-    def _begin(self) -> bool:
-        """Whether all servers keep their last seconds from now on."""
-        if self._lease is None:
-            self._lease = Lease(self._addresses)
+        self.keeps = False
+        if not self._is_continuous:
+            return _CAPTURES
+        self._lease = self._lease or Lease(self._addresses)
         self._lease.note(self._addresses)  # whenever this is killed, it is known where they may
         done = continuous.switch(self._addresses, True, self._options)
-        late = (each for each in done if each.problem is not None and each.problem.code == "no_answer")
-        new = (each for each in done if each.problem is None and not each.was_so)
-        self._begun |= {str(each.address) for each in (*new, *late)}
+        codes = {str(each.address): each.problem.code if each.problem else "" for each in done if not each.was_so}
+        self._begun |= {address for address, code in codes.items() if code in ("", "no_answer")}
         self._lease.note(self._begun)
         problem = next((each.problem for each in done if each.problem is not None), None)
-        if problem is not None:
-            if problem.code not in ("no_snapshots", "server_error"):
-                raise problem
-            self.end()
-        return problem is None
+        if problem is None:
+            self.keeps = True
+            return _SNAPSHOTS
+        if problem.code not in ("no_snapshots", "server_error"):
+            raise problem
+        self.end()
+        return _CAPTURES
 
     def look(self, usual_ps: float | None) -> CaptureResult:
         """A snapshot or a capture, long enough for steps of a usual length.
