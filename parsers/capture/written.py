@@ -36,23 +36,34 @@ class WrittenFile:
         return os.path.basename(self.path)
 
 
-def remove_written(folder: str, run: str, inode: int, files: tuple[WrittenFile, ...]) -> None:
-    """Removes the files of a run that still are what the capture wrote, then their folder where nothing else is in it.
+@dataclass(frozen=True, slots=True)
+class WrittenRun:
+    """The folder of a run, by its name and inode, and the files that a capture wrote into it."""
 
-    A file that was replaced, changed or moved stays, and so does all that others put into the folder. No link is
-    followed, whoever puts one where at which moment: each name is looked up in the open folder before it.
+    name: str
+    inode: int
+    files: tuple[WrittenFile, ...]
 
-    Args:
-        folder: the folder of all runs, without a link in its path.
-        run, inode: the name of the run's folder, and which folder it is.
-    """
-    with contextlib.suppress(OSError), _opened(folder) as above, _opened(run, above) as opened:
-        if os.fstat(opened).st_ino == inode:
-            for file in files:
-                with contextlib.suppress(OSError):
-                    _remove(file, opened)
-            if os.path.samestat(os.stat(run, dir_fd=above, follow_symlinks=False), os.fstat(opened)):
-                os.rmdir(run, dir_fd=above)  # refused where something is in it
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+    def remove(self, folder: str) -> None:
+        """Removes the files that still are what the capture wrote, then the run's folder where nothing else is in it.
+
+        A file that was replaced, changed or moved stays, and so does all that others put into the folder. No link is
+        followed, whoever puts one where at which moment: each name is looked up in the open folder before it.
+
+        Args:
+            folder: the folder of all runs, without a link in its path.
+        """
+        with contextlib.suppress(OSError), _opened(folder) as above, _opened(self.name, above) as opened:
+            if os.fstat(opened).st_ino == self.inode:
+                for file in self.files:
+                    with contextlib.suppress(OSError):
+                        _remove(file, opened)
+                if os.path.samestat(os.stat(self.name, dir_fd=above, follow_symlinks=False), os.fstat(opened)):
+                    os.rmdir(self.name, dir_fd=above)  # refused where something is in it
 
 
 @contextlib.contextmanager

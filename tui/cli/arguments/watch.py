@@ -46,11 +46,13 @@ def watch_parser() -> UsageParser:
     length += "longer"
     to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
     parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
-    kept = "make the servers keep their last seconds, so that no step is missed; the program's own traces fail while "
+    kept = (
+        "make the servers keep their last seconds, so that fewer steps are missed; the program's own traces fail while "
+    )
     kept += "it watches, without this only those that begin during a short capture"
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--continuous", action="store_true", help=kept)
-    until = "end after this time, such as 12h; without it until SIGTERM or ctrl+C"
+    until = "end after this time, such as 12h; without it until SIGTERM, SIGHUP or ctrl+C"
     parser.add_argument("--for", dest="length", type=seconds_of, metavar="TIME", help=until)
     once = "one look, for CI: exit code 6 if a step is slower than the others, 7 if no server answers"
     either.add_argument("--once", action="store_true", help=once)

@@ -13,27 +13,13 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.files import SUFFIX
 from tpuprof.parsers.capture.state import open_record, read_record, records, write_record
-from tpuprof.parsers.capture.written import WrittenFile, remove_written
+from tpuprof.parsers.capture.written import WrittenFile, WrittenRun
 
 LISTS = "watched"
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A run that is kept: the name of its folder, which folder that is, and the files written into it."""
-
-    name: str
-    inode: int
-    files: tuple[WrittenFile, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(file.size_bytes for file in self.files)
 
 
 class KeptRuns:
@@ -51,7 +37,7 @@ class KeptRuns:
         self._folder, self._space = os.path.realpath(os.path.join(folder, "plugins", "profile")), space
         self._list = f"{hashlib.sha256(os.fsencode(self._folder)).hexdigest()[:32]}.json"
         self._largest = 0
-        self._last: Kept | None = None
+        self._last: WrittenRun | None = None
         with self._runs():
             pass
 
@@ -66,7 +52,7 @@ class KeptRuns:
         if os.path.realpath(folder) != self._folder:
             sentence = f"{printable(folder)} is no longer the folder that it was."
             raise failure("unwritable", sentence, "somewhere else: --out DIR")
-        self._last = Kept(name, os.lstat(path).st_ino, tuple(files))
+        self._last = WrittenRun(name, os.lstat(path).st_ino, tuple(files))
         self._largest = max(self._largest, self._last.size_bytes)
         with self._runs() as runs:
             self._trim(runs)
@@ -90,25 +76,22 @@ class KeptRuns:
             runs[:] = [*older, self._last]
         return True
 
-    def _drop(self, runs: list[Kept]) -> None:
-        if self._last in runs:
+    def _drop(self, runs: list[WrittenRun]) -> None:
+        if self._last is not None and self._last in runs:
             runs.remove(self._last)
-            self._remove(self._last)
+            self._last.remove(self._folder)
 
-    def _trim(self, runs: list[Kept], more: int = 0) -> None:
+    def _trim(self, runs: list[WrittenRun], more: int = 0) -> None:
         """Removes the oldest until the rest, so many bytes more, and a further look of the largest size fit."""
         room = self._space - min(self._largest, self._space) - more
         while runs and sum(run.size_bytes for run in runs) > room:
-            self._remove(runs.pop(0))
-
-    def _remove(self, run: Kept) -> None:
-        remove_written(self._folder, run.name, run.inode, run.files)
+            runs.pop(0).remove(self._folder)
 
     @contextlib.contextmanager
-    def _runs(self) -> Iterator[list[Kept]]:
+    def _runs(self) -> Iterator[list[WrittenRun]]:
         """The runs that watches kept here and that are there, to be changed; none if the list is missing or damaged."""
         with records(LISTS) as folder:
-            runs: list[Kept] = []
+            runs: list[WrittenRun] = []
             with contextlib.suppress(FileNotFoundError), open(open_record(folder, self._list), "rb") as file:
                 runs = self._listed(read_record(file.fileno()))
             before = list(runs)
@@ -117,12 +100,12 @@ class KeptRuns:
                 noted = [[run.name, run.inode, list(map(_note, run.files))] for run in runs]
                 os.close(write_record(folder, self._list, {"folder": self._folder, "runs": noted}))
 
-    def _listed(self, record: Any) -> list[Kept]:  # noqa: ANN401 - JSON
+    def _listed(self, record: Any) -> list[WrittenRun]:  # noqa: ANN401 - JSON
         runs = []
-        with contextlib.suppress(KeyError, TypeError, ValueError):
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             for run, inode, files in record["runs"]:
                 path = os.path.join(self._folder, _name(run))
-                runs.append(Kept(run, int(inode), tuple(_file(path, *file) for file in files)))
+                runs.append(WrittenRun(run, int(inode), tuple(_file(path, *file) for file in files)))
         return [run for run in runs if any(os.path.lexists(file.path) for file in run.files)]
 
 
