@@ -89,7 +89,7 @@ class RunFolder:
                     os.unlink(temporary)
                 raise
             _sync(folder)
-            return WrittenFile(path, facts.st_dev, facts.st_ino, facts.st_size, digest.digest()), host
+            return WrittenFile(path, facts.st_ino, facts.st_size, digest.digest()), host
 
     def take(
         self, folder: str, names: Iterable[str], check: Callable[[str], object] = lambda path: None

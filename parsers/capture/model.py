@@ -192,6 +192,11 @@ class CaptureStop:
         """Asks the capture to stop, or to give up when called again."""
         self._requests.append(None)
 
+    def give_up(self) -> None:
+        """Asks it to stop and to give up what was traced."""
+        self.request()
+        self.request()
+
     @property
     def is_requested(self) -> bool:
         return len(self._requests) > 0

@@ -19,7 +19,7 @@ from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, one_pa
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
-from tpuprof.parsers.capture import client, errors, model
+from tpuprof.parsers.capture import client, errors, leases, model
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
 from tpuprof.parsers.capture.written import WrittenFile
@@ -57,6 +57,10 @@ def capture(
     if scheme_of(logdir):
         raise errors.not_local(logdir)
     servers, stop = model.parse_addresses(addresses), stop or CaptureStop()
+    if not options.is_snapshot:
+        for each in leases.clear([str(server) for server in servers]):
+            sentence = f"{each.address}: {leases.sentence_on(each)}"
+            on_progress(CaptureProgress(str(each.address), "connecting", None, options.duration_ms, None, sentence))
     began, clock = time.time(), time.monotonic()
     run = RunFolder(logdir, began)
     try:
@@ -92,8 +96,7 @@ def _capture_all(
                 pass
             return tuple(future.result() for future in futures)
         except BaseException:  # ctrl+C in a program that handles it itself
-            stop.request()
-            stop.request()
+            stop.give_up()
             raise
 
 
@@ -239,7 +242,7 @@ class _Job:
         if status.name == "DEADLINE_EXCEEDED":
             raise errors.too_late(self.address, self.options)
         if status.name != "OK":
-            raise errors.refused(self.address, status.name, status.details)
+            raise errors.refused(self.address, status.name, status.details, leases.holder(str(self.address)))
         answer = client.read_answer(call.response())
         if answer is None:
             raise errors.not_a_profile(self.address)

@@ -162,8 +162,8 @@ class Captures:
             self._context.redraw()
 
     def end(self) -> None:
-        self.stop()
-        self.stop()
+        if self._stop is not None:
+            self._stop.give_up()
 
     def take(self, news: CaptureProgress | CaptureEnded) -> None:
         """Keeps how far it is; at the end opens the new run, or says why there is none."""

@@ -24,13 +24,14 @@ def test_on_snapshot_off(tmp_path: Path) -> None:
         assert caught.value.exit_code == EXIT_CAPTURE_FAILED
         assert "--continuous on" in caught.value.hint and not list(tmp_path.iterdir())
         options = CaptureOptions(host_tracer_level=3)
-        ((address, problem),) = switch([server.address], True, options)
-        assert str(address) == server.address and problem is None and server.kept
+        (done,) = switch([server.address], True, options)
+        assert str(done.address) == server.address and done.problem is None and not done.was_so and server.kept
         assert server.requests[-1].opts.host_tracer_level == 3
-        assert switch([server.address], True, options)[0][1] is None  # it is on: what was wanted
+        assert switch([server.address], True, options)[0].was_so  # it is on: what was wanted
         result = capture([server.address], SNAPSHOT, str(tmp_path))
         assert [file.size_bytes for file in result.files] == [len(server.profile)]
-        assert switch([server.address], False, options)[0][1] is None and not server.kept
+        assert switch([server.address], False, options)[0].problem is None and not server.kept
+        assert switch([server.address], False, options)[0].was_so
 
 
 def test_servers_that_can_not(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_servers_that_can_not(tmp_path: Path) -> None:
     other.start()
     with FakeProfiler() as server:
         done = switch([server.address, nobody, address], True, CaptureOptions(connect_seconds=20))
-    codes = [None if problem is None else problem.code for _, problem in done]
+    codes = [None if each.problem is None else each.problem.code for each in done]
     assert codes == [None, "no_server", "no_snapshots"]
     with pytest.raises(ProfileError) as caught:
         capture([address], SNAPSHOT, str(tmp_path))

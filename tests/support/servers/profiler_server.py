@@ -149,9 +149,15 @@ class FakeProfiler:
         """Whether a session is on."""
         return self._session.locked()
 
+    @contextmanager
+    def own_trace(self) -> Iterator[None]:
+        """The program itself traces."""
+        with self._session:
+            yield
+
     def trace(self, request: ProfileRequest, context: Any) -> None:
         """Takes the time asked for, unless the session is ended; one at a time."""
-        if not self._session.acquire(blocking=False):
+        if self.kept or not self._session.acquire(blocking=False):
             context.abort(grpc.StatusCode.INTERNAL, "Another profiling session active.")
         try:
             with self._ended:
@@ -167,10 +173,15 @@ class FakeProfiler:
         self.requests.append(request)
         if self.kept:
             context.abort(grpc.StatusCode.ALREADY_EXISTS, "A profiling session is already running.")
+        if self.is_tracing:
+            why = "Failed to create profiler session: Another profiling session active."
+            context.abort(grpc.StatusCode.INTERNAL, why)
         self.kept = True
         return b""
 
-    def _end(self, _request: ProfileRequest, _context: Any) -> bytes:
+    def _end(self, _request: ProfileRequest, context: Any) -> bytes:
+        if not self.kept:
+            context.abort(grpc.StatusCode.NOT_FOUND, "No continuous profiling session found.")
         self.kept = False
         return b""
 

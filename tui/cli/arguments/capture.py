@@ -70,7 +70,8 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
     watching = parser.add_argument_group("watching", "Long jobs, and the seconds before a slowdown:")
     kept = "fetch the last seconds that the server has kept, instead of tracing from now on"
     watching.add_argument("--snapshot", action="store_true", help=kept)
-    switch = "make the servers keep their last seconds, or stop doing so; no other capture works while this is on"
+    switch = "make the servers keep their last seconds, or stop doing so; other captures and the program's own traces "
+    switch += "fail while this is on"
     watching.add_argument("--continuous", choices=("on", "off"), help=switch)
     retries = "number of retries if no server answers yet, or another capture is on (default: 0)"
     watching.add_argument("--retries", type=partial(whole_number, most=1000), default=0, metavar="N", help=retries)

@@ -23,6 +23,11 @@ from tpuprof.tui.cli.progress import RedrawnLine, Say
 from tpuprof.tui.report.output import write_stderr, write_stdout
 
 PAUSE_SECONDS = 2.0  # before another try
+_ON = (
+    f"keeps its last seconds from now on; {PROGRAM} capture --snapshot {{0}} takes them. The program's own traces and "
+    f"other captures fail until: {PROGRAM} capture --continuous off {{0}}"
+)
+_OFF = "no longer keeps anything"
 _ENDS = "ctrl+C ends it and keeps the profile so far"
 _GIVES_UP = "ctrl+C again discards it"
 
@@ -55,7 +60,10 @@ def run_capture(args: argparse.Namespace) -> int:
     def once() -> CaptureResult:
         stop = CaptureStop()
         line = CountDown(write_stderr, common.can_redraw(), common.line_width())
-        with on_signals(stop.request, signal.SIGINT):
+        with (
+            on_signals(stop.give_up, signal.SIGTERM, signal.SIGHUP, ends=True),
+            on_signals(stop.request, signal.SIGINT),
+        ):
             try:
                 return capture(args.addresses, options, args.logdir, line, stop)
             finally:
@@ -87,12 +95,10 @@ def tried_again(once: Callable[[], CaptureResult], retries: int) -> CaptureResul
 
 def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
     done = switch(args.addresses, args.continuous == "on", options)
-    for address, problem in done:
-        if problem is None:
-            then = f"; {PROGRAM} capture --snapshot {address} takes them" if args.continuous == "on" else ""
-            keeps = "keeps its last seconds from now on" if then else "no longer keeps anything"
-            common.note(f"{address} {keeps}{then}")
-    failed = [problem for _, problem in done if problem is not None]
+    for each in done:
+        if each.problem is None:
+            common.note(f"{each.address} {_ON.format(each.address) if args.continuous == 'on' else _OFF}")
+    failed = [each.problem for each in done if each.problem is not None]
     if failed:
         raise failed[0]
     return EXIT_OK

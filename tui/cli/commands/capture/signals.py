@@ -10,18 +10,31 @@ from types import FrameType
 
 
 @contextlib.contextmanager
-def on_signals(act: Callable[[], None], *numbers: signal.Signals) -> Iterator[None]:
-    """Makes signals call a function for as long as this lasts; only the main thread may do so, others do nothing."""
+def on_signals(act: Callable[[], None], *numbers: signal.Signals, ends: bool = False) -> Iterator[None]:
+    """Makes signals call a function for as long as this lasts; only the main thread may do so, others do nothing.
+
+    SIGHUP stays ignored where it is, as below ``nohup``.
+
+    Args:
+        ends: the first of these signals that came is raised again afterwards, and ends the program as ever.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
+    came: list[int] = []
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
         act()
 
-    before = {number: signal.signal(number, on_signal) for number in numbers}
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    taken = [number for number in numbers if number != signal.SIGHUP or not is_nohup]
+    before = {number: signal.signal(number, on_signal) for number in taken}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if ends and came:
+            signal.raise_signal(came[0])

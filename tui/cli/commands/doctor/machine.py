@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.folders import cache_folder, state_folder
@@ -192,8 +192,18 @@ def folders(config: Config) -> DoctorSection:
         copies_row,
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
         DoctorLine("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
+        *_left_on(),
     ]
     return DoctorSection("cache", "Cache", rows, exit_code=exit_code)
+
+
+def _left_on() -> Iterator[DoctorLine]:
+    """Turns continuous profiling off where watches that were killed left it on; says so, without names of machines."""
+    if not os.path.isdir(os.path.join(state_folder(), "profilers")):
+        return
+    leases = importlib.import_module("tpuprof.parsers.capture.leases")  # the client, which needs numpy
+    for each in leases.clear():
+        yield DoctorLine("watch", leases.sentence_on(each), each.problem is not None)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:

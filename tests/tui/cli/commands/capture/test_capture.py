@@ -213,6 +213,17 @@ def test_ctrl_c_twice_gives_up(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_lets_the_profiler_go_and_ends_it(number: signal.Signals, tmp_path: Path) -> None:
+    with FakeProfiler(hangs) as server:
+        process = started(server.address, "--ms", "600000", "--logdir", str(tmp_path))
+        wait_until(server, "requests")
+        process.send_signal(number)
+        process.communicate(timeout=LONGEST_SECONDS)
+        assert server.terminated == [server.requests[0].session_id]
+    assert process.returncode == -number and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # the server has threads, the child none
 def test_the_whole_loop_in_a_terminal(tmp_path: Path) -> None:
     with FakeProfiler(data=profile("tpu-worker-7")) as server:
@@ -273,7 +284,7 @@ def test_no_line_is_drawn_off_a_terminal() -> None:
 
 def test_what_came_of_it() -> None:
     good = HostCapture(
-        "a:1", WrittenFile("/logs/run/w.xplane.pb", 1, 2, 1_500_000, b""), "w", 2.04, None, ("holds no device",), True
+        "a:1", WrittenFile("/logs/run/w.xplane.pb", 2, 1_500_000, b""), "w", 2.04, None, ("holds no device",), True
     )
     bad = HostCapture("b:1", None, None, None, Problem("no_server", "b:1", "Nothing at b:1.", "start one"))
     assert outcome(CaptureResult("/logs/run", (bad, good), 2000, 2.5)) == [

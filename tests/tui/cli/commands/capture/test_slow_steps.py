@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from tests.support.build import tpu_plane, write_run
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, Cancelled, ProfileError
+from tpuprof.parsers.capture import written as written_module
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.files import RunFolder
 from tpuprof.parsers.capture.model import CaptureResult, HostCapture
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.cli.commands.capture.watch.command import line_of
 from tpuprof.tui.cli.commands.capture.watch.judged import Event, Look, Usual, none_since
-from tpuprof.tui.cli.commands.capture.watch.kept import NOTED, KeptRuns
+from tpuprof.tui.cli.commands.capture.watch.kept import LISTS, KeptRuns
 from tpuprof.tui.cli.commands.capture.watch.slow_steps import Clock, Plan, Servers, SlowSteps
 
 MS = 10**9
@@ -227,6 +230,19 @@ def test_servers_that_forgot_are_asked_again_to_keep_their_last_seconds(tmp_path
     assert 0 not in Watched(forgets).run().clock.pauses, "and not without a pause"
 
 
+def test_another_profile_of_the_program_is_waited_for(tmp_path: Path) -> None:
+    program = Program(tmp_path, STEADY, *["another_session"] * 3, SLOW)
+    watched = Watched(program).run()
+    assert watched.clock.pauses == [30.0] * 5 and program.begun == 1 and len(watched.told) == 1, "the median is kept"
+    assert [said for said in watched.said if "Waiting" in said] == ["Nothing came. Waiting: "]
+
+
+def test_short_captures_rest_longer_after_a_long_one(tmp_path: Path) -> None:
+    watched = Watched(Program(tmp_path, STEADY))
+    watched.slow._plan = replace(watched.slow._plan, rests=19.0)
+    assert watched.run().clock.pauses == [38.0], "the look took 2 s"
+
+
 def test_what_will_not_pass_ends_it_and_leaves_the_servers_as_they_were(tmp_path: Path) -> None:
     program = Program(tmp_path, STEADY, "unwritable", STEADY)
     with pytest.raises(ProfileError):
@@ -268,43 +284,107 @@ def test_a_later_watch_counts_and_removes_what_an_earlier_one_kept(tmp_path: Pat
 
 
 def test_a_look_that_nobody_could_judge_any_more_is_known_to_the_next_watch(tmp_path: Path) -> None:
-    program = Program(tmp_path, SLOW)
-    look = program.look(None)
-    KeptRuns(str(tmp_path), BIG).add(look.run_path, look.files)  # and killed
+    add(KeptRuns(str(tmp_path), BIG), tmp_path, 1)  # and killed
     later = Program(tmp_path, STEADY, SLOW)
     later.made = 10
     Watched(later, space=2 * len(SLOW) + 100).run()
     assert later.left == ["run_012"]
 
 
-@pytest.mark.parametrize("how", ["changed", "replaced", "linked", "folder linked", "elsewhere", "damaged", "gone"])
-def test_what_is_not_what_it_wrote_stays(how: str, tmp_path: Path) -> None:
-    Watched(Program(tmp_path / "own", STEADY, SLOW)).run()
-    file = tmp_path / "own" / "plugins" / "profile" / "run_002" / "worker-0.xplane.pb"
-    noted = tmp_path / "own" / NOTED
+ATTACKS = ("changed", "replaced", "linked", "run", "middle", "elsewhere", "ending", "long", "deep", "gone")
+
+
+@pytest.mark.parametrize("how", ATTACKS)
+def test_what_is_not_what_it_wrote_stays(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    own, away = tmp_path / "own", tmp_path / "away"
+    Watched(Program(own, STEADY, SLOW)).run()
+    file = own / "plugins" / "profile" / "run_002" / "worker-0.xplane.pb"
+    (noted,) = (tmp_path / "state" / "tpuprof-tui" / LISTS).iterdir()
     if how == "changed":
         content = file.read_bytes()
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     elif how in ("replaced", "linked"):
-        content, mine = file.read_bytes(), tmp_path / "mine"
-        file.rename(mine)  # the file lives on, so that no other one gets its inode
-        file.write_bytes(content) if how == "replaced" else file.symlink_to(mine)
-    elif how == "folder linked":
-        file.parent.rename(tmp_path / "mine")
-        file.parent.symlink_to(tmp_path / "mine")
-    elif how == "elsewhere":
-        mine = tmp_path / "mine.xplane.pb"
-        file.rename(mine)
-        noted.write_text(noted.read_text().replace(json.dumps(str(file)), json.dumps(str(mine))))
+        content = file.read_bytes()
+        file.rename(away)  # the file lives on, so that no other one gets its inode
+        file.write_bytes(content) if how == "replaced" else file.symlink_to(away)
+    elif how in ("run", "middle"):
+        moved = file.parent if how == "run" else own / "plugins"
+        moved.rename(away)
+        moved.symlink_to(away)
+    elif how in ("elsewhere", "ending"):
+        mine = tmp_path / "mine.xplane.pb" if how == "elsewhere" else file.with_name("mine.txt")
+        path = os.path.relpath(file.rename(mine), file.parent)
+        noted.write_text(noted.read_text().replace(json.dumps(file.name), json.dumps(path)))
         file = mine
-    elif how == "damaged":
-        noted.write_text("{")
+    elif how == "long":
+        os.truncate(noted, 10**9)
+    elif how == "deep":
+        noted.write_text("[" * 10**6)
     else:
         file.unlink()
-    later = Program(tmp_path / "own", STEADY, SLOW)
+    later = Program(own, STEADY, SLOW)
     later.made = 10
     Watched(later, space=2 * len(SLOW) + 100).run()
     assert file.exists() == (how != "gone")
+
+
+@pytest.mark.parametrize("what", ["a file", "a link to a file", "the run", "the middle"])
+def test_what_is_put_in_its_place_while_it_is_removed_stays(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, mine, away = tmp_path / "own", tmp_path / "mine", tmp_path / "away"
+    Watched(Program(own, STEADY, SLOW)).run()
+    file = own / "plugins" / "profile" / "run_002" / "worker-0.xplane.pb"
+    others = mine / "run_002" / file.name
+    others.parent.mkdir(parents=True)
+    others.write_bytes(file.read_bytes())
+    digest = written_module._digest
+
+    def swapped(opened: BinaryIO) -> bytes:
+        found = digest(opened)
+        if not away.exists():
+            place = file if "file" in what else file.parent if what == "the run" else file.parent.parent
+            place.rename(away)
+            if what == "a file":
+                file.write_bytes(others.read_bytes())
+            else:
+                place.symlink_to({"a link to a file": others, "the run": others.parent}.get(what, mine))
+        return found
+
+    monkeypatch.setattr(written_module, "_digest", swapped)
+    add(KeptRuns(str(own), 0), own, 9)
+    assert away.exists() and others.read_bytes() == SLOW and (what != "a file" or file.read_bytes() == SLOW)
+
+
+def add(kept: KeptRuns, logdir: Path, number: int) -> None:
+    """Takes a look that shows a slow step."""
+    result = written(logdir, number, "worker-0", SLOW)
+    kept.add(result.run_path, result.files)
+
+
+@pytest.mark.parametrize(("where", "mode"), [("tpuprof-tui", 0o757), (f"tpuprof-tui/{LISTS}", 0o720), ("alien", 0)])
+def test_a_state_folder_that_others_may_write_to_is_refused(
+    where: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    KeptRuns(str(tmp_path / "own"), BIG)
+    if mode:
+        (tmp_path / "state" / where).chmod(mode)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.stat(tmp_path).st_uid + 1)
+    with pytest.raises(ProfileError, match=r"belongs to another user|can be written to by others") as caught:
+        KeptRuns(str(tmp_path / "own"), BIG)
+    assert caught.value.exit_code == EXIT_CAPTURE_FAILED and "XDG_STATE_HOME" in caught.value.hint
+
+
+def test_two_watches_of_one_folder_know_each_other(tmp_path: Path) -> None:
+    first, second = KeptRuns(str(tmp_path), BIG), KeptRuns(str(tmp_path), BIG)
+    add(first, tmp_path, 1)
+    add(second, tmp_path, 2)
+    assert first.keep() and second.keep()
+    add(KeptRuns(str(tmp_path), 0), tmp_path, 9)
+    assert [path.name for path in (tmp_path / "plugins" / "profile").iterdir()] == ["run_009"]
 
 
 def test_a_profile_larger_than_the_space_is_told_and_not_kept(tmp_path: Path) -> None:

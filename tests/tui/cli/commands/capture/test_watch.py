@@ -8,15 +8,21 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.support.servers.listening import LONGEST_SECONDS
 from tests.support.servers.profiler_server import FakeProfiler, fails, free_port
 from tests.tui.cli.calls import Call
 from tests.tui.cli.commands.capture.test_slow_steps import SLOW, STEADY
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK, EXIT_REGRESSION, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.capture import leases
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop
+from tpuprof.parsers.capture.session import capture
 from tpuprof.tui.cli.arguments.watch import seconds_of
 from tpuprof.tui.cli.commands.capture.watch.command import own_folder
 from tpuprof.tui.cli.commands.capture.watch.slow_steps import Servers
@@ -24,8 +30,8 @@ from tpuprof.tui.cli.commands.capture.watch.slow_steps import Servers
 SHORT = CaptureOptions(duration_ms=10, grace_seconds=20)
 
 
-def servers(logdir: Path, *given: FakeProfiler, only_captures: bool = False) -> Servers:
-    return Servers([server.address for server in given], SHORT, str(logdir), CaptureStop(), only_captures)
+def servers(logdir: Path, *given: FakeProfiler, is_continuous: bool = True) -> Servers:
+    return Servers([server.address for server in given], SHORT, str(logdir), CaptureStop(), is_continuous)
 
 
 def test_servers_that_can_keep_their_last_seconds_and_no_longer_when_it_ends(tmp_path: Path) -> None:
@@ -49,16 +55,27 @@ def test_a_server_that_kept_them_before_goes_on_when_it_ends(tmp_path: Path) -> 
 def test_where_one_server_cannot_all_are_captured(tmp_path: Path) -> None:
     with FakeProfiler(data=STEADY) as new, FakeProfiler(data=STEADY, continuous=False) as old:
         source = servers(tmp_path, new, old)
-        assert source.begin() == "short captures" and not source.keeps and not new.kept
+        assert source.begin().startswith("short captures") and not source.keeps and not new.kept
         assert len(source.look(None).files) == 2 and new.requests[-1].opts.duration_ms == 10
         source.look(50e9)
         assert new.requests[-1].opts.duration_ms == 200, "four steps of 50 ms"
 
 
-def test_only_captures_asks_nobody_to_keep_anything(tmp_path: Path) -> None:
+def test_short_captures_ask_nobody_to_keep_anything(tmp_path: Path) -> None:
     with FakeProfiler(data=STEADY) as server:
-        assert servers(tmp_path, server, only_captures=True).begin() == "short captures"
+        assert servers(tmp_path, server, is_continuous=False).begin().startswith("short captures")
         assert not server.kept and not server.requests
+
+
+@pytest.mark.parametrize("is_continuous", [True, False])
+def test_the_programs_own_trace_is_not_ended_by_either(is_continuous: bool, tmp_path: Path) -> None:
+    with FakeProfiler(data=STEADY) as server, server.own_trace():
+        source = servers(tmp_path, server, is_continuous=is_continuous)
+        with pytest.raises(ProfileError) as error:
+            print(source.begin(), source.look(None))
+        assert error.value.code == "another_session"
+        source.end()
+        assert server.is_tracing and not server.kept
 
 
 def test_a_server_that_started_again_keeps_nothing(tmp_path: Path) -> None:
@@ -69,6 +86,7 @@ def test_a_server_that_started_again_keeps_nothing(tmp_path: Path) -> None:
         with pytest.raises(ProfileError) as error:
             source.look(None)
         assert error.value.code == "nothing_kept"
+        source.end()
 
 
 @pytest.mark.parametrize(("data", "code", "lines"), [(SLOW, EXIT_REGRESSION, 1), (STEADY, EXIT_OK, 0)])
@@ -91,7 +109,7 @@ def test_what_is_wrong_is_said(call: Call, tmp_path: Path) -> None:
         call.error(EXIT_USAGE, "watch", "a:1", *words)
     call.error(EXIT_USAGE, "watch", "a:1", "--out", "gs://bucket/x")
     with FakeProfiler(fails("PERMISSION_DENIED")) as server:
-        call("watch", server.address, "--captures", "--out", str(tmp_path), code=EXIT_CAPTURE_FAILED)
+        call("watch", server.address, "--out", str(tmp_path), code=EXIT_CAPTURE_FAILED)
 
 
 def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,25 +128,62 @@ def test_what_is_no_time(text: str) -> None:
         seconds_of(text)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_exit_code_0(number: signal.Signals, tmp_path: Path) -> None:
-    with FakeProfiler(data=STEADY) as server:
-        command = [
-            sys.executable,
-            "-m",
-            "tpuprof.tui",
-            "watch",
-            server.address,
-            "--every",
-            "1h",
-            "--out",
-            str(tmp_path),
-        ]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ)) as watch:
-            assert watch.stderr is not None
-            assert b"watching 1 server" in watch.stderr.readline(), "it has begun"
-            watch.send_signal(number)
-            out, err = watch.communicate(timeout=60)
+def begun(server: FakeProfiler, out: Path, *options: str) -> subprocess.Popen[bytes]:
+    """A watch that has begun, as a program of its own."""
+    command = f"-m tpuprof.tui watch {server.address} --every 1h --out {out}".split()
+    watch = subprocess.Popen([sys.executable, *command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert watch.stderr is not None
+    assert b"watching 1 server" in watch.stderr.readline(), "it has begun"
+    return watch
+
+
+def left() -> list[int]:
+    """Processes whose leases are there."""
+    folder = Path(state_folder(), leases.FOLDER)
+    return [int(path.name.partition("-")[0]) for path in folder.iterdir()] if folder.is_dir() else []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("options", [(), ("--continuous",)])
+def test_a_signal_ends_it_with_exit_code_0(number: signal.Signals, options: tuple[str, ...], tmp_path: Path) -> None:
+    with FakeProfiler(data=STEADY) as server, begun(server, tmp_path, *options) as watch:
+        assert server.kept == bool(options) and (watch.pid in left()) == bool(options)
+        watch.send_signal(number)
+        out, err = watch.communicate(timeout=60)
         assert (watch.returncode, out, err) == (EXIT_OK, b"", b"")
-        assert not server.kept
+        assert not server.kept and watch.pid not in left()
+
+
+def test_a_watch_that_is_killed_leaves_nothing_on(tmp_path: Path) -> None:
+    with FakeProfiler(data=STEADY) as server:
+        with begun(server, tmp_path, "--continuous") as watch:
+            watch.kill()
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while server.kept or watch.pid in left():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("finder", ["capture", "watch", "doctor"])
+def test_what_a_watch_and_its_watchdog_left_on_is_found(
+    finder: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "begin_watchdog", lambda _lease, _name: SimpleNamespace(wait=lambda _seconds: 0))
+    with FakeProfiler(data=STEADY) as server, FakeProfiler(data=STEADY) as other:
+        dead, living = (Servers([each.address], SHORT, str(tmp_path), CaptureStop(), True) for each in (server, other))
+        dead.begin()
+        living.begin()
+        with pytest.raises(ProfileError, match=f"process {os.getpid()}") as caught:
+            capture([server.address], SHORT, str(tmp_path))
+        assert f"capture --continuous off {server.address}" in caught.value.hint
+        assert isinstance(dead._lease, leases.Lease)
+        os.close(dead._lease._lease)  # as the system does when it is killed
+        words = {
+            "capture": ("capture", server.address, "--ms", "10", "--no-open", "--logdir", str(tmp_path)),
+            "watch": ("watch", server.address, "--once", "--ms", "10", "--out", str(tmp_path)),
+        }.get(finder, ("doctor",))
+        done = call(*words)
+        assert "had left continuous profiling on; it is off now" in " ".join((done.out + done.err).split())
+        assert not server.kept and other.kept, "that of a watch that lives stays"
+        living.end()
+        assert not other.kept and os.getpid() not in left()

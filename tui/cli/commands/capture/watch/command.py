@@ -12,7 +12,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION
 from tpuprof.parsers.base.folders import state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
-from tpuprof.parsers.capture import errors
+from tpuprof.parsers.capture import errors, leases
 from tpuprof.parsers.capture.files import safe_name
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
 from tpuprof.tui.cli.commands.capture.signals import on_signals
@@ -24,13 +24,16 @@ from tpuprof.tui.report import json
 from tpuprof.tui.report.output import write_stdout
 
 _PS_PER_MS = 1e9
+_EVERY_SECONDS, _EVERY_SNAPSHOT_SECONDS = 60, 30
+_RESTS = 19.0
+"""Short captures hold the profiler for a twentieth of the time at most, unless --every says otherwise."""
 
 
 def run_watch(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Returns:
-        The exit code: 0 also if SIGTERM or ctrl+C ended it; 6 if the one look of ``--once`` has a slow step.
+        The exit code: 0 also if SIGTERM, SIGHUP or ctrl+C ended it; 6 if the one look of ``--once`` has a slow step.
 
     Raises:
         ProfileError: an address is wrong, no profile can be written, or nothing came of the one look (exit code 7).
@@ -43,18 +46,20 @@ def run_watch(args: argparse.Namespace) -> int:
     options = CaptureOptions(duration_ms=args.ms, grace_seconds=args.wait)
     clock, stop = Clock(args.length), CaptureStop()
     kept = KeptRuns(place, args.space)
-    source = Servers(addresses, options, place, stop, args.captures or args.once)
+    for each in leases.clear(addresses):
+        note(f"{each.address}: {leases.sentence_on(each)}")
+    source = Servers(addresses, options, place, stop, args.continuous)
     size = f"{args.space / 1e6:,.0f} MB"
     about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"
-    plan = Plan(args.slower, args.every, args.once, about)
+    every = args.every or (_EVERY_SNAPSHOT_SECONDS if args.continuous else _EVERY_SECONDS)
+    plan = Plan(args.slower, every, args.once, about, 0.0 if args.every or args.continuous else _RESTS)
     slow = SlowSteps(source, plan, kept, clock, _print, note)
 
     def end() -> None:
         clock.end()
-        stop.request()
-        stop.request()
+        stop.give_up()
 
-    with on_signals(end, signal.SIGINT, signal.SIGTERM):
+    with on_signals(end, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         slow.watch()
     return EXIT_REGRESSION if args.once and slow.events else EXIT_OK
 

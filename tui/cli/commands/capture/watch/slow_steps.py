@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.capture import continuous
 from tpuprof.parsers.capture.errors import PASSING
+from tpuprof.parsers.capture.leases import Lease
 from tpuprof.parsers.capture.model import LONGEST_MS, CaptureOptions, CaptureResult, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.tui.cli.commands.capture.watch import judged
@@ -22,6 +22,8 @@ _STEPS_A_LOOK = 4
 _PS_PER_MS = 1e9
 _PS_PER_SECOND = 1e12
 _COMPARED = 2  # newest steps by which a look is known to have no newer ones
+_SNAPSHOTS = "the last seconds that the servers keep; until this ends, each trace that the program itself begins fails"
+_CAPTURES = "short captures; a trace that the program itself begins during one fails"
 _NAP_SECONDS = 0.2
 """The longest sleep: Python runs the handler of a signal that comes just before a sleep only after that sleep."""
 
@@ -59,39 +61,48 @@ class Clock:
 
 
 class Servers:
-    """Profiler servers that looks are taken of: their last seconds where they keep these, else short captures.
+    """Profiler servers that looks are taken of: short captures, or the last seconds that they keep.
 
     Args:
         addresses: as `parse_addresses` takes them.
-        only_captures: do not ask the servers to keep their last seconds.
+        is_continuous: make the servers keep their last seconds, if all of them can.
 
     Attributes:
         keeps: whether they keep their last seconds, so that a look is of what was before it.
     """
 
     def __init__(
-        self, addresses: Sequence[str], options: CaptureOptions, logdir: str, stop: CaptureStop, only_captures: bool
+        self, addresses: Sequence[str], options: CaptureOptions, logdir: str, stop: CaptureStop, is_continuous: bool
     ) -> None:
         self._addresses, self._options, self._logdir, self._stop = addresses, options, logdir, stop
-        self._only_captures = only_captures
+        self._is_continuous = is_continuous
         self.keeps = False
-        self._begun: tuple[str, ...] = ()
+        self._begun: frozenset[str] = frozenset()
+        self._lease: Lease | None = None
 
     def begin(self) -> str:
-        """Makes the servers keep their last seconds, if all of them can; returns words for what it will look at.
+        """Makes the servers keep their last seconds, if it is to; returns words for what it will look at.
 
         Raises:
-            ProfileError: a server can't be reached.
+            ProfileError: a server can't be reached, or another profile is being taken there.
         """
-        if not self._only_captures:
-            begun = continuous.begin(self._addresses, self._options)
-            self._begun = tuple(dict.fromkeys((*self._begun, *map(str, begun.new))))
-            self.keeps = begun.problem is None
-            if begun.problem is not None and begun.problem.code not in ("no_snapshots", "server_error"):
-                raise begun.problem
-            if begun.problem is not None:
-                self.end()
-        return "the last seconds that the servers keep" if self.keeps else "short captures"
+        self.keeps = False
+        if not self._is_continuous:
+            return _CAPTURES
+        self._lease = self._lease or Lease(self._addresses)
+        self._lease.note(self._addresses)  # whenever this is killed, it is known where they may
+        done = continuous.switch(self._addresses, True, self._options)
+        codes = {str(each.address): each.problem.code if each.problem else "" for each in done if not each.was_so}
+        self._begun |= {address for address, code in codes.items() if code in ("", "no_answer")}
+        self._lease.note(self._begun)
+        problem = next((each.problem for each in done if each.problem is not None), None)
+        if problem is None:
+            self.keeps = True
+            return _SNAPSHOTS
+        if problem.code not in ("no_snapshots", "server_error"):
+            raise problem
+        self.end()
+        return _CAPTURES
 
     def look(self, usual_ps: float | None) -> CaptureResult:
         """A snapshot or a capture, long enough for steps of a usual length.
@@ -112,12 +123,9 @@ class Servers:
 
     def end(self) -> None:
         """Turns off what it turned on itself."""
-        begun, self._begun = self._begun, ()
-        if begun:
-            with contextlib.suppress(ProfileError):
-                continuous.switch(
-                    begun, False, replace(self._options, connect_seconds=min(self._options.connect_seconds, 2.0))
-                )
+        lease, self._lease, self._begun = self._lease, None, frozenset()
+        if lease is not None:
+            lease.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +134,8 @@ class Plan:
 
     Attributes:
         slower: a step is slow at this multiple of the running median.
+        every_seconds: the pause between two looks.
+        rests: it is at least this many times as long as the look before it took.
         about: what it does, for the line at its start.
     """
 
@@ -133,6 +143,7 @@ class Plan:
     every_seconds: float
     once: bool
     about: str
+    rests: float = 0.0
 
 
 Tell = Callable[[judged.Event, str | None, float], object]
@@ -153,6 +164,8 @@ class SlowSteps:
         self._newest: tuple[object, float] = (), 0.0  # steps of the look before, and when it was
         self._has_no_step = False
         self._failures = 0
+        self._is_waiting = False  # for another profile of the program to end
+        self._rest_seconds = 0.0
         self._without: tuple[str, ...] = ()
         self.events = 0
 
@@ -177,12 +190,17 @@ class SlowSteps:
         """Takes a look and keeps it where there is something to see in it; in how many seconds the next is wanted."""
         try:
             result = self._look()
+            self._is_waiting = False
             if result is not None:
                 self._failures, self._has_looked = 0, True
+                self._rest_seconds = self._plan.rests * result.seconds
                 self._judge(result)
         except ProfileError as error:
             return self._failed(error)
-        return None if self._plan.once else self._plan.every_seconds
+        return self._pause()
+
+    def _pause(self) -> float | None:
+        return None if self._plan.once else max(self._plan.every_seconds, self._rest_seconds)
 
     def _look(self) -> CaptureResult | None:
         """Takes a look; None where there is nothing to see yet."""
@@ -209,7 +227,12 @@ class SlowSteps:
             event = judged.nothing_ran(self._source.look_ps(usual_ps), self._usual, self._plan.slower)
             if event is not None and self._stalls_on(event):
                 self._told(event, None)
-            return None if self._plan.once else self._plan.every_seconds
+            return self._pause()
+        if error.code == "another_session" and not self._plan.once:
+            if not self._is_waiting:
+                self._note(f"{error.sentence} Waiting: {error.hint}")
+            self._is_waiting = True
+            return self._pause()
         if error.code not in PASSING or self._plan.once:
             raise error
         self._failures += 1
