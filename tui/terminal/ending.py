@@ -45,11 +45,14 @@ def write_stderr(text: str) -> None:
 
 
 @contextlib.contextmanager
-def ended_by_signals(leave: Callable[[int], None], wake: Callable[[], None]) -> Iterator[None]:
+def ended_by_signals(
+    leave: Callable[[int], None], wake: Callable[[], None], is_spared: Callable[[int], bool] = lambda _: False
+) -> Iterator[None]:
     """Has a signal end what runs inside; one that does not end in time is ended from a thread, without it.
 
-    `leave` asks the screen to end with an exit code. `wake` wakes the screen's thread after any other signal, whose
-    handler waits for that thread: the system may give a signal to another one. Both are called on a thread beside it.
+    `leave` asks the screen to end with an exit code, unless it `is_spared` that signal. `wake` wakes the screen's
+    thread after any other signal, whose handler waits for that thread: the system may give a signal to another one.
+    All are called on a thread beside it.
     """
     terminal, before = _attributes()
     reader, writer = os.pipe()
@@ -57,7 +60,7 @@ def ended_by_signals(leave: Callable[[int], None], wake: Callable[[], None]) -> 
     ended = Event()
 
     def watch() -> None:
-        number = _first_signal(reader, terminal, wake)
+        number = _first_signal(reader, terminal, wake, is_spared)
         if number is None:
             return
         leave(128 + number)
@@ -82,7 +85,7 @@ def ended_by_signals(leave: Callable[[int], None], wake: Callable[[], None]) -> 
         os.close(reader)
 
 
-def _first_signal(reader: int, terminal: int, wake: Callable[[], None]) -> int | None:
+def _first_signal(reader: int, terminal: int, wake: Callable[[], None], is_spared: Callable[[int], bool]) -> int | None:
     """Waits for a signal that ends the app, or for the terminal to hang up; None where the app has ended.
 
     The interpreter writes each signal's number to `reader` at once; its handlers wait for the main thread.
@@ -101,7 +104,7 @@ def _first_signal(reader: int, terminal: int, wake: Callable[[], None]) -> int |
             data = os.read(reader, 1)
             if not data:
                 return None
-            if data[0] in ENDING:
+            if data[0] in ENDING and not is_spared(data[0]):
                 return data[0]
             wake()
 

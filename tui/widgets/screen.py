@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import shlex
-import subprocess
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +35,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal import ending
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.driver import TerminalDriver, run_in_front
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.pressed import KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
@@ -80,7 +81,7 @@ class ScreenApp(App[Any]):
 
     def __init__(self, terminal: Terminal, environ: Mapping[str, str] | None = None) -> None:
         # Native colours: what the palette says goes to the terminal as it is.
-        super().__init__(ansi_color=True)
+        super().__init__(driver_class=TerminalDriver, ansi_color=True)
         self.look = ScreenLook.of(terminal)
         self.environ = os.environ if environ is None else environ
         self._loop_there: Future[asyncio.AbstractEventLoop] = Future()
@@ -102,7 +103,7 @@ class ScreenApp(App[Any]):
 
         Whatever ends it but the user is said on standard error.
         """
-        with ending.ended_by_signals(self._leave, self._wake):
+        with ending.ended_by_signals(self._leave, self._wake, self._is_spared):
             self.run(mouse=mouse)
         code = self.return_code or 0
         if self._exception is not None and not self._errors:  # one that knows how to show itself
@@ -113,6 +114,11 @@ class ScreenApp(App[Any]):
         if self._signal is not None:
             ending.write_stderr(ending.by_signal(self._signal))
         return code
+
+    def _is_spared(self, number: int) -> bool:
+        """Whether a key that sends a signal was pressed in another program, which has the terminal now."""
+        is_aside = self._driver is not None and not self._driver._auto_restart
+        return is_aside and number in (signal.SIGINT, signal.SIGQUIT)
 
     def _wake(self) -> None:
         """Wakes the app's loop from another thread, if it runs."""
@@ -389,14 +395,16 @@ class AppScreen(Screen[None]):
             words = shlex.split(command)
         if not words or not os.path.isfile(path):
             return f"{command} can't be run." if not words else f"{path} no longer exists."
+        wrong = ""
         try:
             with self.app.suspend():
-                subprocess.run([*words, f"+{line}", os.path.abspath(path)], check=False)  # noqa: S603 - the user's editor
+                try:
+                    run_in_front([*words, f"+{line}", os.path.abspath(path)])
+                except OSError as error:  # outside, it would keep the app from coming back
+                    wrong = f"{words[0]} can't be run: {error.strerror}."
         except SuspendNotSupported:
             return "This terminal can't run an editor."
-        except OSError as error:
-            return f"{words[0]} can't be run: {error.strerror}."
-        return ""
+        return wrong
 
     def edit_source(self, source: str | None) -> str:
         """Opens the user's editor at ``path:line``, where that is known and the file is here; says what came of it."""

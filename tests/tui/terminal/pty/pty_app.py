@@ -102,8 +102,11 @@ class PtyApp:
         self.screen.erase_in_display(2)
 
     def press(self, keys: str) -> None:
+        self.send(keys.encode())
+
+    def send(self, data: bytes) -> None:
         self._has_answered = False
-        os.write(self._terminal, keys.encode())
+        os.write(self._terminal, data)
 
     @property
     def lines(self) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 from collections.abc import Sequence
 
 import pyte
@@ -51,17 +50,3 @@ def test_changes_draw_what_whole_frames_draw(seed: int) -> None:
             if chance.random() < 0.3:
                 app.resize(*chance.choice(((100, 30), (80, 24), (130, 45))))
                 hold_whole(app, pressed)
-
-
-def test_a_terminal_that_comes_back_gets_the_whole_screen() -> None:
-    with demo(80, 24) as app:
-        app.press("3")
-        app.wait_for_text("[Profile]")
-        app.settle()
-        text = app.text
-        app.press("\x1a")
-        while not app.is_stopped():
-            app.read(0.05)
-        app.clear()
-        os.kill(app.process, signal.SIGCONT)
-        app.wait_for(lambda at: at.text == text)

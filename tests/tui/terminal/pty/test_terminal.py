@@ -324,25 +324,6 @@ def test_resizing_draws_for_the_new_size_and_keeps_the_cursor() -> None:
         assert row.startswith("▸3 mlp/dot_general")  # the third finding
 
 
-def test_suspending_and_coming_back() -> None:
-    with demo(80, 24) as app:
-        app.settle()
-        app.press("\x1a")
-        app.wait_for(lambda at: at.is_stopped())
-        before = len(app.written)
-        os.kill(app.process, signal.SIGCONT)
-        app.wait_for(lambda at: len(at.written) > before)
-        app.settle()
-        written = app.written[before:]
-        assert all(words in written for words in (b"SIMULATED", b"Where a step goes", b"Top ops", b"help")), (
-            "the whole page"
-        )
-        app.press("5")
-        app.wait_for_text("at the peak")
-        app.press("q")
-        assert app.wait_for_exit() == 0
-
-
 def test_a_path_without_profiles_says_what_was_searched(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with PtyApp(str(tmp_path), width=80, height=24) as app:
