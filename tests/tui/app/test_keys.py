@@ -17,34 +17,14 @@ from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 
-@pytest.mark.parametrize("key", ["q", "Q", "ctrl+c", "ctrl+q"])
-async def test_keys_that_leave(key: str) -> None:
+@pytest.mark.parametrize("keys", ["q", "Q", "ctrl+c", "ctrl+q", "? Q", "? ctrl+c", "? ctrl+q"])
+async def test_keys_that_leave_the_page_or_a_popup(keys: str) -> None:
     async with scene() as (app, pilot):
-        await pilot.press(key)
-    assert not app.is_running
-    assert app.return_code == 0
-
-
-@pytest.mark.parametrize("key", ["Q", "ctrl+c", "ctrl+q"])
-async def test_keys_that_leave_from_a_popup(key: str) -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("?", key)
+        await pilot.press(*keys.split())
         await pilot.pause()
         assert app._exit
-
-
-async def test_escape_goes_back_one_level_and_never_leaves() -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("3", "?")
-        assert app.main.popups.popup is not None
-        await pilot.press("escape")
-        assert app.main.popups.popup is None
-        assert app.main.tab_name == "op-profile"
-        await pilot.press("escape", "escape")
-        assert app.main.tab_name == "op-profile", "no jump led here"
-        assert "Nothing is open; q quits." in frame(app)
-        assert app.is_running
-        assert not app._exit
+    assert not app.is_running
+    assert app.return_code == 0
 
 
 @pytest.mark.parametrize(

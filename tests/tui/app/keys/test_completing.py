@@ -9,10 +9,10 @@ from textual.pilot import Pilot
 
 from tests.parsers.session.diff.build import MS, diff_of, layers
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import ENVIRONMENT, demo_session, make_demo_app
+from tests.support.app.stage import ENVIRONMENT, demo_session, make_demo_app, settled
 from tests.support.app.stand import on_stand
 from tests.support.made.oom import made_up_triage
-from tests.tui.app.test_popups import arrays_app, quiet
+from tests.tui.app.test_popups import arrays_app
 from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
@@ -89,7 +89,7 @@ async def test_of_every_screen(name: str, tmp_path: Path) -> None:
 async def test_of_live_arrays() -> None:
     app = arrays_app()
     async with app.run_test(size=(80, 24)) as pilot:
-        await quiet(pilot)
+        await settled(pilot)
         screen = app.screen
         assert isinstance(screen, LiveArraysScreen)
         await pilot.press("slash")
