@@ -91,9 +91,7 @@ def _markdown(report: GraphReport, most: int) -> list[str]:
 
 def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
     drawn = [pen.fit([(SIMULATED, "warn")])] if report.here.program.is_simulated else []
-    for sentence in report.here.answers:
-        drawn += pen.wrap(sentence, "text", [(" ", "text")])
-    drawn += sections(report.here, pen, most)
+    drawn += [*pen.wrap_all(report.here.answers, "text", [(" ", "text")]), *sections(report.here, pen, most)]
     if report.steps != 1:
         words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv or json has them"
         drawn.append(pen.fit([(words, "dim")]))
