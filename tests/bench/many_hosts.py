@@ -51,6 +51,7 @@ ONE_RUN = """
 import json, multiprocessing, resource, sys, time
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 if __name__ == "__main__":
     begin, partials = time.perf_counter(), []

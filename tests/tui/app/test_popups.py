@@ -16,7 +16,7 @@ from tests.support.files.pprof import pprof, training
 from tests.support.made.oom import REPORT
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
-from tpuprof.parsers.memory.live_arrays import live_arrays
+from tpuprof.parsers.memory.live_arrays import LiveArrays, live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import plain
@@ -72,9 +72,12 @@ def oom_app() -> App[Any]:
     return OOM_APP(OomLog((REPORT,), (), 50_000, 4_000_000), "train.log", detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
+def held_arrays() -> LiveArrays:
+    return live_arrays(read_messages(MemorySource(pprof(training(12))), "a.prof"), "a.prof", "/runs/a.prof")
+
+
 def arrays_app() -> App[Any]:
-    held = live_arrays(read_messages(MemorySource(pprof(training(12))), "a.prof"), "a.prof", "/runs/a.prof")
-    return LIVE_ARRAYS_APP(held, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    return LIVE_ARRAYS_APP(held_arrays(), detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
 async def walk(app: App[Any], keys: list[str], golden: str = "") -> None:

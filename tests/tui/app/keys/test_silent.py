@@ -13,7 +13,6 @@ from textual.app import App
 from tests.parsers.session.diff.phased import served
 from tests.support.app.stage import ENVIRONMENT, make_app, make_demo_app, settled, strips
 from tests.tui.app.test_popups import arrays_app, oom_app
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.terminal.grammar import READING, VERBS
@@ -106,7 +105,7 @@ async def silent_keys(app: App[Any], opening: Sequence[str]) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_key_is_silent_on_a_tab_or_popup(page: str) -> None:
-    app = make_demo_app(AppOptions(demo=True)) if page in OF_THE_DEMO else make_app()
+    app = make_demo_app() if page in OF_THE_DEMO else make_app()
     assert asyncio.run(silent_keys(app, PAGES[page])) == []
 
 
