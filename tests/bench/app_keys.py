@@ -1,6 +1,6 @@
 """How long a user waits in the app: for the first figure, the timeline, and a tab that is there already.
 
-    python tests/bench/app_keys.py PROFILE [--repeat 3]
+    python -m tests.bench.app_keys PROFILE [--repeat 3]
 
 It runs in a pseudo terminal of 120x40, as a user's own. A screen counts as there when its words have arrived: the
 device on the overview, a track of ops on the timeline, the number of its events where no more of it is being read.
@@ -14,9 +14,9 @@ import os
 import pty
 import re
 import select
+import signal
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import termios
@@ -24,31 +24,36 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.bench.processes import said_load
 
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07")
 
 
 class Terminal:
-    """The app in a terminal of its own, and what it has written since the last key."""
+    """A program in a terminal of its own, and what it has written since the last key.
 
-    def __init__(self, command: list[str]) -> None:
-        self._fd, inner = pty.openpty()
-        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        self._process = subprocess.Popen(
-            command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
-        )
-        os.close(inner)
+    Args:
+        errors: a file for what it says on standard error; None to have that on the screen.
+    """
+
+    def __init__(self, command: list[str], errors: Path | None = None) -> None:
         self._written = b""
         self._begun = time.perf_counter()
+        self.process, self.fd = pty.fork()
+        if self.process == 0:
+            os.environ |= {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+            if errors is not None:
+                os.dup2(os.open(errors, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 2)
+            os.execv(command[0], command)
+        self.resize(120, 40)
+
+    def resize(self, width: int, height: int) -> None:
+        """Changes its size."""
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def press(self, keys: str) -> None:
         """Types keys, from which on it counts the time."""
-        os.write(self._fd, keys.encode())
+        os.write(self.fd, keys.encode())
         self._written = b""
         self._begun = time.perf_counter()
 
@@ -61,14 +66,14 @@ class Terminal:
         while not re.search(words, _ESCAPES.sub(b"", self._written)):
             if time.perf_counter() - self._begun > limit:
                 raise TimeoutError(f"never wrote {words!r}: {_ESCAPES.sub(b'', self._written)[-300:]!r}")
-            if select.select([self._fd], [], [], 0.05)[0]:
-                self._written += os.read(self._fd, 65536)
+            if select.select([self.fd], [], [], 0.05)[0]:
+                self._written += os.read(self.fd, 65536)
         return time.perf_counter() - self._begun
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        os.close(self._fd)
+        os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
+        os.close(self.fd)
 
 
 def waits(profile: str, *options: str) -> dict[str, float]:

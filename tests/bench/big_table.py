@@ -1,6 +1,6 @@
 """How long a table of a million ops takes to open, to move in, to sort and to filter.
 
-    python tests/bench/big_table.py [rows]
+    python -m tests.bench.big_table [rows]
 
 Times are the best of three, of the drawing alone; what goes over the wire is counted by `tests/tui/terminal/pty`.
 """
@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import least_seconds, said_load
 from tests.support.made.big_table import big_page

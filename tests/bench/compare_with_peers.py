@@ -1,6 +1,6 @@
 """Compares `tpuprof-tui report PAGE` with XProf's own conversion to the same page, and with xprof-rs.
 
-    python tests/bench/compare_with_peers.py [--sizes 50MB 250MB] [--pages overview ops] [--repeat 3] [--readme]
+    python -m tests.bench.compare_with_peers [--sizes 50MB 250MB] [--pages overview ops] [--repeat 3] [--readme]
 
 Installs xprof and xprof-rs from PyPI, each in an environment of its own, makes the profiles with the demo script, and
 runs all in turn as fresh processes without caches; prints medians and ranges of wall time, and the medians of CPU time
@@ -22,12 +22,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.bench.processes import ROOT, Cost, environment_with, load, machine, measure, write_readme
 
-from tests.bench.processes import Cost, environment_with, load, machine, measure, write_readme
-
-ROOT = Path(__file__).parents[2]
 WORK = Path(__file__).parent / ".work"
 XPROF, XPROF_RS = "xprof==2.24.2", "xprof-rs==0.1.3"
 BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
@@ -104,7 +100,8 @@ def make_profile(size: str) -> Path:
         whole = WORK / "whole.xplane.pb"
         script = ROOT / "tests" / "demo" / "make_profile.py"
         subprocess.run([sys.executable, str(script), str(whole), "--size", size], check=True)
-        subprocess.run([sys.executable, __file__, *LEAVE_OUT, str(whole), str(path)], check=True)
+        copy = [sys.executable, "-m", "tests.bench.compare_with_peers", *LEAVE_OUT, str(whole), str(path)]
+        subprocess.run(copy, cwd=ROOT, check=True)
         whole.unlink()
     return path
 

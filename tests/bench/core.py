@@ -1,6 +1,6 @@
 """Speed of the decoding core alone: nanoseconds an event, and how many times a plain copy of the bytes takes.
 
-    python tests/bench/core.py PROFILE [--repeat 5] [--threads 1 2]
+    python -m tests.bench.core PROFILE [--repeat 5] [--threads 1 2]
 
 It decodes the `XLA Ops` lines of a profile from memory, each line whole: without stats, and with those that the
 overview reads. The copy of the same bytes in the same run says what the memory can do.
@@ -11,15 +11,10 @@ Then it adds up the ops of the first core.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import said_load
 from tpuprof.parsers.formats.xspace.core.api import core_name

@@ -1,6 +1,6 @@
 """Time from the command to the first painted frame, against a bare Textual hello-world in the same run.
 
-    python tests/bench/first_frame.py [--repeat 7] [PATH]
+    python -m tests.bench.first_frame [--repeat 7] [PATH]
 
 Both run in a pseudo terminal of 120x40; the frame counts as painted when its last words have arrived.
 """
@@ -11,9 +11,6 @@ import argparse
 import statistics
 import sys
 from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.app_keys import Terminal
 from tests.bench.processes import said_load

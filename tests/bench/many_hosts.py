@@ -1,8 +1,8 @@
 """How long the overview of many hosts takes, and how much memory, with one process and with several.
 
-    python tests/bench/many_hosts.py [--hosts 64] [--size 50MB] [--distinct 3] [--workers 1 2 4] [--keep]
-    python tests/bench/many_hosts.py --merge 1024
-    python tests/bench/many_hosts.py --timeline 1 8 64 [--size 2MB]
+    python -m tests.bench.many_hosts [--hosts 64] [--size 50MB] [--distinct 3] [--workers 1 2 4] [--keep]
+    python -m tests.bench.many_hosts --merge 1024
+    python -m tests.bench.many_hosts --timeline 1 8 64 [--size 2MB]
 
 Makes a few distinct profiles with the demo script and copies them until there are enough (3.2 GB by default, below
 `.work`, removed at the end unless kept), then makes the overview in a fresh process for each number of workers; `auto`
@@ -33,9 +33,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.bench.processes import PLAIN, said_load
 from tests.demo.make_profile import parse_size, write_profile
 from tests.demo.profile.timeline import DemoSpec
@@ -54,6 +51,7 @@ ONE_RUN = """
 import json, multiprocessing, resource, sys, time
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session
 if __name__ == "__main__":
     begin, partials = time.perf_counter(), []

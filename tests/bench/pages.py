@@ -1,6 +1,6 @@
 """What each page takes: CPU and wall time, memory, and how that compares with the overview and with the file.
 
-    python tests/bench/pages.py [--size 250MB] [--other 125MB] [--repeat 3] [--pages overview timeline] [--readme]
+    python -m tests.bench.pages [--size 250MB] [--other 125MB] [--repeat 3] [--pages overview timeline] [--readme]
 
 Makes a profile with the demo script, and another one for `diff`; then runs `report PAGE --format json` for
 every page in turn, without caches, each in a fresh process, and again. Of each figure it prints the least. CPU is that
@@ -15,9 +15,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import ROOT, Cost, best, load, machine, measure, write_readme
 

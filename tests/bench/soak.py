@@ -1,7 +1,7 @@
 """Whether the app keeps its memory and its files over a long day: many keys on all tabs, many runs in a logdir.
 
-    python tests/bench/soak.py PROFILE [--keys 100000] [--runs 1000]
-    python tests/bench/soak.py PROFILE... --sessions 500 [--keys 200]
+    python -m tests.bench.soak PROFILE [--keys 100000] [--runs 1000]
+    python -m tests.bench.soak PROFILE... --sessions 500 [--keys 200]
 
 Types keys at random (the same for the same `--seed`), then links the profile into a logdir as one new run after the
 other while `--latest` follows it. Prints resident memory, open files and threads now and then; both should be flat
@@ -16,22 +16,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import os
-import pty
 import random
 import select
 import signal
-import struct
 import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-
+from tests.bench.app_keys import Terminal
 from tests.bench.processes import said_load
 
 KEYS = (
@@ -50,29 +44,17 @@ _LINES = 20
 _PATIENCE_SECONDS = 20.0
 
 
-class App:
+class App(Terminal):
     """The app in a terminal of its own, of which nobody reads the screen.
-
-    Args:
-        errors: a file for what it says on standard error; None to have that on the screen.
 
     Attributes:
         exit_code: once it has ended; negative for a signal.
     """
 
-    def __init__(self, *arguments: str, errors: Path | None = None) -> None:
-        self.exit_code: int | None = None
-        self.process, self._terminal = pty.fork()
-        if self.process == 0:
-            os.environ |= {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-            if errors is not None:
-                os.dup2(os.open(errors, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 2)
-            os.execv(sys.executable, [sys.executable, "-m", "tpuprof.tui", *arguments])
-        self.resize(120, 40)
+    exit_code: int | None = None
 
-    def resize(self, width: int, height: int) -> None:
-        """Changes the size of its terminal."""
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    def __init__(self, *arguments: str, errors: Path | None = None) -> None:
+        super().__init__([sys.executable, "-m", "tpuprof.tui", *arguments], errors)
 
     def has_ended(self) -> bool:
         if self.exit_code is None:
@@ -83,18 +65,18 @@ class App:
 
     def press(self, keys: str) -> None:
         """Types, and reads until nothing more comes for a moment."""
-        os.write(self._terminal, keys.encode())
+        os.write(self.fd, keys.encode())
         self.drain(_QUIET_SECONDS)
 
     def drain(self, quiet_seconds: float) -> None:
         """Reads until nothing comes for so long."""
-        while select.select([self._terminal], [], [], quiet_seconds)[0]:
-            if not os.read(self._terminal, 1 << 16):
+        while select.select([self.fd], [], [], quiet_seconds)[0]:
+            if not os.read(self.fd, 1 << 16):
                 raise EOFError
 
     def wait(self) -> None:
         """Reads until it has drawn something, and rests."""
-        if not select.select([self._terminal], [], [], _PATIENCE_SECONDS)[0]:
+        if not select.select([self.fd], [], [], _PATIENCE_SECONDS)[0]:
             raise TimeoutError("nothing was drawn")
         self.drain(0.3)
 
@@ -115,7 +97,7 @@ class App:
                 self.drain(0.1)
             if time.monotonic() > until:
                 os.kill(self.process, signal.SIGKILL)
-        os.close(self._terminal)
+        os.close(self.fd)
 
 
 def soak_keys(profile: str, count: int, seed: int) -> None:

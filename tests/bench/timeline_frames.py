@@ -1,6 +1,6 @@
 """How fast the timeline draws: a row, a whole frame, a frame with nothing kept, with millions of events in one line.
 
-    python tests/bench/timeline_frames.py [MILLIONS]
+    python -m tests.bench.timeline_frames [MILLIONS]
 
 Prints the best and the median of some dozen zooms; no check, the machine decides.
 """
@@ -12,12 +12,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import said_load
 from tests.parsers.timeline.build import timeline

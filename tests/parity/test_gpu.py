@@ -149,27 +149,26 @@ def case(request: pytest.FixtureRequest, shared: Path, tmp_path_factory: pytest.
 
 def our_kernels(kernels: tuple[Kernel, ...]) -> dict[str, Cells]:
     """Our rows in XProf's columns and units; it rounds averages down to nanoseconds."""
-    rows: list[Cells] = []
-    for rank, kernel in enumerate(kernels, 1):
-        rows.append(
-            {
-                "rank": rank,
-                "kernel_name": kernel.name,
-                "registers_per_thread": kernel.registers,
-                "shmem_bytes": kernel.shared_bytes,
-                "block_dim": kernel.block,
-                "grid_dim": kernel.grid,
-                "occupancy_pct": None if kernel.occupancy is None else 100 * kernel.occupancy,
-                "is_op_tensor_core_eligible": kernel.is_eligible,
-                "is_kernel_using_tensor_core": kernel.uses_tensor_cores,
-                "op_name": kernel.framework_op,
-                "occurrences": kernel.occurrences,
-                "total_duration_us": kernel.total_ps / 1e6,
-                "avg_duration_us": kernel.total_ps // 1000 // kernel.occurrences / 1e3,
-                "min_duration_us": kernel.minimum_ps / 1e6,
-                "max_duration_us": kernel.maximum_ps / 1e6,
-            }
-        )
+    rows: list[Cells] = [
+        {
+            "rank": rank,
+            "kernel_name": kernel.name,
+            "registers_per_thread": kernel.registers,
+            "shmem_bytes": kernel.shared_bytes,
+            "block_dim": kernel.block,
+            "grid_dim": kernel.grid,
+            "occupancy_pct": None if kernel.occupancy is None else 100 * kernel.occupancy,
+            "is_op_tensor_core_eligible": kernel.is_eligible,
+            "is_kernel_using_tensor_core": kernel.uses_tensor_cores,
+            "op_name": kernel.framework_op,
+            "occurrences": kernel.occurrences,
+            "total_duration_us": kernel.total_ps / 1e6,
+            "avg_duration_us": kernel.total_ps // 1000 // kernel.occurrences / 1e3,
+            "min_duration_us": kernel.minimum_ps / 1e6,
+            "max_duration_us": kernel.maximum_ps / 1e6,
+        }
+        for rank, kernel in enumerate(kernels, 1)
+    ]
     return by_key(rows, KERNEL_ROW)
 
 

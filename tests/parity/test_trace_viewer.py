@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,10 @@ from tests.parity.oracle.golden import GPUS, RUNS, files_of, golden_answer
 from tests.parity.oracle.live import ask
 from tests.parity.oracle.odd_profile import odd_profile
 from tests.parity.oracle.op_fields import summary_of
-from tpuprof.parsers.formats.xspace.trace import Trace
+from tests.tui.pages.timeline.test_perfetto import events_of, pieces
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, STEPS_LINE
-from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.timeline.report.perfetto import write_hosts
 
 SHRUNK = "XProf cuts scopes of one span by 1 ns a level, so that its viewer stacks them in order; ours are as measured"
 NUMBERED = "XProf calls a step by its group's number, and adds it to a root's name; ours are as the program named them"
@@ -44,11 +40,7 @@ _LEFT_OUT_OF_OFFLOADS = dict.fromkeys(("_a", "long_name", "raw_bytes_accessed", 
 
 def our_events(path: Path) -> Events:
     """The trace that we export of a profile."""
-    pieces: list[bytes] = []
-    with closing(Trace.open(str(path))) as trace:
-        write_hosts([(read_timeline(trace, "host0", str(path)), trace)], {}, pieces.append)
-    events: Events = json.loads(b"".join(pieces))["traceEvents"]
-    return events
+    return events_of(pieces(path.read_bytes()))
 
 
 def rows_of(events: Events) -> dict[tuple[int, int], str]:

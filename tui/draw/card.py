@@ -34,8 +34,7 @@ class Card:
         self.lines += [*([self.pen.fit([])] if self.lines else []), self.pen.fit([(title, "title")])]
 
     def paragraphs(self, *texts: str) -> None:
-        for text in texts:
-            self.lines += self.pen.wrap(text, "text")
+        self.lines += self.pen.wrap_all(texts, "text")
 
     def more(self, number: int) -> None:
         if number > 0:

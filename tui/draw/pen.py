@@ -98,6 +98,10 @@ class Pen:
         head = pieces[0][lead:] if pieces else ""
         return [self.fit([*first, (head, key)]), *(self.fit([(piece, key)]) for piece in pieces[1:])]
 
+    def wrap_all(self, texts: Iterable[str], key: StyleKey, first: Sequence[Span] = ()) -> list[Line]:
+        """Paragraphs, each as by `wrap`."""
+        return [line for text in texts for line in self.wrap(text, key, first)]
+
     def notes(self, warnings: Iterable[str], unknown: Iterable[tuple[str, str]], between: str = ": ") -> list[Line]:
         """Warnings, then what is unknown, grouped by the reason.
 
@@ -105,15 +109,11 @@ class Pen:
             unknown: names of figures, each with the reason.
             between: stands between names and their reason.
         """
-        lines: list[Line] = []
-        for warning in warnings:
-            lines += self.wrap(warning, "text", [(" ! ", "warn")])
         by_reason: dict[str, dict[str, None]] = {}
         for name, reason in unknown:
             by_reason.setdefault(reason, {})[name] = None
-        for reason, names in by_reason.items():
-            lines += self.wrap(f"{', '.join(names)}{between}{reason}", "dim", [(" ? ", "dim")])
-        return lines
+        untold = (f"{', '.join(names)}{between}{reason}" for reason, names in by_reason.items())
+        return [*self.wrap_all(warnings, "text", [(" ! ", "warn")]), *self.wrap_all(untold, "dim", [(" ? ", "dim")])]
 
     def shortened(self, lines: Sequence[Line], height: int) -> list[Line]:
         """At most `height` lines; the last one says how many more there are, and the key that shows them."""

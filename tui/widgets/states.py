@@ -114,7 +114,6 @@ def _why(error: ProfileError, searched: Sequence[str], pen: Pen) -> list[Line]:
     if error.hint:
         lines += [blank, *pen.wrap(error.hint, "text", [("try: ", "key")])]
     if searched:
-        lines += [blank, pen.fit([("Searched", "dim")])]
-        for line in searched:
-            lines += pen.wrap(line, "dim", [(f"{pen.glyphs.dot} ", "dim")])
+        places = pen.wrap_all(searched, "dim", [(f"{pen.glyphs.dot} ", "dim")])
+        lines += [blank, pen.fit([("Searched", "dim")]), *places]
     return lines

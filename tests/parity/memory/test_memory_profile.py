@@ -15,24 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.parity.oracle import xprof_memory
 from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
 from tests.parity.oracle.golden import GPUS, PROFILES, RUNS, files_of, golden_answer
 from tests.parity.oracle.live import ask
-from tests.parity.oracle.xprof_memory import (
-    SAMPLES,
-    UNUSED,
-    Event,
-    events_of,
-    merged,
-    module_fields,
-    repeated_fields,
-    sampled,
-    snapshot,
-    summary,
-    xprof_fields,
-    xprofs_peak,
-    xprofs_rows,
-)
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.at_peak import EARLIER, STACK
@@ -53,13 +39,13 @@ def page_fields(profiles: Sequence[AllocatorProfile]) -> dict[str, Value]:
     fields: dict[str, Value] = {}
     for profile in profiles:
         at, name = profile.peak_index, profile.id
-        fields |= summary(name, _point(profile, at), profile.lifetime_peak_bytes or 0)
+        fields |= xprof_memory.summary(name, _point(profile, at), profile.lifetime_peak_bytes or 0)
         fields[f"{name}.profileSummary.memoryCapacity"] = profile.capacity_bytes
         fields[f"{name}.profileSummary.peakStats.peakBytesInUse"] = profile.peak_bytes
         fields[f"{name}.profileSummary.peakStatsTimePs"] = profile.peak_time_ps
         points = [_point(profile, row) for row in range(len(profile.time_ps))]
-        for row, event in enumerate(sampled(points)):
-            made = snapshot(f"{name}.timeline.{row}", event)
+        for row, event in enumerate(xprof_memory.sampled(points)):
+            made = xprof_memory.snapshot(f"{name}.timeline.{row}", event)
             fields |= {key: value for key, value in made.items() if _is_of_page(key)}
         for kind in profile.at_peak:
             fields[_kind(name, kind)] = kind.occurrences
@@ -70,11 +56,13 @@ def _is_of_page(key: str) -> bool:
     return ".activityMetadata." not in key and ".aggregationStats.peakBytesInUse" not in key
 
 
-def _point(profile: AllocatorProfile, at: int) -> Event:
+def _point(profile: AllocatorProfile, at: int) -> xprof_memory.Event:
     """An event of the page's timeline."""
     stack, heap, free = (int(c[at]) for c in (profile.stack_bytes, profile.heap_bytes, profile.free_bytes))
     share = float(np.nan_to_num(profile.fragmentation[at]))
-    return Event(int(profile.time_ps[at]), True, max(stack, 0), max(heap, 0), max(free, 0), share, order=at)
+    return xprof_memory.Event(
+        int(profile.time_ps[at]), True, max(stack, 0), max(heap, 0), max(free, 0), share, order=at
+    )
 
 
 def _kind(name: str, kind: ActiveAllocation) -> str:
@@ -84,9 +72,9 @@ def _kind(name: str, kind: ActiveAllocation) -> str:
     )
 
 
-def _active(event: Event) -> ActiveAllocation:
+def _active(event: xprof_memory.Event) -> ActiveAllocation:
     """An event as our table has it; what stands for no event says nothing of types, and calls the rest otherwise."""
-    is_rest = event.op == UNUSED
+    is_rest = event.op == xprof_memory.UNUSED
     return ActiveAllocation(
         EARLIER if is_rest else event.op or None,
         1,
@@ -98,35 +86,35 @@ def _active(event: Event) -> ActiveAllocation:
     )
 
 
-def shown_fields(events: dict[str, list[Event]]) -> dict[str, Value]:
+def shown_fields(events: dict[str, list[xprof_memory.Event]]) -> dict[str, Value]:
     """What XProf's page shows, by its rules, in the terms of `page_fields`."""
     fields: dict[str, Value] = {}
     for name, of_it in events.items():
-        peak = xprofs_peak(of_it)
-        fields |= summary(name, peak, max(of_it, key=lambda event: event.order).lifetime)
+        peak = xprof_memory.xprofs_peak(of_it)
+        fields |= xprof_memory.summary(name, peak, max(of_it, key=lambda event: event.order).lifetime)
         fields |= _thinned(name, of_it)
-        for event, occurrences in merged(xprofs_rows(of_it, peak)):
+        for event, occurrences in xprof_memory.merged(xprof_memory.xprofs_rows(of_it, peak)):
             fields[_kind(name, _active(event))] = occurrences
     return fields
 
 
-def _thinned(name: str, events: Sequence[Event]) -> dict[str, Value]:
+def _thinned(name: str, events: Sequence[xprof_memory.Event]) -> dict[str, Value]:
     fields: dict[str, Value] = {}
-    for row, event in enumerate(sampled(events)):
-        made = snapshot(f"{name}.timeline.{row}", event)
+    for row, event in enumerate(xprof_memory.sampled(events)):
+        made = xprof_memory.snapshot(f"{name}.timeline.{row}", event)
         fields |= {key: value for key, value in made.items() if _is_of_page(key)}
     return fields
 
 
-def right_fields(events: dict[str, list[Event]]) -> dict[str, Value]:
+def right_fields(events: dict[str, list[xprof_memory.Event]]) -> dict[str, Value]:
     """What is right, event by event on the trace's clock, in the terms of `page_fields`."""
     fields: dict[str, Value] = {}
     for name, of_it in events.items():
         last = max(range(len(of_it)), key=lambda at: (of_it[at].used, at))
         peak = of_it[last]
-        fields |= summary(name, peak, max(event.lifetime for event in of_it))
+        fields |= xprof_memory.summary(name, peak, max(event.lifetime for event in of_it))
         fields |= _thinned(name, of_it)
-        living: dict[int, Event] = {}
+        living: dict[int, xprof_memory.Event] = {}
         for event in of_it[: last + 1]:
             living.pop(event.address, None)
             if event.is_allocation:
@@ -135,10 +123,10 @@ def right_fields(events: dict[str, list[Event]]) -> dict[str, Value]:
         rest = peak.heap - sum(event.allocated for event in rows)
         nobody = replace(peak, op="", region="", data_type="INVALID", shape="", order=-1)
         if rest > 0:
-            rows.append(replace(nobody, op=UNUSED, allocated=rest, requested=rest))
+            rows.append(replace(nobody, op=xprof_memory.UNUSED, allocated=rest, requested=rest))
         if peak.stack:
             rows.append(replace(nobody, op=STACK, region=STACK, allocated=peak.stack, requested=peak.stack))
-        for event, occurrences in merged(rows):
+        for event, occurrences in xprof_memory.merged(rows):
             fields[_kind(name, _active(event))] = occurrences
     return fields
 
@@ -158,14 +146,18 @@ def differences(theirs: dict[str, Value], right: dict[str, Value]) -> dict[str, 
 
 def compare_memory_profile(answer: Any, trace: Trace) -> tuple[Comparison, Comparison]:
     """All of XProf's fields against its rules on our events, and what its page shows against our page."""
-    repeated = compare(xprof_fields(answer), repeated_fields(events_of(trace, with_clock=False)), {})
+    repeated = compare(
+        xprof_memory.xprof_fields(answer),
+        xprof_memory.repeated_fields(xprof_memory.events_of(trace, with_clock=False)),
+        {},
+    )
     return repeated, shown_as_xprof(trace)
 
 
 def shown_as_xprof(trace: Trace) -> Comparison:
     """Our page against what XProf's would show, by its rules."""
-    theirs = shown_fields(events_of(trace, with_clock=False))
-    right = right_fields(events_of(trace, with_clock=True))
+    theirs = shown_fields(xprof_memory.events_of(trace, with_clock=False))
+    right = right_fields(xprof_memory.events_of(trace, with_clock=True))
     ours = page_fields(memory_profile_of(trace, "host0"))
     assert {key: ours.get(key) for key in ours | right} == {key: right.get(key) for key in ours | right}
     both = theirs | dict.fromkeys((key for key in right if key not in theirs), 0)
@@ -211,10 +203,10 @@ def test_every_field_of_the_goldens(shared: Path, name: str, agrees: Agrees) -> 
     for host, path in files_of(shared, name).items():
         answer, trace = golden_answer(shared, name, "memory_profile", host), Trace.open(str(path))
         repeated, shown = compare_memory_profile(answer, trace)
-        theirs = module_fields(answer)
+        theirs = xprof_memory.module_fields(answer)
         modules = compare(theirs, our_modules(trace), late_modules(trace, theirs))
         assert [part.unexplained for part in (repeated, shown, modules)] == [[], [], []]
-        assert repeated.explained == 0 and repeated.compared == len(xprof_fields(answer))
+        assert repeated.explained == 0 and repeated.compared == len(xprof_memory.xprof_fields(answer))
         assert modules.compared == len(our_modules(trace)) == 5 * len(answer["hloModules"])
         assert answer["hloModules"] or name == GPUS
         agrees(repeated, "memory profile by XProf's rules")
@@ -235,8 +227,8 @@ def test_a_profile_without_host_threads_has_a_reason_where_xprof_has_nothing(sha
 def test_the_training_golden_out_of_its_own_events(shared: Path, agrees: Agrees) -> None:
     answer = golden_answer(shared, "tpu-v5p-training", "memory_profile")
     trace = Trace.from_bytes(rebuilt(answer))
-    theirs = xprof_fields({"numHosts": 1, **answer})
-    result = compare(theirs, repeated_fields(events_of(trace, with_clock=False)), {})
+    theirs = xprof_memory.xprof_fields({"numHosts": 1, **answer})
+    result = compare(theirs, xprof_memory.repeated_fields(xprof_memory.events_of(trace, with_clock=False)), {})
     assert result.compared == len(theirs) > 13_000
     page = shown_as_xprof(trace)
     assert page.equal > 4_000
@@ -255,7 +247,7 @@ def rebuilt(answer: Any) -> bytes:
     for name, allocator in answer["memoryProfilePerAllocator"].items():
         line = plane.line(f"thread {name}")
         snapshots = allocator["sampledTimelineSnapshots"]
-        assert len(snapshots) < SAMPLES
+        assert len(snapshots) < xprof_memory.SAMPLES
         for one in snapshots:
             stats, said = one.get("aggregationStats", {}), one["activityMetadata"]
             kind = "MemoryAllocation" if said["memoryActivity"] == "ALLOCATION" else "MemoryDeallocation"
@@ -289,7 +281,7 @@ def test_every_field_of_the_installed_xprof(shared: Path, name: str, tmp_path: P
     source = shared / LIVE[name]
     answer = ask(source.read_bytes(), tmp_path, ("memory_profile",))["memory_profile"]
     repeated, shown = compare_memory_profile(answer, Trace.open(str(source)))
-    assert repeated.explained == 0 and repeated.compared == len(xprof_fields(answer)) > 4000
+    assert repeated.explained == 0 and repeated.compared == len(xprof_memory.xprof_fields(answer)) > 4000
     assert shown.equal > shown.explained / 2 > 0
     agrees(repeated, f"memory profile by XProf's rules, live {name}")
     agrees(shown, f"memory profile, live {name}")

@@ -11,22 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.parity.oracle import op_fields
 from tests.parity.oracle.fields import Agrees, Comparison, Difference, compare
 from tests.parity.oracle.golden import RUNS, files_of, golden_answer
-from tests.parity.oracle.op_fields import (
-    ABSENT,
-    NOT_HELD,
-    RULES,
-    Cells,
-    explained,
-    flat,
-    keyed,
-    known,
-    modules_of,
-    outcome,
-    rules_of,
-    summaries_of,
-)
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.roofline import work_of
@@ -70,13 +57,13 @@ class Nodes:
         kind: of each node, as in `OpTree`.
     """
 
-    rows: dict[str, Cells]
+    rows: dict[str, op_fields.Cells]
     kind: dict[str, str]
 
 
 def xprof_nodes(tree: Any) -> Nodes:
     """XProf's tree as fields; the instructions below an op are a field of it, by name."""
-    found: list[tuple[str, str, Cells]] = []
+    found: list[tuple[str, str, op_fields.Cells]] = []
     for key, kind, node in _walk(tree, depth=int("xla" in tree)):  # idle time alone has no root above it
         fields = _xprof_fields(node)
         if kind == "op":
@@ -128,18 +115,18 @@ def _descendants(node: Any) -> Iterator[Any]:
         yield from _descendants(child)
 
 
-def _nodes(found: Iterable[tuple[str, str, Cells]]) -> Nodes:
+def _nodes(found: Iterable[tuple[str, str, op_fields.Cells]]) -> Nodes:
     found = list(found)
-    keys = keyed(key for key, _, _ in found)
+    keys = op_fields.keyed(key for key, _, _ in found)
     return Nodes(
         {key: fields for key, (_, _, fields) in zip(keys, found, strict=True)},
         {key: kind for key, (_, kind, _) in zip(keys, found, strict=True)},
     )
 
 
-def _xprof_fields(node: Any) -> Cells:
+def _xprof_fields(node: Any) -> op_fields.Cells:
     metrics = node["metrics"]
-    fields: Cells = {name: metrics[name] for name in METRICS}
+    fields: op_fields.Cells = {name: metrics[name] for name in METRICS}
     for at, memory in enumerate(MEMORIES):
         fields[f"{memory} utilization"] = metrics["bandwidthUtils"][at]
         fields[f"{memory} bytes"] = metrics["rawBytesAccessedArray"][at]
@@ -172,7 +159,7 @@ def our_nodes(tree: OpTree, page: OpsPage, modules: HloModules) -> tuple[Nodes, 
     """Our tree in XProf's fields; and the node of each key."""
     under = rows_under(tree)
     sources, stacks = page.table.texts("source"), page.table.texts("source_stack")
-    found: list[tuple[str, str, Cells]] = []
+    found: list[tuple[str, str, op_fields.Cells]] = []
     order: list[int] = []
     for node, kind, key in _our_walk(tree, page, under):
         fields = _our_fields(tree, page, node, under[node])
@@ -206,17 +193,17 @@ def _our_walk(tree: OpTree, page: OpsPage, under: list[list[int]]) -> Iterator[t
         stack += [(child, below) for child in reversed(tree.children(node).tolist())]
 
 
-def _our_fields(tree: OpTree, page: OpsPage, node: int, rows: list[int]) -> Cells:
+def _our_fields(tree: OpTree, page: OpsPage, node: int, rows: list[int]) -> op_fields.Cells:
     """What our tree says of a node."""
     rates, fraction = tree.rates, float(tree.time_fraction[node])
     used = rates.flops_utilization[node]
     time, count = int(tree.time_ps[node]), int(tree.occurrences[node])
-    fields: Cells = {
-        "flops": known(min(used, 1.0) * fraction),
-        "uncappedFlops": known(used * fraction),
+    fields: op_fields.Cells = {
+        "flops": op_fields.known(min(used, 1.0) * fraction),
+        "uncappedFlops": op_fields.known(used * fraction),
         "rawTime": time,
-        "rawFlops": known(tree.work[node, 1]),
-        "bf16Flops": known(tree.work[node, 0]),
+        "rawFlops": op_fields.known(tree.work[node, 1]),
+        "bf16Flops": op_fields.known(tree.work[node, 0]),
         "occurrences": count,
         "avgTimePs": time / count if count else 0.0,
         "normalizedTimePs": truth(page, rows, 1, time)["normalizedTimePs"],
@@ -224,12 +211,12 @@ def _our_fields(tree: OpTree, page: OpsPage, node: int, rows: list[int]) -> Cell
         "numChildren": tree.child_count(node),
     }
     for at, memory in enumerate(MEMORIES):
-        fields[f"{memory} utilization"] = known(rates.bandwidth_utilization[node, at])
-        fields[f"{memory} bytes"] = known(tree.work[node, 3 + at])
+        fields[f"{memory} utilization"] = op_fields.known(rates.bandwidth_utilization[node, at])
+        fields[f"{memory} bytes"] = op_fields.known(tree.work[node, 3 + at])
     return fields
 
 
-def _our_xla(page: OpsPage, row: int, source: str, stack: str) -> Cells:
+def _our_xla(page: OpsPage, row: int, source: str, stack: str) -> op_fields.Cells:
     file, _, line = source.rpartition(":")
     return {
         "expression": page.table.expression(row),
@@ -243,7 +230,7 @@ def _our_xla(page: OpsPage, row: int, source: str, stack: str) -> Cells:
     }
 
 
-def _idle_xla() -> Cells:
+def _idle_xla() -> op_fields.Cells:
     texts = ("expression", "provenance", "source.fileName", "source.stackFrame")
     return {
         **dict.fromkeys(texts, ""),
@@ -254,7 +241,7 @@ def _idle_xla() -> Cells:
     }
 
 
-def truth(page: OpsPage, rows: list[int], whole: float, time: float | None = None) -> Cells:
+def truth(page: OpsPage, rows: list[int], whole: float, time: float | None = None) -> op_fields.Cells:
     """A node's metrics from first principles: sums over the rows of the table, work over time over peak.
 
     Args:
@@ -356,14 +343,14 @@ def differences(
         if kind == "idle":
             stated["normalizedTimePs"] = Difference(fields["rawTime"], IDLE_CLOCK)
         if kind in ("op", "duplicates", "idle"):
-            stated |= {name: Difference(None, NOT_HELD) for name in XLA}
+            stated |= {name: Difference(None, op_fields.NOT_HELD) for name in XLA}
         if not fields["rawTime"]:
             stated |= {f"{memory} bytes": Difference(true[f"{memory} bytes"], NO_TIME) for memory in MEMORIES}
         for name, value in fields.items():
             if value == 1 and name.endswith("utilization"):
                 stated[name] = Difference(true[name], CAPPED)
             if value == 0 and mine[name] is None and name in true:
-                stated[name] = Difference(None, ABSENT)
+                stated[name] = Difference(None, op_fields.ABSENT)
         out |= {f"{key}: {name}": difference for name, difference in stated.items()}
     return out
 
@@ -384,7 +371,7 @@ def compare_tree(
     dropped, under = dropped_by_xprof(page), rows_under(tree)
     mixed = mixed_groups(theirs)
     in_mixed = {(group.rpartition("/")[0], member) for group in mixed for member in _members(group)}
-    kept: dict[str, Cells] = {key: dict.fromkeys(theirs.rows[key]) for key in mixed}
+    kept: dict[str, op_fields.Cells] = {key: dict.fromkeys(theirs.rows[key]) for key in mixed}
     for key, row in ours.rows.items():
         path = key.rpartition("/")[0]
         part = ours.kind[key] == "duplicates" and all((path, member) in in_mixed for member in _members(key))
@@ -394,11 +381,13 @@ def compare_tree(
     for by_rule in rules:
         rule = our_nodes(*by_rule, modules)[0].rows
         _cut(rule, theirs.rows)
-        stated |= explained(flat(theirs.rows), flat(kept), flat(rule), f"{RULES}; {ROUNDED}")
-    return outcome(flat(theirs.rows), flat(kept), stated)
+        stated |= op_fields.explained(
+            op_fields.flat(theirs.rows), op_fields.flat(kept), op_fields.flat(rule), f"{op_fields.RULES}; {ROUNDED}"
+        )
+    return op_fields.outcome(op_fields.flat(theirs.rows), op_fields.flat(kept), stated)
 
 
-def _cut(rows: Mapping[str, Cells], theirs: Mapping[str, Cells]) -> None:
+def _cut(rows: Mapping[str, op_fields.Cells], theirs: Mapping[str, op_fields.Cells]) -> None:
     """Cuts times at the nominal clock as XProf did, where that is less than a picosecond an event."""
     for key in rows.keys() & theirs.keys():
         exact, cut = (float(row["normalizedTimePs"] or 0) for row in (rows[key], theirs[key]))
@@ -422,7 +411,7 @@ def compare_op_profile(
             total.add(part)
     for answer in answers.values():
         theirs = {key: answer[key] for key in ("deviceType", "aggDvfsTimeScaleMultiplier")}
-        ours: Cells = {"deviceType": page.device_type, "aggDvfsTimeScaleMultiplier": page.time_scale}
+        ours: op_fields.Cells = {"deviceType": page.device_type, "aggDvfsTimeScaleMultiplier": page.time_scale}
         stated = {"deviceType": Difference(page.device_type, KIND)}
         if page.time_scale is None:
             stated["aggDvfsTimeScaleMultiplier"] = Difference(None, NO_SCALE)
@@ -434,8 +423,8 @@ def compare_op_profile(
 @pytest.mark.parametrize("name", RUNS)
 def test_every_node_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     answers: dict[Grouping, Any] = {by: golden_answer(shared, name, f"op_profile.*{by}") for by in GROUPINGS}
-    modules = modules_of(next(iter(files_of(shared, name).values())))
-    rules = [ops_page(rules_of(shared, name, of_sums)) for of_sums in (False, True)]
-    result = compare_op_profile(answers, ops_page(summaries_of(shared, name)), modules, rules)
+    modules = op_fields.modules_of(next(iter(files_of(shared, name).values())))
+    rules = [ops_page(op_fields.rules_of(shared, name, of_sums)) for of_sums in (False, True)]
+    result = compare_op_profile(answers, ops_page(op_fields.summaries_of(shared, name)), modules, rules)
     assert result.compared > 500
     agrees(result, "op profile")

@@ -16,24 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-TOOLS: dict[str, tuple[str, dict[str, str]]] = {
-    "overview_page": ("overview_page", {}),
-    "hlo_stats": ("hlo_stats", {}),
-    "framework_op_stats": ("framework_op_stats", {}),
-    "roofline_model": ("roofline_model", {}),
-    "kernel_stats": ("kernel_stats", {}),
-    "perf_counters": ("perf_counters", {}),
-    "utilization_viewer": ("utilization_viewer", {}),
-    "input_pipeline_analyzer": ("input_pipeline_analyzer", {}),
-    "memory_profile": ("memory_profile", {}),
-    "trace_viewer": ("trace_viewer", {}),
-    **{f"op_profile.by_{by}": ("op_profile", {"group_by": by}) for by in ("program", "category", "provenance")},
-}
-"""The tools to ask, by the name of the answer."""
-
-_ASKED_ALONE = ("perf_counters", "utilization_viewer", "memory_profile", "trace_viewer")
-PAGE_TOOLS = tuple(name for name in TOOLS if name not in _ASKED_ALONE)
-"""Those that the tests of the pages ask together."""
+PAGE_TOOLS = (
+    *("overview_page", "hlo_stats", "framework_op_stats", "roofline_model", "kernel_stats", "input_pipeline_analyzer"),
+    *("op_profile.by_program", "op_profile.by_category", "op_profile.by_provenance"),
+)
+"""The tools that the tests of the pages ask together, with what an op profile is to be grouped by."""
 
 PYTHON = "TPUPROF_XPROF_PYTHON"
 """The environment variable that may name the interpreter which has XProf."""
@@ -108,8 +95,8 @@ def main(profile: str, folder: str, *tools: str) -> None:
         Path(folder, "megascale.json").write_bytes(answer)
         return
     for name in tools or PAGE_TOOLS:
-        tool, parameters = TOOLS[name]
-        answer, _ = xspace_to_tool_data([profile], tool, dict(parameters))
+        tool, _, by = name.partition(".by_")
+        answer, _ = xspace_to_tool_data([profile], tool, {"group_by": by} if by else {})
         Path(folder, f"{name}.json").write_bytes(answer.encode() if isinstance(answer, str) else answer)
 
 

@@ -12,15 +12,7 @@ import pytest
 from tests.parity.oracle.fields import Agrees, Difference, Value, compare
 from tests.parity.oracle.golden import RUNS, golden_answer
 from tests.parity.oracle.op_fields import summaries_of, table_fields
-from tests.parity.pages.test_overview import (
-    HOST_INPUT,
-    TOUCHING,
-    WORDS,
-    of_sparse_cores,
-    printed,
-    step_fields,
-    waits_of_host,
-)
+from tests.parity.pages import test_overview as overviews
 from tests.parity.pages.test_overview import SPECIFIC as OVERVIEW
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.input.input import input_pipeline_page
@@ -52,7 +44,7 @@ def xprof_fields(tables: Any) -> dict[str, Value]:
 def our_fields(page: InputPipelinePage, first: Overview) -> dict[str, Value]:
     """The same fields out of our page."""
     marked = page.step_time is not None and page.step_time.source == "steps"
-    fields = step_fields(first)
+    fields = overviews.step_fields(first)
     # the two pages agree on what both show
     if marked and page.infeed_percent is not None:
         fields |= {
@@ -90,7 +82,7 @@ def different(page: InputPipelinePage) -> dict[str, Difference]:
     """In what our page differs from XProf's for any profile, and what it must say instead."""
     advice = " ".join(page.next_steps)
     found = {
-        "input_conclusion": Difference(page.bottleneck.statement, WORDS),
+        "input_conclusion": Difference(page.bottleneck.statement, overviews.WORDS),
         "summary_nextstep": Difference(advice, GENERAL),
         **{f"advice.{at}": Difference(advice, GENERAL) for at in range(5)},
     }
@@ -106,7 +98,7 @@ def worst(page: InputPipelinePage, summaries: Sequence[HostSummary]) -> dict[str
     if grid is None or grid.source != "steps":
         return {}
     waits = grid.part_ps[:, :, INFEED]
-    why = TIED if grid.input_source == "infeed" else HOST_INPUT
+    why = TIED if grid.input_source == "infeed" else overviews.HOST_INPUT
     alike = (waits == waits.max(axis=0)).sum(axis=0) > 1
     rows = np.flatnonzero(alike | (grid.input_source == "host")).tolist()
     return {f"max.{at}": Difference(page.steps[at].core, why) for at in rows}
@@ -116,7 +108,7 @@ STEPS = ("infeed_percent", "tc_idle", "step.")
 SPECIFIC: dict[str, dict[str, Difference]] = {
     name: {key: value for key, value in OVERVIEW[name].items() if key.startswith(STEPS)} for name in RUNS
 }
-SPECIFIC["synthetic-a"] |= {"max.4": Difference("host0:1", TOUCHING)}
+SPECIFIC["synthetic-a"] |= {"max.4": Difference("host0:1", overviews.TOUCHING)}
 for name in ("synthetic-b", "synthetic-c"):
     SPECIFIC[name] |= {f"max.{at}": Difference("host0:0", NO_DETAILS) for at in range(5)}
 
@@ -132,9 +124,10 @@ def answer(shared: Path, name: str) -> tuple[InputPipelinePage, Overview]:
 def test_every_field_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     theirs = xprof_fields(golden_answer(shared, name, "input_pipeline_analyzer"))
     page, first = answer(shared, name)
-    sparse, stated = of_sparse_cores(shared, name, theirs)
+    sparse, stated = overviews.of_sparse_cores(shared, name, theirs)
     ours, summaries = our_fields(page, first) | sparse, summaries_of(shared, name)
-    stated |= different(page) | printed(theirs, ours) | waits_of_host(first, summaries) | worst(page, summaries)
+    stated |= different(page) | overviews.printed(theirs, ours)
+    stated |= overviews.waits_of_host(first, summaries) | worst(page, summaries)
     result = compare(theirs, ours, stated | SPECIFIC[name])
     assert result.unused_specific(SPECIFIC[name]) == []
     assert result.compared == len(theirs) >= 31

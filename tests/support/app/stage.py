@@ -16,6 +16,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.strip import Strip
 
+from tests.support.build import present
 from tests.support.golden import check_golden as check_file
 from tests.support.made.big_table import big_page
 from tests.support.made.compiled import compiled_modules, memory_over_time
@@ -61,12 +62,14 @@ from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.pages.timeline.view import TimelineTab
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import act_of
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.tab import Tab
 
 T = TypeVar("T")
 
 GOLDEN = Path(__file__).parents[2] / "tui" / "golden"
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/nowhere"}
+LOOK = ScreenLook.of(detect(ENVIRONMENT))
 NOW = 1_763_700_000.0
 DEADLINE_SECONDS = 30.0
 """Only a hang takes this long."""
@@ -206,8 +209,9 @@ def demo_session() -> Session:
     return session
 
 
-def make_demo_app(options: AppOptions, environ: Mapping[str, str] = ENVIRONMENT) -> TpuprofApp:
-    """The app over the demo profile."""
+def make_demo_app(environ: Mapping[str, str] = ENVIRONMENT, **chosen: Any) -> TpuprofApp:
+    """The app over the demo profile, with some options."""
+    options = AppOptions(demo=True, **chosen)
     return TpuprofApp(
         demo_path(),
         options,
@@ -257,16 +261,12 @@ memory_tab = _tab("memory", MemoryTab)
 
 def op_pages(app: TpuprofApp) -> OpPages:
     """The pages that the ops tab shows."""
-    pages = ops_tab(app).pages
-    assert pages is not None
-    return pages
+    return present(ops_tab(app).pages)
 
 
 def space_of(app: TpuprofApp) -> SpaceMemory:
     """The memory space that the memory tab shows."""
-    space = memory_tab(app).space_shown
-    assert space is not None
-    return space
+    return present(memory_tab(app).space_shown)
 
 
 @asynccontextmanager

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from tests.support.build import PlaneBuilder, summary_of
 from tests.support.made.serving import five_requests, modules_profile, read_requests, serving_profile
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE
@@ -60,37 +62,33 @@ def training_account() -> MeanStep:
     return mean_step(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), op_owners(EMPTY_TABLE, Peaks()), None)
 
 
+def _breakdown(duration: int) -> XprofBreakdown:
+    infeed = 3 * MS if duration < 200 * MS else 180 * MS
+    return XprofBreakdown(
+        compute_ps=150.0 * MS,
+        active_ps=152.0 * MS,
+        infeed_ps=float(infeed),
+        outfeed_ps=0.5 * MS,
+        idle_ps=float(duration - 150.5 * MS - infeed),
+        host_transfer_ps=0.0,
+        all_reduce_compute_ps=18.0 * MS,
+        all_reduce_sync_ps=4.0 * MS,
+        sparse_core_ps=0.0,
+        infeed_percent_average=100.0 * infeed / duration,
+        infeed_percent_minimum=90.0 * infeed / duration,
+        infeed_percent_maximum=100.0 * infeed / duration,
+    )
+
+
 def training_overview() -> Overview:
     """Six marked steps on 4 cores, the fourth slow because of input."""
     durations = [181 * MS, 182 * MS, 183 * MS, 361 * MS, 182 * MS, 183 * MS]
-    steps = []
-    start = 0
-    for number, duration in enumerate(durations):
-        infeed = 3 * MS if duration < 200 * MS else 180 * MS
-        steps.append(
-            Step(
-                name=str(100 + number),
-                group_id=number,
-                start_ps=start,
-                duration_ps=duration,
-                breakdown=XprofBreakdown(
-                    compute_ps=150.0 * MS,
-                    active_ps=152.0 * MS,
-                    infeed_ps=float(infeed),
-                    outfeed_ps=0.5 * MS,
-                    idle_ps=float(duration - 150.5 * MS - infeed),
-                    host_transfer_ps=0.0,
-                    all_reduce_compute_ps=18.0 * MS,
-                    all_reduce_sync_ps=4.0 * MS,
-                    sparse_core_ps=0.0,
-                    infeed_percent_average=100.0 * infeed / duration,
-                    infeed_percent_minimum=90.0 * infeed / duration,
-                    infeed_percent_maximum=100.0 * infeed / duration,
-                ),
-            )
-        )
-        start += duration
-    names = [
+    starts = accumulate(durations, initial=0)
+    steps = (
+        Step(str(100 + number), number, start, duration, _breakdown(duration))
+        for number, (start, duration) in enumerate(zip(starts, durations, strict=False))
+    )
+    ops: list[tuple[str, str, OpClass, str | None, float]] = [
         ("jit(train_step)/jvp(Model)/layer_0/mlp/dot_general", "dot_general", "compute", "convolution fusion", 41.2),
         ("jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general", "dot_general", "compute", "fusion", 17.5),
         ("all-reduce.7", "Unknown", "collective", "all-reduce", 12.25),
@@ -102,23 +100,10 @@ def training_overview() -> Overview:
         ("custom-call.9", "Unknown", "unknown", None, 1.5),
         ("\x1b[31mred\x1b[0m", "mul", "vector", "loop fusion", 0.5),
     ]
-    top = []
-    total = 0.0
-    for name, category, op_class, hlo_category, percent in names:
-        total += percent
-        top.append(
-            TopOp(
-                name=name,
-                category=category,
-                op_class=op_class,  # type: ignore[arg-type]
-                hlo_category=hlo_category,
-                self_time_percent=percent,
-                cumulative_percent=total,
-                self_time_ps=int(percent * 50 * MS),
-                occurrences=24,
-                gflops_per_second=57142.857142857145 if op_class == "compute" else None,
-            )
-        )
+    top = (
+        TopOp(*op, total, int(op[-1] * 50 * MS), 24, 57142.857142857145 if op[2] == "compute" else None)
+        for op, total in zip(ops, accumulate(op[-1] for op in ops), strict=True)
+    )
     account = training_account()
     return Overview(
         hosts=("demo-vm",),

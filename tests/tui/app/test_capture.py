@@ -11,22 +11,21 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 
 from tests.support.app.scene import app_over, scene
-from tests.support.app.stage import ENVIRONMENT, check_cells, frame, settled, until
+from tests.support.app.stage import LOOK, check_cells, frame, settled, until
 from tests.support.build import write_run
 from tests.support.servers.profiler_server import FakeProfiler, profile
+from tests.tui.app.test_watching import OLD, shown_run
 from tpuprof.parsers.capture.model import CaptureProgress, CaptureStage
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.asking import PromptPopup
-from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import meanings
 
 
 @pytest.fixture
 def logdir(tmp_path: Path) -> Path:
     """A logdir with an old run."""
-    return write_run(tmp_path, "2020_01_01_00_00_00", **{"worker-0": profile()})
+    return write_run(tmp_path, OLD, **{"worker-0": profile()})
 
 
 async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
@@ -48,10 +47,9 @@ async def test_a_new_run_is_opened(logdir: Path) -> None:
     async with scene(app_over(logdir)) as (app, pilot):
         with FakeProfiler() as server:
             await capture(app, pilot, f"{server.address} 50")
-        assert app.main.current_run.run is not None
-        assert app.main.current_run.run.name != "2020_01_01_00_00_00"
+        assert shown_run(app) not in ("", OLD)
         assert "newest of 2 runs" in frame(app)
-        assert "Captured 1 host into " in frame(app) and app.main.current_run.run.name in frame(app).splitlines()[-1]
+        assert "Captured 1 host into " in frame(app) and shown_run(app) in frame(app).splitlines()[-1]
         assert len(list((logdir / "plugins" / "profile").iterdir())) == 2
         await pilot.press("C")
         assert isinstance(app.main.popups.popup, PromptPopup)
@@ -85,8 +83,7 @@ async def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Pa
             await pilot.press("escape")
             await until(pilot, lambda: not app.main.captures.is_under_way)
             await settled(pilot)
-        assert app.main.current_run.run is not None
-        assert app.main.current_run.run.name != "2020_01_01_00_00_00"
+        assert shown_run(app) not in ("", OLD)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +116,7 @@ async def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
         await capture(app, pilot, "localhost:1 10")
         assert "No profiler server listens at localhost:1." in frame(app)
         assert "jax.profiler.start_server(1)" in frame(app)
-        assert app.main.current_run.run is not None
-        assert app.main.current_run.run.name == "2020_01_01_00_00_00"
+        assert shown_run(app) == OLD
 
 
 @pytest.mark.parametrize("has_room", [True, False])
@@ -144,8 +140,7 @@ async def test_the_second_q_leaves_a_capture_and_one_does_where_there_is_no_room
 
 
 async def test_the_line_is_edited(logdir: Path) -> None:
-    async with scene(app_over(logdir)) as (app, pilot):
-        await pilot.press("C", "ctrl+u")
+    async with scene(app_over(logdir), ["C", "ctrl+u"]) as (app, pilot):
         popup = app.main.popups.popup
         assert isinstance(popup, PromptPopup)
         app.post_message(Paste("tpu-7:9012\r\n"))
@@ -177,7 +172,7 @@ async def test_the_line_is_edited(logdir: Path) -> None:
 async def test_the_question_says_where_the_run_will_lie(
     logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, said: str
 ) -> None:
-    old = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
+    old = logdir / "plugins" / "profile" / OLD
     if given.startswith("lone"):
         (logdir / given).write_bytes(profile())
     here = tmp_path / "here"
@@ -185,8 +180,7 @@ async def test_the_question_says_where_the_run_will_lie(
     monkeypatch.chdir(here)
     monkeypatch.setenv("HOME", "/nowhere")
     path = given if "://" in given else str(logdir / given)
-    async with scene(app_over(path, AppOptions(demo=not given))) as (app, pilot):
-        await pilot.press("C")
+    async with scene(app_over(path, AppOptions(demo=not given)), ["C"]) as (app, pilot):
         asker = app.main.popups.popup
         assert isinstance(asker, PromptPopup)
         lines = ["".join(text for text, _ in line).strip() for line in asker.rows(0, 40, 400)]
@@ -197,7 +191,7 @@ async def test_the_question_says_where_the_run_will_lie(
             await capture(app, pilot, f"{server.address} 50")
         folder = logdir if "{logdir}" in said else here
         (written,) = (path for path in folder.glob("plugins/profile/*") if path != old)
-        assert app.main.current_run.run is not None and app.main.current_run.run.name.endswith(written.name)
+        assert shown_run(app).endswith(written.name)
         assert written.name in frame(app).splitlines()[-1]
 
 
@@ -219,9 +213,7 @@ async def test_the_words_of_each_stage(logdir: Path) -> None:
 
 
 def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
-    popup = PromptPopup(
-        ScreenLook.of(detect(ENVIRONMENT)), "Asks", ["long " * 200], "typed", lambda _: "Not that. " * 30, meanings()
-    )
+    popup = PromptPopup(LOOK, "Asks", ["long " * 200], "typed", lambda _: "Not that. " * 30, meanings())
     popup.press("enter", None)
     place = popup.place(Size(60, 15))
     lines = ["".join(text for text, _ in line) for line in popup.draw(place.width, place.height)]

@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 from textual.events import Key
+from textual.pilot import Pilot
 
 from tests.support.app.scene import after, list_above, press, scene
 from tests.support.app.stage import LOGDIR, NEWEST, OLDER, ReadyPages, frame, make_app, overview_tab, settled, until
 from tests.support.made.pages import training_overview
+from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsList
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 
-@pytest.mark.parametrize("key", ["q", "Q", "ctrl+c", "ctrl+q"])
-async def test_keys_that_leave(key: str) -> None:
-    async with scene() as (app, pilot):
-        await pilot.press(key)
-    assert not app.is_running
-    assert app.return_code == 0
+async def place_after(app: TpuprofApp, pilot: Pilot[None], *keys: str) -> PanelItem | None:
+    """Where the cursor of the overview is after some keys."""
+    await pilot.press(*keys)
+    return overview_tab(app).place
 
 
-@pytest.mark.parametrize("key", ["Q", "ctrl+c", "ctrl+q"])
-async def test_keys_that_leave_from_a_popup(key: str) -> None:
+@pytest.mark.parametrize("keys", ["q", "Q", "ctrl+c", "ctrl+q", "? Q", "? ctrl+c", "? ctrl+q"])
+async def test_keys_that_leave_the_page_or_a_popup(keys: str) -> None:
     async with scene() as (app, pilot):
-        await pilot.press("?", key)
+        await pilot.press(*keys.split())
         await pilot.pause()
         assert app._exit
-
-
-async def test_escape_goes_back_one_level_and_never_leaves() -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("3", "?")
-        assert app.main.popups.popup is not None
-        await pilot.press("escape")
-        assert app.main.popups.popup is None
-        assert app.main.tab_name == "op-profile"
-        await pilot.press("escape", "escape")
-        assert app.main.tab_name == "op-profile", "no jump led here"
-        assert "Nothing is open; q quits." in frame(app)
-        assert app.is_running
-        assert not app._exit
+    assert not app.is_running
+    assert app.return_code == 0
 
 
 @pytest.mark.parametrize(
@@ -69,11 +58,7 @@ async def test_tab_waits_its_turn_and_leaves_what_is_open_alone(keys: tuple[str,
 
 async def test_cursor_over_ops_and_steps() -> None:
     async with scene() as (app, pilot):
-
-        async def at(*keys: str) -> PanelItem | None:
-            await pilot.press(*keys)
-            return overview_tab(app).place
-
+        at = partial(place_after, app, pilot)
         assert await at() == PanelItem("findings", 0), "the answer first"
         assert await at("j", "down") == PanelItem("owners", 0)
         assert await at("j", "j", "k") == PanelItem("owners", 1)
@@ -92,11 +77,7 @@ async def test_cursor_over_ops_and_steps() -> None:
 
 async def test_cursor_over_the_bars_of_the_waterfall_where_it_is_drawn() -> None:
     async with scene(width=120, height=40) as (app, pilot):
-
-        async def at(*keys: str) -> PanelItem | None:
-            await pilot.press(*keys)
-            return overview_tab(app).place
-
+        at = partial(place_after, app, pilot)
         mark = app.main.look.glyphs.mark
         assert await at("j", "j") == PanelItem("owners", 0)
         assert overview_tab(app).selection == "below the roof"
@@ -130,13 +111,11 @@ async def test_detail_line_names_the_op_in_full() -> None:
         assert "Step 103 waited 180 ms" in frame(app).splitlines()[-2]
         await pilot.press(*"jjjjjjjjj")
         assert "op jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general" in frame(app).splitlines()[-2]
-        await pilot.press("l")
-        assert "step 103  starts at 546 ms  input wait 49.9%" in frame(app).splitlines()[-2]
+        assert "step 103  starts at 546 ms  input wait 49.9%" in (await after(pilot, "l")).splitlines()[-2]
 
 
 async def test_resize_keeps_cursor_and_popup() -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("G", "W")
+    async with scene(keys=["G", "W"]) as (app, pilot):
         for width, height in ((120, 40), (40, 10), (70, 20)):
             await pilot.resize_terminal(width, height)
             await until(pilot, lambda size=(width, height): app.screen.size == size)  # type: ignore[misc]
@@ -152,29 +131,23 @@ async def test_resize_keeps_cursor_and_popup() -> None:
 
 async def test_search_counts_while_typing_and_moves() -> None:
     async with scene() as (app, pilot):
+        at = partial(place_after, app, pilot)
 
         def footer() -> str:
             return frame(app).splitlines()[-1]
 
-        await pilot.press("/", "1", "0")
+        assert await at("/", "1", "0") == PanelItem("steps", 0)
         assert "6 steps" in footer()
-        assert overview_tab(app).place == PanelItem("steps", 0)
-        await pilot.press("3")
+        assert await at("3") == PanelItem("steps", 3)
         assert "1 step " in footer()
-        assert overview_tab(app).place == PanelItem("steps", 3)
         await pilot.press("backspace", "backspace", "backspace", "a", "l", "l", "-")
         assert "2 ops" in footer()
-        await pilot.press("enter")
-        assert overview_tab(app).place == PanelItem("ops", 2)
-        await pilot.press("n")
+        assert await at("enter") == PanelItem("ops", 2)
+        assert await at("n") == PanelItem("ops", 7)
         assert "match 2 of 2" in footer()
-        assert overview_tab(app).place == PanelItem("ops", 7)
-        await pilot.press("n")
-        assert overview_tab(app).place == PanelItem("ops", 2)
-        await pilot.press("N")
-        assert overview_tab(app).place == PanelItem("ops", 7)
-        await pilot.press("escape", "n")
-        assert overview_tab(app).place == PanelItem("ops", 7), "the search has ended"
+        assert await at("n") == PanelItem("ops", 2)
+        assert await at("N") == PanelItem("ops", 7)
+        assert await at("escape", "n") == PanelItem("ops", 7), "the search has ended"
 
 
 async def test_search_finds_nothing_and_says_so() -> None:
@@ -188,8 +161,7 @@ async def test_search_finds_nothing_and_says_so() -> None:
 
 
 async def test_backspace_in_an_empty_prompt_leaves_it() -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("/", "backspace", "2")
+    async with scene(keys=["/", "backspace", "2"]) as (app, _):
         assert app.main.tab_name == "input"
 
 
@@ -211,8 +183,7 @@ async def test_choosing_a_run_opens_it() -> None:
 async def test_choosing_a_host_reads_that_one_only() -> None:
     pages = ReadyPages(training_overview())
     async with scene(make_app(pages)) as (app, pilot):
-        await press(pilot, "H")
-        assert "STRAGGLER" in frame(app)
+        assert "STRAGGLER" in await after(pilot, "H")
         assert list_above(app, HostsList).cursor == 4, "the cursor is on the host that delays the others"
         await press(pilot, "s", "S", "l", "escape", "k", "b", "G", "enter")
         assert app.main.current_run.host == "host1"
@@ -226,8 +197,7 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
 
 
 async def test_palette_does_what_is_chosen() -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("ctrl+p", *"memory", "enter")
+    async with scene(keys=["ctrl+p", *"memory", "enter"]) as (app, pilot):
         await pilot.pause()
         assert app.main.tab_name == "memory"
         await pilot.press("ctrl+p", *"quit", "enter")
@@ -236,8 +206,7 @@ async def test_palette_does_what_is_chosen() -> None:
 
 
 async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
-    async with scene() as (app, pilot):
-        await pilot.press("W", "2", "j", "/", "y", "R")
+    async with scene(keys=["W", "2", "j", "/", "y", "R"]) as (app, _):
         assert app.main.tab_name == "overview"
         assert overview_tab(app).place == PanelItem("findings", 0)
         assert "Verdict and notes" in frame(app)
@@ -248,8 +217,7 @@ async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
 
 async def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    async with scene(make_app(), width=160, height=40) as (app, pilot):
-        await press(pilot, *"jjjjjjjjj", "y")
+    async with scene(make_app(), [*"jjjjjjjjj", "y"], width=160, height=40) as (app, pilot):
         assert app.clipboard == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general"
         assert "Copied to the terminal (if it takes OSC 52) and " in frame(app)
         assert "Copied" not in await after(pilot, "k")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
-from tests.support.app.scene import press
+from tests.support.app.scene import after
 from tests.support.app.stage import (
     BROKEN,
     DEADLINE_SECONDS,
@@ -34,16 +35,7 @@ from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.loader import (
-    LoadDone,
-    Loader,
-    LoadNews,
-    LoadProgress,
-    PageReady,
-    ProgressCallback,
-    Request,
-    RunsFound,
-)
+from tpuprof.tui.app.loader import LoadDone, Loader, LoadNews, LoadProgress, PageReady, Request, RunsFound
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import detect
 
@@ -119,8 +111,7 @@ async def test_escape_cancels_at_once_and_r_loads_again() -> None:
         await settled(pilot)
         assert "Cancelled" in frame(app)
         pages.let_go.set()
-        await press(pilot, "r")
-        assert "STEP TIME" in frame(app)
+        assert "STEP TIME" in await after(pilot, "r")
 
 
 async def test_leaving_while_decoding_stops_the_thread() -> None:
@@ -245,9 +236,9 @@ class ManyChunks(MadePages):
     def __init__(self, clock: Clock) -> None:
         super().__init__({OVERVIEW: self.overview})
         self.clock = clock
-        self.on_progress: ProgressCallback = lambda _: None
+        self.on_progress: Callable[[Progress], None] = lambda _: None
 
-    def opened(self, run: Run, on_progress: ProgressCallback, is_cancelled: object) -> ManyChunks:
+    def opened(self, run: Run, on_progress: Callable[[Progress], None], is_cancelled: object) -> ManyChunks:
         """As `loader.OpenSession`."""
         self.on_progress = on_progress
         return self

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.app.scene import after, list_above, press, scene
 from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, ops_tab
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.hosts.popup import HostsList
 
 
 @pytest.mark.parametrize(
     ("name", "options", "width", "height"),
     [
-        ("80x24", AppOptions(demo=True), 80, 24),
-        ("120x40", AppOptions(demo=True), 120, 40),
-        ("80x24-ascii", AppOptions(demo=True, ascii=True, color="16"), 80, 24),
+        ("80x24", {}, 80, 24),
+        ("120x40", {}, 120, 40),
+        ("80x24-ascii", {"ascii": True, "color": "16"}, 80, 24),
     ],
 )
-async def test_the_cores_of_one_host(name: str, options: AppOptions, width: int, height: int) -> None:
-    async with scene(make_demo_app(options), (), width, height) as (app, pilot):
-        await press(pilot, "H")
+async def test_the_cores_of_one_host(name: str, options: dict[str, Any], width: int, height: int) -> None:
+    async with scene(make_demo_app(**options), ["H"], width, height) as (app, _):
         check_cells(app)
-        assert not options.ascii or frame(app).isascii()
+        assert not options or frame(app).isascii()
         check_golden(f"cores-{name}", frame(app))
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
 async def test_one_core_and_back(width: int, height: int) -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), (), width, height) as (app, pilot):
+    async with scene(make_demo_app(), (), width, height) as (app, pilot):
         whole = frame(app)
         await press(pilot, "H", "G", "enter")
         assert app.main.current_run.core == "demo:3" and "ONLY CORE demo:3, H: all" in frame(app)
@@ -40,18 +40,16 @@ async def test_one_core_and_back(width: int, height: int) -> None:
 
 
 async def test_every_tab_is_of_the_core() -> None:
-    async with scene(make_demo_app(AppOptions(demo=True, core="demo:1")), (), 120, 40) as (app, pilot):
+    async with scene(make_demo_app(core="demo:1"), (), 120, 40) as (app, pilot):
         assert "245.7 ms" in await after(pilot, "2")
         assert "1 core" in await after(pilot, "3", "v")
         assert ops_tab(app).has_page
-        await press(pilot, "4")
-        words = frame(app)
+        words = await after(pilot, "4")
         assert "Chip 1: TPU core 0" in words and "Chip 2" not in words and "demo:1" in words
         assert "ONLY CORE demo:1" in await after(pilot, "5", "v")
-        await press(pilot, "W")
-        assert "only demo:1 is shown" in " ".join(frame(app).split())
+        assert "only demo:1 is shown" in " ".join((await after(pilot, "W")).split())
 
 
 async def test_a_core_that_is_not_there_says_which_are() -> None:
-    async with scene(make_demo_app(AppOptions(demo=True, core="7"))) as (app, _):
+    async with scene(make_demo_app(core="7")) as (app, _):
         assert "Host demo has no core 7: its cores are 0, 1, 2, 3" in " ".join(frame(app).replace("│", " ").split())

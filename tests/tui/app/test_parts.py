@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.app.stage import ENVIRONMENT, LOGDIR, NEWEST, OLDER, ReadyPages
+from tests.support.app.stage import LOGDIR, LOOK, NEWEST, OLDER, ReadyPages
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.capture.model import CaptureProgress
 from tpuprof.tui.app.capture import Captures
@@ -15,13 +15,9 @@ from tpuprof.tui.app.current_run import CurrentRun, Jumps
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons
 from tpuprof.tui.pages import TABS
-from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import Popup
 from tpuprof.tui.widgets.states import State
 from tpuprof.tui.widgets.tab import Jump, Payload, Tab
-
-LOOK = ScreenLook.of(detect(ENVIRONMENT))
 
 
 class PlainTab(Tab):

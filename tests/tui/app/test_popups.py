@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +9,14 @@ import pytest
 from textual.app import App
 
 from tests.parsers.session.diff.phased import served
-from tests.support.app.stage import ENVIRONMENT, ReadyPages, check_golden, make_app
+from tests.support.app.scene import press, scene
+from tests.support.app.stage import ENVIRONMENT, check_golden, make_app, settled
 from tests.support.app.stand import frame
 from tests.support.files.pprof import pprof, training
 from tests.support.made.oom import REPORT
-from tests.support.made.pages import training_overview
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
-from tpuprof.parsers.memory.live_arrays import live_arrays
+from tpuprof.parsers.memory.live_arrays import LiveArrays, live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import plain
@@ -59,7 +58,7 @@ MAIN = {
 }
 """Keys that open each popup of the main screen."""
 
-OOM = {"advice": ["1", "1"], "buffer of an error": ["enter"], "help of an error": ["question_mark"]}
+OOM = (["1", "1"], ["enter"], ["question_mark"])  # advice, a buffer of an error, help
 DIFF = {"change": ["enter"], "setting": ["8", "enter"], "help of a comparison": ["question_mark"]}
 
 
@@ -69,89 +68,70 @@ def diff_app(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], App[Any]]
     return lambda: DIFF_APP(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
-def main_app() -> App[Any]:
-    return make_app(ReadyPages(training_overview()))
-
-
 def oom_app() -> App[Any]:
     return OOM_APP(OomLog((REPORT,), (), 50_000, 4_000_000), "train.log", detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
+def held_arrays() -> LiveArrays:
+    return live_arrays(read_messages(MemorySource(pprof(training(12))), "a.prof"), "a.prof", "/runs/a.prof")
+
+
 def arrays_app() -> App[Any]:
-    held = live_arrays(read_messages(MemorySource(pprof(training(12))), "a.prof"), "a.prof", "/runs/a.prof")
-    return LIVE_ARRAYS_APP(held, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    return LIVE_ARRAYS_APP(held_arrays(), detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
-async def quiet(pilot: Any) -> None:
-    """Waits until no worker runs and every message is handled."""
-    for _ in range(2):
+async def walk(app: App[Any], keys: list[str], golden: str = "") -> None:
+    """Opens a popup and its help, and goes back."""
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await press(pilot, *keys)
+        screen = app.screen
+        assert isinstance(screen, AppScreen)
+        popup = screen.popups.popup
+        assert popup is not None and popup.about is not None, "nothing has opened"
+        foot = frame(pilot).splitlines()[-1]
+        assert all(f" {key} {label}" in foot for key, label in footer(popup.keys)), foot
+        assert "? help" in foot and foot.endswith(popup.leave_key.short)
+        await pilot.press("?")
         await pilot.pause()
-        await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
-
-
-def walk(app: App[Any], keys: list[str], golden: str = "", width: int = 80, height: int = 24) -> Popup:
-    """Opens a popup and its help, and goes back; returns the popup."""
-
-    async def run() -> Popup:
-        async with app.run_test(size=(width, height)) as pilot:
-            await quiet(pilot)
-            for key in keys:
-                await pilot.press(key)
-                await quiet(pilot)
-            screen = app.screen
-            assert isinstance(screen, AppScreen)
-            popup = screen.popups.popup
-            assert popup is not None and popup.about is not None, "nothing has opened"
-            foot = frame(pilot).splitlines()[-1]
-            assert all(f" {key} {label}" in foot for key, label in footer(popup.keys)), foot
-            assert "? help" in foot and foot.endswith(popup.leave_key.short)
-            await pilot.press("?")
-            await pilot.pause()
-            shown = frame(pilot)
-            above = screen.popups.popup
-            assert above is not None and above is not popup and screen.popup is popup
-            assert "Help: " in shown and "Keys" in shown and shown.splitlines()[-1].endswith("Esc back")
-            text = "\n".join(map(plain, popup.help_lines(Pen(76, screen.look.glyphs))))
-            meaning = text.partition("What this is")[2]
-            assert len(meaning.split()) > 10, "no word on what it shows"
-            assert all(key.shown in text for key in popup.keys if key.shown != "?")
-            if golden:
-                check_golden(f"popup-help-{golden}-{width}x{height}", shown)
-            await pilot.press("?")  # a help has none of its own
-            assert screen.popups.popup is above
-            await pilot.press("escape")
-            await pilot.pause()
-            assert screen.popups.popup is popup and foot == frame(pilot).splitlines()[-1]
-            for _ in range(3):  # a filter, a mark, a step first
-                if screen.popups.popup is not None:
-                    await pilot.press("escape")
-            await quiet(pilot)
-            assert screen.popups.popup is None
-            return popup
-
-    return asyncio.run(run())
+        shown = frame(pilot)
+        above = screen.popups.popup
+        assert above is not None and above is not popup and screen.popup is popup
+        assert "Help: " in shown and "Keys" in shown and shown.splitlines()[-1].endswith("Esc back")
+        text = "\n".join(map(plain, popup.help_lines(Pen(76, screen.look.glyphs))))
+        meaning = text.partition("What this is")[2]
+        assert len(meaning.split()) > 10, "no word on what it shows"
+        assert all(key.shown in text for key in popup.keys if key.shown != "?")
+        if golden:
+            check_golden(f"popup-help-{golden}-80x24", shown)
+        await pilot.press("?")  # a help has none of its own
+        assert screen.popups.popup is above
+        await pilot.press("escape")
+        await pilot.pause()
+        assert screen.popups.popup is popup and foot == frame(pilot).splitlines()[-1]
+        for _ in range(3):  # a filter, a mark, a step first
+            if screen.popups.popup is not None:
+                await pilot.press("escape")
+        await settled(pilot)
+        assert screen.popups.popup is None
 
 
 @pytest.mark.parametrize("name", MAIN)
-def test_popups_of_the_pages(name: str) -> None:
+async def test_popups_of_the_pages(name: str) -> None:
     golden = {"hosts": "hosts", "measured": "measured", "op": "op"}.get(name, "")
-    walk(main_app(), MAIN[name], golden)
+    await walk(make_app(), MAIN[name], golden)
 
 
-@pytest.mark.parametrize("name", OOM)
-def test_popups_of_an_error(name: str) -> None:
-    walk(oom_app(), OOM[name])
-
-
-@pytest.mark.parametrize("keys", [["enter"], ["question_mark"]])
-def test_popups_of_live_arrays(keys: list[str]) -> None:
-    walk(arrays_app(), keys)
+@pytest.mark.parametrize(
+    ("make", "keys"), [*((oom_app, keys) for keys in OOM), (arrays_app, ["enter"]), (arrays_app, ["question_mark"])]
+)
+async def test_popups_of_a_screen(make: Callable[[], App[Any]], keys: list[str]) -> None:
+    await walk(make(), keys)
 
 
 @pytest.mark.parametrize("name", DIFF)
-def test_popups_of_a_comparison(name: str, diff_app: Callable[[], App[Any]]) -> None:
-    walk(diff_app(), DIFF[name])
+async def test_popups_of_a_comparison(name: str, diff_app: Callable[[], App[Any]]) -> None:
+    await walk(diff_app(), DIFF[name])
 
 
 def test_every_kind_of_popup_is_walked_through() -> None:
@@ -167,24 +147,13 @@ def test_every_kind_of_popup_is_walked_through() -> None:
     assert names == {"TextPopup", "ChoicePopup", "PromptPopup", *lists}
 
 
-@pytest.mark.parametrize("width", [20])
 @pytest.mark.parametrize("name", MAIN)
-def test_a_popup_opens_on_a_screen_of_any_size(name: str, width: int) -> None:
+async def test_a_popup_opens_on_a_screen_of_any_size(name: str) -> None:
     """A terminal may be made so small that nothing fits, and the app goes on."""
-
-    async def run() -> None:
-        app = main_app()
-        async with app.run_test(size=(80, 24)) as pilot:
-            await quiet(pilot)
-            *before, last = MAIN[name]
-            for key in before:
-                await pilot.press(key)
-                await quiet(pilot)
-            await pilot.resize_terminal(width, 9)
-            await pilot.press(last)
-            await quiet(pilot)
-            await pilot.resize_terminal(80, 24)
-            await pilot.pause()
-            assert isinstance(app.screen, AppScreen) and app.screen.popups.popup is not None
-
-    asyncio.run(run())
+    *before, last = MAIN[name]
+    async with scene(keys=before) as (app, pilot):
+        await pilot.resize_terminal(20, 9)
+        await press(pilot, last)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert app.main.popups.popup is not None

@@ -8,23 +8,17 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.app.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage
-from tests.support.made.pages import (
-    device_less_overview,
-    inference_overview,
-    requests_overview,
-    serving_overview,
-    training_overview,
-)
+from tests.support.made import pages
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import ColorChoice
 
 PAGES: dict[str, Overview] = {
-    "training": training_overview(),
-    "inference": inference_overview(),
-    "device-less": device_less_overview(),
-    "serving": serving_overview(),
-    "requests": requests_overview(),
+    "training": pages.training_overview(),
+    "inference": pages.inference_overview(),
+    "device-less": pages.device_less_overview(),
+    "serving": pages.serving_overview(),
+    "requests": pages.requests_overview(),
 }
 
 

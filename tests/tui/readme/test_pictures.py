@@ -79,7 +79,7 @@ FILM_COLUMNS, FILM_LINES = 104, 30
 
 async def shots(keys: Sequence[str], columns: int, lines: int) -> list[dict[int, Row]]:
     """The screen over the demo profile at first, and after each key."""
-    app = make_demo_app(AppOptions(demo=True), COLOURS)
+    app = make_demo_app(COLOURS)
     async with on_stage(app, columns, lines) as pilot:
         made = [rows_of(app.export_screenshot())]
         for key in keys:

@@ -56,6 +56,8 @@ from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, PanelList
 from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.lists.view import ListView
 
+Lists = Mapping[str, Callable[[], ListView[Any]]]
+
 WIDTH, HEIGHT = 100, 20
 RUN = KernelRun(steps=16, wait_y_ps=3 * US, body_ps=900_000)
 SIZES = [
@@ -88,7 +90,7 @@ def of_runs() -> RunsList:
 
 
 @pytest.fixture(scope="module")
-def lists(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Callable[[], ListView[Any]]]:
+def lists(tmp_path_factory: pytest.TempPathFactory) -> Lists:
     """What makes each list of the program anew."""
     places = {
         name: tmp_path_factory.mktemp(name)
@@ -177,9 +179,7 @@ def check(shown: ListView[Any]) -> None:
 @every_list
 @given(data=st.data())
 @settings(max_examples=EXAMPLES // 2)
-def test_whatever_is_pressed_the_cursor_is_on_a_row_that_shows(
-    name: str, data: st.DataObject, lists: Mapping[str, Callable[[], ListView[Any]]]
-) -> None:
+def test_whatever_is_pressed_the_cursor_is_on_a_row_that_shows(name: str, data: st.DataObject, lists: Lists) -> None:
     shown, opened = lists[name](), Opened()
     for _ in range(data.draw(st.integers(1, 8))):
         kind = data.draw(st.sampled_from(("step", "page", "point", "act", "filter", "enter", "back")))
@@ -212,9 +212,7 @@ def test_whatever_is_pressed_the_cursor_is_on_a_row_that_shows(
 
 
 @every_list
-def test_every_order_has_all_rows_once_and_turns_round(
-    name: str, lists: Mapping[str, Callable[[], ListView[Any]]]
-) -> None:
+def test_every_order_has_all_rows_once_and_turns_round(name: str, lists: Lists) -> None:
     shown = lists[name]()
     every = sorted(members(shown))
     for _ in shown.orders:
@@ -228,9 +226,7 @@ def test_every_order_has_all_rows_once_and_turns_round(
 
 
 @every_list
-def test_a_filter_keeps_some_rows_and_none_has_all_again(
-    name: str, lists: Mapping[str, Callable[[], ListView[Any]]]
-) -> None:
+def test_a_filter_keeps_some_rows_and_none_has_all_again(name: str, lists: Lists) -> None:
     shown = lists[name]()
     every = members(shown)
     for word in words_of(shown):
@@ -243,9 +239,7 @@ def test_a_filter_keeps_some_rows_and_none_has_all_again(
 
 
 @every_list
-def test_screens_lead_to_the_last_row_and_back_and_a_click_to_any(
-    name: str, lists: Mapping[str, Callable[[], ListView[Any]]]
-) -> None:
+def test_screens_lead_to_the_last_row_and_back_and_a_click_to_any(name: str, lists: Lists) -> None:
     shown = lists[name]()
     check(shown)
     shown.step(-(10**9))

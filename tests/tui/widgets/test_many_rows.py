@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from tests.support.app.scene import after
-from tests.support.app.stage import answer, until
+from tests.support.app.stage import answer, ops_tab, until
 from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of
 from tests.tui.pages.ops.test_view import play, table
-from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages.ops.details.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
-from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.report.fields import Table, order
 from tpuprof.tui.widgets.lists.table import Sorting
 
@@ -24,10 +22,6 @@ from tpuprof.tui.widgets.lists.table import Sorting
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tpuprof.tui.widgets.lists.table.MANY_ROWS", 3)
-
-
-def tab(app: TpuprofApp) -> OpsTab:
-    return app.screen.query_one(OpsTab)
 
 
 async def test_sorting_many_rows_leaves_the_screens_thread_and_the_old_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,12 +33,11 @@ async def test_sorting_many_rows_leaves_the_screens_thread_and_the_old_rows(monk
         go.wait(timeout=60)
         return made(self)
 
-    async with play() as (app, pilot):
-        await pilot.press("v")
+    async with play("v") as (app, pilot):
         view = table(app)
         before, sort = view.rows, view.listing.sort
         monkeypatch.setattr(Sorting, "rows", held)
-        assert "sorting by" in str(answer(tab(app), "s"))
+        assert "sorting by" in str(answer(ops_tab(app), "s"))
         wanted = view.sorting
         assert wanted is not None and view.rows is before and view.listing.sort == sort
         go.set()
@@ -55,8 +48,7 @@ async def test_sorting_many_rows_leaves_the_screens_thread_and_the_old_rows(monk
 
 
 async def test_an_order_that_comes_after_another_was_asked_for_is_dropped() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v")
+    async with play("v") as (app, _):
         view = table(app)
         view.sort()
         first = view.sorting
@@ -64,16 +56,15 @@ async def test_an_order_that_comes_after_another_was_asked_for_is_dropped() -> N
         second = view.sorting
         assert first is not None and second is not None and first.listing.sort != second.listing.sort
         before = view.rows
-        tab(app)._sorted(view, first, first.rows())
+        ops_tab(app)._sorted(view, first, first.rows())
         assert view.rows is before and view.sorting is second
-        tab(app)._sorted(view, second, second.rows())
+        ops_tab(app)._sorted(view, second, second.rows())
         assert view.listing.sort == second.listing.sort and view.sorting is None
 
 
 @pytest.mark.parametrize("sorts", [0, 2])
 async def test_a_plain_filter_of_many_rows_is_found_beside_the_screen_too(sorts: int) -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v")
+    async with play("v") as (app, pilot):
         view = table(app)
         for _ in range(sorts):
             await pilot.press("s")

@@ -99,8 +99,7 @@ def report_lines(
         out += [pen.rule(copies.title), *pen.wrap(page.of_copies.statement, "text", [(" ", "text")])]
         out += replace(copies, limit=copies.limit or _MOST_COPIES).lines(pen, "exposed")
     if slices:
-        out.append(pen.rule("Between slices (DCN)"))
-        for each in slices:
-            out += pen.wrap(slice_words(each, pen.glyphs), "text", [(" ", "text")])
+        words = (slice_words(each, pen.glyphs) for each in slices)
+        out += [pen.rule("Between slices (DCN)"), *pen.wrap_all(words, "text", [(" ", "text")])]
     unknown = why_unknown(page, groups.source.rows).items()
     return [*out, *pen.notes((*page.warnings, *page.notes, *above_peak(groups.source.rows)), unknown)]

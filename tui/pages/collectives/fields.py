@@ -15,19 +15,7 @@ from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Table, column, in_order, named
 from tpuprof.tui.report.fields import Rows as Places
 from tpuprof.tui.report.shared.quantities import RANK
-from tpuprof.tui.report.units import (
-    BYTES,
-    COUNT,
-    FLAG,
-    GIGABYTES,
-    NUMBER,
-    SHARE,
-    SHARE_PERCENT,
-    TEXT,
-    TIME_MS,
-    WHOLE,
-    Unit,
-)
+from tpuprof.tui.report.units import BYTES, COUNT, FLAG, GIGABYTES, SHARE, SHARE_PERCENT, TEXT, TIME_MS, WHOLE, Unit
 
 BAR = 8
 _NO_AXIS = "the compiler names no mesh axis, and the groups have no single distance"
@@ -38,7 +26,7 @@ RATE = Unit(GIGABYTES.name, GIGABYTES.machine, lambda value, _: _rate(value))
 PAYLOAD = Unit(
     BYTES.name, WHOLE.machine, lambda value, _: UNKNOWN if _is_nan(value) else BYTES.words(int(value), False)
 )
-PER_STEP = Unit("count", NUMBER.machine, lambda value, _: f"{value:,.1f}".removesuffix(".0"))
+PER_STEP = Unit("count", COUNT.machine, lambda value, _: f"{value:,.1f}".removesuffix(".0"))
 
 
 def _is_nan(value: float | None) -> bool:

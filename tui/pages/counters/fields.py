@@ -15,18 +15,7 @@ from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, by_row
-from tpuprof.tui.report.fields import (
-    ColumnSpec,
-    Field,
-    Metric,
-    Reader,
-    Rows,
-    Table,
-    attribute,
-    in_order,
-    named,
-    of_each,
-)
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, named, of_each
 from tpuprof.tui.report.units import (
     COUNT,
     FLAG,
@@ -258,11 +247,6 @@ def on_screen(counters: Counters) -> Table[Counters]:
     return REGISTERS if any(row.counter.is_reading for row in counters) else COUNTERS
 
 
-def _rounded_use(name: str) -> Reader[Kernels]:
-    read = attrgetter(name)
-    return lambda kernels, rows: [round(read(kernels[row].use)) for row in rows]
-
-
 _KERNEL_USE = "time in which the unit worked by the compiler's count, as a share of the known time"
 _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
     _of_use("host", TEXT, "the host that it ran on", "host", at="host"),
@@ -273,8 +257,8 @@ _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
     _of_use("use_percent", SHARE_PERCENT, _KERNEL_USE, "use", at="share", null="its time is unknown"),
     _of_use("runs", COUNT, "runs of the call over the host's cores", "runs"),
     _of_use("time_ps", TIME_PS, "time of the call or of the scope, over all runs", "time"),
-    named("busy_ps", TIME_PS, _rounded_use("busy_ps"), "time in which the unit worked"),
-    named("sampled_ps", TIME_PS, _rounded_use("sampled_ps"), "known time"),
+    named("busy_ps", TIME_PS, of_each(lambda row: round(row.use.busy_ps)), "time in which the unit worked"),
+    named("sampled_ps", TIME_PS, of_each(lambda row: round(row.use.sampled_ps)), "known time"),
 )
 
 KERNELS: Table[Kernels] = Table(

@@ -176,6 +176,7 @@ EDGES: Table[Sequence[Edge]] = object_table(
         attribute("is_control", FLAG, "whether it is only an order (a control dependency)"),
     ),
 )
+TABLES = (OPERANDS, USERS, CALLED, PATH, NODES, EDGES)
 
 
 def _of_op(

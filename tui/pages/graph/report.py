@@ -10,27 +10,16 @@ from tpuprof.parsers.pages.graph.programs import GRAPHS
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.graph import export
+from tpuprof.tui.pages.graph import export, fields
 from tpuprof.tui.pages.graph.drawing import sections
-from tpuprof.tui.pages.graph.fields import (
-    CALLED,
-    EDGES,
-    MODULE,
-    NODES,
-    OP,
-    OPERANDS,
-    PATH,
-    USERS,
-    DistantNode,
-    GraphReport,
-)
+from tpuprof.tui.pages.graph.fields import GraphReport
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, metrics_table
 from tpuprof.tui.report.page import Head, ReportRequest, Writer
 from tpuprof.tui.report.text import SIMULATED
 
-METRICS = (*MODULE, *OP)
+METRICS = (*fields.MODULE, *fields.OP)
 
 
 def read(request: ReportRequest) -> GraphReport:
@@ -59,19 +48,19 @@ def declare(report: GraphReport, request: ReportRequest) -> Declared:
     title = f"Graph around {here.op.name} of {request.run.name}"
     label = str(here.program.label)
 
-    def nodes() -> Section[Sequence[DistantNode]]:
-        return Section(NODES, report.nodes, limit=most)
+    def nodes() -> Section[Sequence[fields.DistantNode]]:
+        return Section(fields.NODES, report.nodes, limit=most)
 
     return Declared(
         Head(title, request.run, report.hosts, report.warnings, simulated=here.program.is_simulated, covers=label),
         parts=(
             Metrics(METRICS, report),
-            Section(PATH, here.path),
-            Block(lambda: Section(OPERANDS, report.operands).json()),
-            Block(lambda: Section(USERS, report.users).json()),
-            Block(Section(CALLED, here.called).json, lambda: _markdown(report, most)),
+            Section(fields.PATH, here.path),
+            Block(lambda: Section(fields.OPERANDS, report.operands).json()),
+            Block(lambda: Section(fields.USERS, report.users).json()),
+            Block(Section(fields.CALLED, here.called).json, lambda: _markdown(report, most)),
             Block(lambda: nodes().json()),
-            Block(lambda: Section(EDGES, report.edges, limit=most).json()),
+            Block(lambda: Section(fields.EDGES, report.edges, limit=most).json()),
         ),
         csv=Block(csv=lambda: nodes().csv(), table=nodes),
         text=lambda pen: _text(report, most, pen),
@@ -84,16 +73,14 @@ def _markdown(report: GraphReport, most: int) -> list[str]:
     lines = [*([f"- {which}"] if which else []), "", *map(escaped, here.answers)]
     lines += [f"- not fused: {escaped(reason)}" for reason in here.why_not_fused]
     lines += metrics_table(metric_rows(METRICS, report))
-    lines += Section(OPERANDS, report.operands, f"Operands ({len(report.operands)})", most).markdown()
-    lines += Section(USERS, report.users, f"Users ({len(report.users)})", most).markdown()
-    return [*lines, *Section(CALLED, here.called, "Inside").markdown()]
+    lines += Section(fields.OPERANDS, report.operands, f"Operands ({len(report.operands)})", most).markdown()
+    lines += Section(fields.USERS, report.users, f"Users ({len(report.users)})", most).markdown()
+    return [*lines, *Section(fields.CALLED, here.called, "Inside").markdown()]
 
 
 def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
     drawn = [pen.fit([(SIMULATED, "warn")])] if report.here.program.is_simulated else []
-    for sentence in report.here.answers:
-        drawn += pen.wrap(sentence, "text", [(" ", "text")])
-    drawn += sections(report.here, pen, most)
+    drawn += [*pen.wrap_all(report.here.answers, "text", [(" ", "text")]), *sections(report.here, pen, most)]
     if report.steps != 1:
         words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv or json has them"
         drawn.append(pen.fit([(words, "dim")]))
@@ -109,7 +96,7 @@ def hlo(report: GraphReport, request: ReportRequest) -> Iterable[str]:
     return export.computation_text(report.here.program, report.here.op.row)
 
 
-_DECLARED = declared("graph", read, declare, (OPERANDS, USERS, CALLED, PATH, NODES, EDGES), METRICS, csv_table=NODES)
+_DECLARED = declared("graph", read, declare, fields.TABLES, METRICS, csv_table=fields.NODES)
 _WRITERS: dict[str, Writer[GraphReport]] = {"hlo": hlo, "proto": lambda report, _: export.proto(report.here.program)}
 REPORT = replace(_DECLARED, writers={**_DECLARED.writers, **_WRITERS})
 

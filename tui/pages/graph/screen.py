@@ -456,6 +456,6 @@ def _made(kind: str, program: Program, row: int) -> tuple[Produce, str]:
 def _all_lines(here: Neighbourhood, pen: Pen) -> list[Line]:
     """Everything that is known of an op."""
     blank = pen.fit([])
-    answers = (line for sentence in here.answers for line in pen.wrap(sentence, "text"))
+    answers = pen.wrap_all(here.answers, "text")
     about = [*answers, blank, *centre_lines(here, pen, is_whole=True), blank, *path_lines(here, (), pen)]
     return [*about, blank, *pen.wrap(instruction_line(here.program.graph, here.op.row), "text")]

@@ -302,9 +302,7 @@ def _detail(
         lines += _core_lines(steps, host_index, step, pen, core.label if core.core is not None else "")
     else:
         lines.append(pen.rule(row.label))
-    for problem in row.problems:
-        lines += pen.wrap(problem, "text", [(" ! ", "warn")])
-    return lines, row.problems
+    return [*lines, *pen.notes(row.problems, ())], row.problems
 
 
 def _every_host(page: HostsPage, order: Sequence[int], pen: Pen) -> list[Line]:

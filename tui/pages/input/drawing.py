@@ -131,8 +131,7 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     else:
         statement = advice.pop(0) if advice else page.bottleneck.statement
     lines = pen.wrap(statement, "text", [(f" {sign} ", key)], indent=1)
-    for sentence in advice:
-        lines += pen.wrap(sentence, "text", [(f" {pen.glyphs.arrow} ", "key")])
+    lines += pen.wrap_all(advice, "text", [(f" {pen.glyphs.arrow} ", "key")])
     return lines if most is None else pen.cut_after(lines, most, "w")
 
 
@@ -301,7 +300,7 @@ def figure_notes(page: InputPipelinePage, pen: Pen) -> list[Line]:
         notes.append(f"{words}; the table has the ops' own times")
     if len({op.group for op in page.ops}) > 1:
         notes += ["self % adds up to 100% over the ops that make input, and likewise over those that feed the device"]
-    return [line for note in notes for line in pen.wrap(note, "dim", [("   ", "dim")])]
+    return pen.wrap_all(notes, "dim", [("   ", "dim")])
 
 
 def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:

@@ -95,8 +95,7 @@ class BuffersView(ListView["int | BufferGroup"]):
         blank = pen.fit([])
         lines = [blank, pen.fit([("  No buffers to show", "title")]), blank]
         lines += pen.narrower(2).wrap(why, "text", [("  ", "text")])
-        for warning in page.warnings:
-            lines += pen.narrower(2).wrap(warning, "text", [("  ! ", "warn")])
+        lines += pen.narrower(2).wrap_all(page.warnings, "text", [("  ! ", "warn")])
         lines += [blank, pen.fit([("  v", "key"), (" shows what the allocators reported", "dim")])]
         return filled(lines, pen.width, height)
 

@@ -20,15 +20,8 @@ from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import capture_line, group_lines, headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.inference import drawing
+from tpuprof.tui.pages.overview.ledger import drawing as ledger
 from tpuprof.tui.pages.overview.ledger.bars import Bar, most_bars, shown_bars
-from tpuprof.tui.pages.overview.ledger.drawing import (
-    Part,
-    between_line,
-    owner_parts,
-    shares_line,
-    stacked_bar,
-    waterfall,
-)
 from tpuprof.tui.pages.overview.steps import are_alike, parts_legend, step_detail, step_graph, step_parts
 from tpuprof.tui.report.fields import row_words, short_names
 
@@ -38,8 +31,8 @@ def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
         return [pen.fit([(f" {UNKNOWN}: {reason}", "dim")])]
-    parts = [Part(of.op_class, CLASS_LETTER[of.op_class], of.op_class, of.fraction) for of in page.shares]
-    return stacked_bar(parts, pen, compact)
+    parts = [ledger.Part(of.op_class, CLASS_LETTER[of.op_class], of.op_class, of.fraction) for of in page.shares]
+    return ledger.stacked_bar(parts, pen, compact)
 
 
 def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool, cursor: int | None) -> list[Line]:
@@ -48,9 +41,9 @@ def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool
     if account is None:
         return class_bar(page, pen, crowded)
     if height is not None and height < TALL:
-        return stacked_bar(owner_parts(account), pen, crowded, cursor)
-    shown = waterfall(account, pen, most_bars(height), cursor)
-    return [*shown, *shares_line(page, pen), *between_line(account, pen)]
+        return ledger.stacked_bar(ledger.owner_parts(account), pen, crowded, cursor)
+    shown = ledger.waterfall(account, pen, most_bars(height), cursor)
+    return [*shown, *ledger.shares_line(page, pen), *ledger.between_line(account, pen)]
 
 
 def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None, most: int | None = None) -> list[Line]:

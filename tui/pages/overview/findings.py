@@ -37,8 +37,7 @@ def findings_table(
         finding = findings[row]
         lines.append(_row(row, finding, f"  {places[row]:<{room}}", row == cursor, pen))
         if with_evidence:
-            for sentence in finding.evidence:
-                lines += pen.wrap(sentence, "dim", [("     ", "text")])
+            lines += pen.wrap_all(finding.evidence, "dim", [("     ", "text")])
     return lines
 
 
@@ -62,9 +61,7 @@ def finding_line(finding: Finding, pen: Pen) -> Line:
 def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool = True) -> list[Line]:
     """All of a finding: worth, how that was computed, evidence, what to try, and where to look, with its key."""
     lines = [*pen.wrap(finding.title, "strong"), *_worth_line(finding, pen)]
-    lines.append(pen.fit([]))
-    for sentence in finding.evidence:
-        lines += pen.wrap(sentence, "text", [(f" {pen.glyphs.dot} ", "key")])
+    lines += [pen.fit([]), *pen.wrap_all(finding.evidence, "text", [(f" {pen.glyphs.dot} ", "key")])]
     lines += [pen.fit([]), *pen.wrap(finding.basis, "dim")]
     lines += [pen.fit([]), *pen.wrap(finding.advice, "text", [(f"{pen.glyphs.arrow} ", "key")])]
     key: list[Span] = [("o shows ", "key")] if with_key else [("see ", "dim")]

@@ -250,8 +250,7 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
         lines += pen.wrap(_nothing(page), "strong")
     if len(page.findings) > most:
         lines.append(pen.fit([(f"and {len(page.findings) - most} more", "dim")]))
-    for sentence in _explained(page):
-        lines += pen.wrap(sentence, "text")
+    lines += pen.wrap_all(_explained(page), "text")
     sought = _sought(page)
     absent = [kind.kind for kind in sought if not kind.found and not kind.undetectable]
     lines.append(pen.rule("Looked for"))
@@ -260,9 +259,8 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     for kind in sought:
         if kind.undetectable and not kind.found:
             by_reason.setdefault(kind.undetectable, []).append(kind.kind)
-    for why, kinds in by_reason.items():
-        lines += pen.wrap(f"Unknown: {', '.join(kinds)}: {why}.", "dim")
-    return [*lines, *pen.notes(page.warnings, ())]
+    untold = (f"Unknown: {', '.join(kinds)}: {why}." for why, kinds in by_reason.items())
+    return [*lines, *pen.wrap_all(untold, "dim"), *pen.notes(page.warnings, ())]
 
 
 def _fitting(page: Overview, request: ReportRequest) -> str:

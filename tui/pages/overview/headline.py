@@ -207,9 +207,8 @@ def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
     words = pen.wrap(page.bottleneck.statement, "text", first, indent=1)
-    advice: list[Line] = []
-    for sentence in page.bottleneck.next_steps if with_advice else ():
-        advice += pen.wrap(sentence, "text", [(f" {pen.glyphs.arrow} ", "key")])
+    said = page.bottleneck.next_steps if with_advice else ()
+    advice = pen.wrap_all(said, "text", [(f" {pen.glyphs.arrow} ", "key")])
     if most is None:
         return words + advice
     kept = max(most - len(advice), min(len(words), most - 1)) if advice else most

@@ -170,7 +170,7 @@ def report_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     lines += [pen.rule("Ops of the SparseCores", "whole profile"), *op_lines(page, pen, most)]
     told = ((key.rpartition(".")[2].removesuffix("_ms"), why) for key, why in page.unknown.items())
     lines += [pen.rule("Notes"), *pen.notes(page.warnings, told)]
-    return [*lines, *(line for note in page.notes for line in pen.wrap(note, "dim", [(" ", "dim")]))]
+    return [*lines, *pen.wrap_all(page.notes, "dim", [(" ", "dim")])]
 
 
 def object_lines(table: Table[Any], rows: Sequence[Any], pen: Pen) -> list[Line]:

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from tests.insight.raw import mean_over, moving_and_waiting_ms, without_op_ms
+from tests.parity.exam import raw
 from tests.parity.exam.judging import Question, Truth
 from tests.parity.exam.profiles import CUT_CORE, CUT_STEP
 from tests.parity.exam.questions.program import TOP_OP
-from tests.parity.exam.raw import (
-    far_from_roof,
-    is_recomputed,
-    largest_at_peak,
-    loses_most,
-    peak_bytes,
-    rate_of,
-    share_of_peak,
-    share_of_roof,
-    step_average_ms,
-    waited_for,
-)
 
 GIB = 2**30
 V5E_GIB = 15.75
@@ -26,42 +15,42 @@ V5E_GIB = 15.75
 RATES = (
     Question(
         "share-of-peak", "rates", f"Which share of the matrix unit's peak does {TOP_OP} reach?", "demo",
-        lambda made: rate_of(made["demo"].cores, TOP_OP),
+        lambda made: raw.rate_of(made["demo"].cores, TOP_OP),
     ),
     Question(
         "mfu", "rates", "Which share of the chips' peak FLOP/s does a mean step reach?", "before",
-        lambda made: share_of_peak(made["before"].cores),
+        lambda made: raw.share_of_peak(made["before"].cores),
     ),
     Question(
         "mfu-without", "rates", "The same, without the FLOPs that are computed again for the backward pass?",
-        "recomputes", lambda made: share_of_peak(made["recomputes"].cores, lambda op: not is_recomputed(op)),
+        "recomputes", lambda made: raw.share_of_peak(made["recomputes"].cores, lambda op: not raw.is_recomputed(op)),
     ),
     Question(
         "recomputed", "rates", "How many ms of a step are spent on computing things again?", "recomputes",
-        lambda made: mean_over(made["recomputes"].cores, lambda core: core.self_ms(is_recomputed)),
+        lambda made: mean_over(made["recomputes"].cores, lambda core: core.self_ms(raw.is_recomputed)),
     ),
     Question(
         "worst-kernel", "rates", "Which kernel or fusion loses the most time against its roof?", "slow-kernel",
-        lambda made: loses_most(made["slow-kernel"].cores),
+        lambda made: raw.loses_most(made["slow-kernel"].cores),
     ),
     Question(
         "share-of-roof", "rates", "Which share of its roof does custom_attention reach?", "slow-kernel",
-        lambda made: share_of_roof(made["slow-kernel"].cores, "custom_attention"), 0.03,
+        lambda made: raw.share_of_roof(made["slow-kernel"].cores, "custom_attention"), 0.03,
     ),
     Question(
         "below-the-roof", "rates", "Which ops compute below 60 % of their roof and take over 1 % of the ops' time?",
-        "demo", lambda made: far_from_roof(made["demo"].cores, 0.6, 0.01),
+        "demo", lambda made: raw.far_from_roof(made["demo"].cores, 0.6, 0.01),
     ),
 )  # fmt: skip
 
 MEMORY = (
     Question(
         "memory-left", "memory", "How many GiB of HBM are left at the peak of jit_train_step?", "demo",
-        lambda _: V5E_GIB - peak_bytes("jit_train_step") / GIB, 0.03,
+        lambda _: V5E_GIB - raw.peak_bytes("jit_train_step") / GIB, 0.03,
     ),
     Question(
         "largest-buffer", "memory", "How many MiB does the largest buffer at that peak take?", "demo",
-        lambda _: largest_at_peak("jit_train_step") / 2**20, 0.001,
+        lambda _: raw.largest_at_peak("jit_train_step") / 2**20, 0.001,
     ),
     Question(
         "allocated", "memory", "Which share of a chip's HBM was taken at most, by its allocator (heap and reserved)?",
@@ -86,7 +75,7 @@ CORES = (
     ),
     Question(
         "waits-in", "cores and hosts", "In which collective do the other cores wait for it most?", "slow-core",
-        lambda made: _of_pair(waited_for(made["slow-core"].cores)[0]),
+        lambda made: _of_pair(raw.waited_for(made["slow-core"].cores)[0]),
     ),
     Question(
         "exposed", "cores and hosts", "How many ms of a step do collectives take that no compute hides?", "demo",
@@ -97,7 +86,7 @@ CORES = (
 CAPTURE = (
     Question(
         "idle", "capture", "Which share of the steps is a core without an op?", "late-input",
-        lambda made: mean_over(made["late-input"].cores, without_op_ms) / step_average_ms(made["late-input"].cores),
+        lambda made: mean_over(made["late-input"].cores, without_op_ms) / raw.step_average_ms(made["late-input"].cores),
     ),
     Question(
         "cut", "capture", "Did the profiler lose ops of a core, and of which?", "cut", lambda _: f"host-0:{CUT_CORE}",

@@ -6,17 +6,9 @@ from collections.abc import Mapping
 from statistics import quantiles
 
 from tests.insight.raw import before_first_op_ms, mean_over, step_ms
+from tests.parity.exam import raw
 from tests.parity.exam.judging import Question, Truth
 from tests.parity.exam.profiles import REAL, Made
-from tests.parity.exam.raw import (
-    durations,
-    host_events,
-    is_callback,
-    opcode_ms,
-    self_times,
-    share_of_ops,
-    step_average_ms,
-)
 
 Profiles = Mapping[str, Made]
 
@@ -34,24 +26,24 @@ def _stalled(made: Profiles) -> Truth:
 
 
 def _top_op(made: Profiles) -> Truth:
-    ((name, _), *_) = self_times(event for core in made["demo"].cores for event in core.events).most_common(1)
+    ((name, _), *_) = raw.self_times(event for core in made["demo"].cores for event in core.events).most_common(1)
     assert name == TOP_OP
     return name
 
 
 def _top_op_of_a_step(made: Profiles) -> Truth:
     core = made["before"].cores[1]
-    return self_times(event for event in core.events if event.step == 4).most_common(1)[0][0]
+    return raw.self_times(event for event in core.events if event.step == 4).most_common(1)[0][0]
 
 
 def _decodes(made: Profiles) -> list[int]:
-    return [ps for space in made["serving"].spaces for ps in durations(space, "jit_decode")]
+    return [ps for space in made["serving"].spaces for ps in raw.durations(space, "jit_decode")]
 
 
 STEPS = (
     Question(
         "step-time", "steps", "How long does a mean step take, in ms?", "demo",
-        lambda made: step_average_ms(made["demo"].cores), 0.01,
+        lambda made: raw.step_average_ms(made["demo"].cores), 0.01,
     ),
     Question("slowest-step", "steps", "Which step is the slowest?", "demo", _stalled),
     Question(
@@ -60,7 +52,7 @@ STEPS = (
     ),
     Question(
         "real-step-time", "steps", "How long does a mean step take, in ms, of a program without step markers?", REAL,
-        lambda made: step_average_ms(made[REAL].cores), 0.01,
+        lambda made: raw.step_average_ms(made[REAL].cores), 0.01,
     ),
     Question(
         "latency", "steps", "How long does a run of jit_decode take at the 99th percentile, in ms?", "serving",
@@ -72,11 +64,11 @@ OPS = (
     Question("top-op", "ops", "Which op takes the most self time?", "demo", _top_op),
     Question(
         "how-often", "ops", f"How often did {TOP_OP} run, on all cores together?", "demo",
-        lambda made: float(sum(len(durations(space, TOP_OP, "XLA Ops")) for space in made["demo"].spaces)), 0,
+        lambda made: float(sum(len(raw.durations(space, TOP_OP, "XLA Ops")) for space in made["demo"].spaces)), 0,
     ),
     Question(
         "longest-run", "ops", f"How many µs does the longest run of {TOP_OP} take?", "demo",
-        lambda made: max(ps for space in made["demo"].spaces for ps in durations(space, TOP_OP, "XLA Ops")) / 1e6,
+        lambda made: max(ps for space in made["demo"].spaces for ps in raw.durations(space, TOP_OP, "XLA Ops")) / 1e6,
         0.005,
     ),
     Question(
@@ -84,7 +76,7 @@ OPS = (
     ),
     Question(
         "matrix-share", "ops", "Which share of the ops' time do convolution fusions take?", "demo",
-        lambda made: share_of_ops(made["demo"].cores, lambda op: op.category == "convolution fusion"),
+        lambda made: raw.share_of_ops(made["demo"].cores, lambda op: op.category == "convolution fusion"),
     ),
     Question(
         "block", "ops", "How many ms of a step do the ops of the MLPs take (framework ops below layers/…/mlp)?", "demo",
@@ -96,7 +88,7 @@ OPS = (
     ),
     Question(
         "callback", "ops", "How many ms of a step does a core wait for the host in a callback?", "recomputes",
-        lambda made: mean_over(made["recomputes"].cores, lambda core: core.self_ms(is_callback)),
+        lambda made: mean_over(made["recomputes"].cores, lambda core: core.self_ms(raw.is_callback)),
     ),
 )  # fmt: skip
 
@@ -121,18 +113,18 @@ CAUSES = (
     ),
     Question(
         "compilations", "causes", "How often was something compiled during the capture?", "serving",
-        lambda made: float(host_events(made["serving"].spaces[0], "XlaCompile")), 0,
+        lambda made: float(raw.host_events(made["serving"].spaces[0], "XlaCompile")), 0,
     ),
 )  # fmt: skip
 
 
 def _grown_ms(made: Profiles) -> float:
-    return step_average_ms(made["exposed"].cores) - step_average_ms(made["before"].cores)
+    return raw.step_average_ms(made["exposed"].cores) - raw.step_average_ms(made["before"].cores)
 
 
 def _grown(made: Profiles) -> Truth:
     """The opcode whose ops take so much more of a step after the change."""
-    totals = {name: opcode_ms(made[name].cores) for name in ("before", "exposed")}
+    totals = {name: raw.opcode_ms(made[name].cores) for name in ("before", "exposed")}
     return max(totals["exposed"], key=lambda opcode: totals["exposed"][opcode] - totals["before"].get(opcode, 0.0))
 
 
@@ -141,7 +133,7 @@ CHANGES = (
     Question("what-grew", "changes", "Which kind of op takes so much more time than before?", "exposed", _grown),
     Question(
         "regressed", "changes", "Is a step slower than before by more than 5 %, beyond the noise?", "exposed",
-        lambda made: _grown_ms(made) > 0.05 * step_average_ms(made["before"].cores),
+        lambda made: _grown_ms(made) > 0.05 * raw.step_average_ms(made["before"].cores),
     ),
 )  # fmt: skip
 

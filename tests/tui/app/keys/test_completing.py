@@ -9,23 +9,19 @@ from textual.pilot import Pilot
 
 from tests.parsers.session.diff.build import MS, diff_of, layers
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import ENVIRONMENT, demo_session, make_demo_app
+from tests.support.app.stage import ENVIRONMENT, LOOK, demo_session, make_demo_app
 from tests.support.app.stand import on_stand
 from tests.support.made.oom import made_up_triage
-from tests.tui.app.test_popups import arrays_app, quiet
+from tests.tui.app.test_popups import held_arrays
 from tpuprof.parsers.pages.graph.programs import GRAPHS
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.pages.graph.screen import GraphScreen
-from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.screen import PageScreen
 from tpuprof.tui.widgets.screen import AppScreen
 from tpuprof.tui.widgets.tab import Jump
 
-LOOK = ScreenLook.of(detect(ENVIRONMENT))
 OF_TABS = {
     "overview": ("1",),
     "input": ("2",),
@@ -62,7 +58,7 @@ def a_word(screen: AppScreen) -> str:
 
 @pytest.mark.parametrize("name", OF_TABS)
 async def test_of_every_tab(name: str) -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), [*OF_TABS[name], "slash"]) as (app, pilot):
+    async with scene(make_demo_app(), [*OF_TABS[name], "slash"]) as (app, pilot):
         has_columns = name in ("op profile", "ops")  # whose keys come before the words of rows
         await completes_and_names_the_nearest(app.main, pilot, "convolution" if has_columns else a_word(app.main))
 
@@ -74,29 +70,17 @@ def screens(tmp_path: Path) -> dict[str, PageScreen]:
         "oom": TriageScreen((made_up_triage(),), LOOK, environ=ENVIRONMENT),
         "diff": DiffScreen(of_diff, LOOK, environ=ENVIRONMENT),
         "graph": GraphScreen(graph, LOOK, environ=ENVIRONMENT),
+        "live arrays": LiveArraysScreen(held_arrays(), LOOK, environ=ENVIRONMENT),
     }
 
 
-@pytest.mark.parametrize("name", ["oom", "diff", "graph"])
+@pytest.mark.parametrize("name", ["oom", "diff", "graph", "live arrays"])
 async def test_of_every_screen(name: str, tmp_path: Path) -> None:
     screen = screens(tmp_path)[name]
     async with on_stand(screen) as (_, pilot):
         await press(pilot, "slash")
         word = a_word(screen)
         await completes_and_names_the_nearest(screen, pilot, word)
-
-
-async def test_of_live_arrays() -> None:
-    app = arrays_app()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await quiet(pilot)
-        screen = app.screen
-        assert isinstance(screen, LiveArraysScreen)
-        await pilot.press("slash")
-        word = a_word(screen)
-        for key in mistyped(word):
-            await pilot.press(key)
-        assert screen.matches.startswith("no row; ") and screen.matches.endswith(" has some")
 
 
 async def test_of_lists_above_a_page() -> None:

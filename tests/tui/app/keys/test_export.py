@@ -11,23 +11,22 @@ from pathlib import Path
 import pytest
 
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import frame, make_demo_app, ops_tab, settled
-from tests.tui.app.test_popups import arrays_app, quiet
+from tests.support.app.stage import ENVIRONMENT, LOOK, frame, make_demo_app, settled
+from tests.support.app.stand import on_stand
+from tests.tui.app.test_popups import held_arrays
 from tests.tui.cli.calls import Call
+from tests.tui.pages.ops.test_view import table
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.report.output import Produce, text_pieces
 from tpuprof.tui.report.shared.exporting import Export, default_path, kind_of, kinds_of_screen
-from tpuprof.tui.widgets.lists.table import RowsView
 
 
 async def test_two_keys_write_the_table_as_it_is_filtered_and_sorted(here: Path) -> None:
     async with scene(keys=["3", "v", "slash", *"fusion", "enter", "s"]) as (app, pilot):
-        view = ops_tab(app).view
-        assert isinstance(view, RowsView)
+        view = table(app)
         text = await after(pilot, "E", "enter")
         assert f"Wrote {len(view.rows)} rows to ops.csv" in text
         rows = list(csv.DictReader((here / "ops.csv").read_text().splitlines()))
@@ -39,9 +38,8 @@ async def test_two_keys_write_the_table_as_it_is_filtered_and_sorted(here: Path)
 
 @pytest.mark.parametrize(("end", "begin"), [("json", "{"), ("md", "# ops"), ("svg", "<svg"), ("html", "<!DOCTYPE")])
 async def test_the_end_of_the_name_says_what_is_written(here: Path, end: str, begin: str) -> None:
-    async with scene(keys=["3", "v", "slash", *"fusion", "enter"]) as (app, pilot):
-        await press(pilot, "E", "ctrl+u", *f"out.{end}", "enter")
-        assert f"to out.{end}" in frame(app)
+    async with scene(keys=["3", "v", "slash", *"fusion", "enter"]) as (_, pilot):
+        assert f"to out.{end}" in await after(pilot, "E", "ctrl+u", *f"out.{end}", "enter")
         text = (here / f"out.{end}").read_text()
         assert text.startswith(begin) and "fusion" in text
         if end == "json":
@@ -94,14 +92,9 @@ async def test_a_file_is_made_beside_the_thread_of_the_screen_and_only_one_at_a_
 
 
 async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
-    app = arrays_app()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await quiet(pilot)
-        for key in ("s", "E", "enter", "E", "ctrl+u", *"a.json", "enter", "E", "ctrl+u", *"a.svg", "enter"):
-            await pilot.press(key)
-            await quiet(pilot)
-        screen = app.screen
-        assert isinstance(screen, LiveArraysScreen)
+    screen = LiveArraysScreen(held_arrays(), LOOK, environ=ENVIRONMENT)
+    async with on_stand(screen) as (_, pilot):
+        await press(pilot, "s", "E", "enter", "E", "ctrl+u", *"a.json", "enter", "E", "ctrl+u", *"a.svg", "enter")
         rows = list(csv.DictReader((here / "live-arrays.csv").read_text().splitlines()))
         assert [row["name"] for row in rows] == [row.title for row in screen.listed.rows]
         sizes = [row.total.size_bytes for row in screen.listed.rows]
@@ -132,7 +125,7 @@ def test_never_among_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_the_same_rows_as_the_report(here: Path, call: Call) -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), ["3", "v", "slash", *"fusion", "enter", "E", "enter"]):
+    async with scene(make_demo_app(), ["3", "v", "slash", *"fusion", "enter", "E", "enter"]):
         pass
     call("report", "ops", "demo", "--filter", "fusion", "--format", "csv", "--limit", "0", "--output", "report.csv")
     assert (here / "ops.csv").read_text() == (here / "report.csv").read_text()
@@ -140,7 +133,7 @@ async def test_the_same_rows_as_the_report(here: Path, call: Call) -> None:
 
 async def test_one_key_opens_the_source_line_of_any_op(here: Path) -> None:
     (here / "model.py").write_text("\n" * 200)
-    async with scene(make_demo_app(AppOptions(demo=True))) as (app, pilot):
+    async with scene(make_demo_app()) as (app, pilot):
         opened: list[tuple[str, int]] = []
         app.main.open_editor = lambda path, line: opened.append((os.path.basename(path), line)) or ""  # type: ignore[method-assign, func-returns-value]
         assert "Opened model.py:" in await after(pilot, "e"), "of what the first reason is about"
@@ -158,7 +151,7 @@ async def test_one_key_opens_the_source_line_of_any_op(here: Path) -> None:
 
 async def test_the_graph_opens_the_source_line_too(here: Path) -> None:
     (here / "model.py").write_text("\n" * 200)
-    async with scene(make_demo_app(AppOptions(demo=True)), ["3", "v", "u"]) as (app, pilot):
+    async with scene(make_demo_app(), ["3", "v", "u"]) as (app, pilot):
         opened: list[str] = []
         screen = app.screen
         assert isinstance(screen, GraphScreen) and screen.here is not None

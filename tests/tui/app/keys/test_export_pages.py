@@ -10,21 +10,16 @@ import pytest
 
 from tests.parsers.session.diff.build import MS, diff_of, layers
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import ENVIRONMENT, demo_session, make_demo_app
+from tests.support.app.stage import ENVIRONMENT, LOOK, demo_session, make_demo_app
 from tests.support.app.stand import on_stand
 from tests.support.made.oom import made_up_triage
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.pages.graph.programs import GRAPHS
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.pages.timeline.view import TimelineTab
-from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.tab import Jump
-
-LOOK = ScreenLook.of(detect(ENVIRONMENT))
 
 
 def written_to(name: str) -> tuple[str, ...]:
@@ -44,7 +39,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 async def test_a_tab_writes_its_page_as_the_report_does(
     here: Path, call: Call, keys: tuple[str, ...], page: str
 ) -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), keys) as (_, pilot):
+    async with scene(make_demo_app(), keys) as (_, pilot):
         for form in ("csv", "json", "md"):
             assert f"Wrote the page to out.{form}" in await after(pilot, *written_to(f"out.{form}"))
     for form in ("csv", "json", "md"):
@@ -53,7 +48,7 @@ async def test_a_tab_writes_its_page_as_the_report_does(
 
 
 async def test_the_timeline_writes_the_events_of_its_interval(here: Path) -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), ["4"]) as (app, pilot):
+    async with scene(make_demo_app(), ["4"]) as (app, pilot):
         tab = app.main.tab
         assert isinstance(tab, TimelineTab)
         assert "Wrote " in await after(pilot, *written_to("window.json"))
@@ -68,9 +63,8 @@ async def test_the_timeline_writes_the_events_of_its_interval(here: Path) -> Non
 
 
 async def test_groups_of_buffers_are_written_as_groups(here: Path) -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), ["5", "b"]) as (_, pilot):
-        await press(pilot, *written_to("groups.csv"), *written_to("groups.json"))
-        shown = await after(pilot)
+    async with scene(make_demo_app(), ["5", "b"]) as (_, pilot):
+        shown = await after(pilot, *written_to("groups.csv"), *written_to("groups.json"))
     rows = rows_of(here / "groups.csv")
     assert rows and all(int(row["buffer_count"]) >= 1 for row in rows) and rows[0]["name"].split("/")[-1] in shown
     sizes = [int(row["size_bytes"]) for row in rows]

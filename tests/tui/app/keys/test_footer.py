@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.app.scene import scene
 from tests.support.app.stage import make_demo_app
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.terminal.theme import AnyLine
@@ -21,7 +20,7 @@ def text_of(line: AnyLine) -> str:
 
 @pytest.mark.parametrize("keys", TABS_AND_VIEWS, ids="".join)
 async def test_what_does_not_fit_is_left_out_whole(keys: tuple[str, ...]) -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), keys) as (app, _):
+    async with scene(make_demo_app(), keys) as (app, _):
         every = text_of(app.main.foot_line(400)).split("  ")
         every = [pair.strip() for pair in every if pair.strip()]
         for width in (60, 80, 100):

@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from tests.support.app.scene import after, press, scene
 from tests.support.app.stage import ReadyPages, frame, make_app, memory_tab, ops_tab, settled, timeline_tab, until
 from tests.support.made.pages import serving_overview, training_overview
+from tests.tui.pages.ops.test_view import table
 from tpuprof.parsers.pages.shared.key import PageKey
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, TREE
-from tpuprof.tui.widgets.lists.table import RowsView
 
 Page = TypeVar("Page")
 AT_THE_BOTTOM = "Nothing is open; q quits."
@@ -40,8 +40,7 @@ OPENED: dict[str, list[str]] = {
 @pytest.mark.parametrize("name", OPENED)
 async def test_esc_closes_what_is_open_and_stays_on_the_tab(name: str) -> None:
     keys, page = OPENED[name], serving_overview() if name == "latencies" else training_overview()
-    async with scene(make_app(ReadyPages(page))) as (app, pilot):
-        await press(pilot, *keys)
+    async with scene(make_app(ReadyPages(page)), keys) as (app, pilot):
         tab = app.main.tab_name
         assert app.main.tab.opened or app.main.searches.is_searched, "it is open"
         shown = await after(pilot, "escape")
@@ -54,8 +53,8 @@ async def test_esc_closes_what_is_open_and_stays_on_the_tab(name: str) -> None:
 
 async def test_what_was_opened_last_is_closed_first() -> None:
     async with scene(keys=["3", "v", "v", "o", "slash", *"fusion", "enter", "j", "enter"]) as (app, pilot):
-        view = ops_tab(app).view
-        assert isinstance(view, RowsView) and app.main.popup is not None
+        view = table(app)
+        assert app.main.popup is not None
         await press(pilot, "escape")
         assert app.main.popup is None and view.listing.words == "fusion"
         await press(pilot, "escape")
@@ -68,14 +67,12 @@ async def test_the_same_op_in_another_view_and_back() -> None:
     async with scene(keys=["3", "v", "j", "j", "o"]) as (app, pilot):
         assert ops_tab(app).at == TREE
         await press(pilot, "escape")
-        view = ops_tab(app).view
-        assert ops_tab(app).at == HLO and isinstance(view, RowsView) and view.listing.cursor == 2
+        assert ops_tab(app).at == HLO and table(app).listing.cursor == 2
 
 
 async def test_giving_up_what_is_typed_leaves_what_was_searched_for_before() -> None:
     async with scene(keys=["3", "v", "slash", *"fusion", "enter"]) as (app, pilot):
-        view = ops_tab(app).view
-        assert isinstance(view, RowsView)
+        view = table(app)
         rows = len(view.rows)
         await press(pilot, "slash", *"zzz")
         assert not len(view.rows)
@@ -86,8 +83,7 @@ async def test_giving_up_what_is_typed_leaves_what_was_searched_for_before() -> 
 @pytest.mark.parametrize("away", [["O", "escape"], ["4", "3"], ["tab", "shift+tab"], ["enter", "escape"]])
 async def test_filter_order_group_and_cursor_stay(away: Sequence[str]) -> None:
     async with scene(keys=["3", "v", "s", "S", "slash", *"fusion", "enter", "j", "j", "j"]) as (app, pilot):
-        view = ops_tab(app).view
-        assert isinstance(view, RowsView)
+        view = table(app)
         before = view.listing, view.rows.tolist()
         assert before[0].words == "fusion" and before[0].is_reversed and before[0].cursor == 3
         await press(pilot, *away)
@@ -156,9 +152,9 @@ KEPT = "Kept until the page is read: "
 async def test_keys_typed_ahead_of_a_page_are_done_when_it_is_there() -> None:
     keys = ("3", "v", "slash", *"fusion4", "backspace", "enter", "j")
     async with typed_ahead(*keys, shown=KEPT, tab="op-profile") as (app, _):
-        view = ops_tab(app).view
-        assert app.main.tab_name == "op-profile" and isinstance(view, RowsView)
-        assert view.listing.words == "fusion" and view.listing.cursor == 1, "digits were typed, too"
+        listing = table(app).listing
+        assert app.main.tab_name == "op-profile"
+        assert listing.words == "fusion" and listing.cursor == 1, "digits were typed, too"
 
 
 async def test_keys_of_another_tab_wait_for_that_tab_alone() -> None:

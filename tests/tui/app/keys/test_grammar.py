@@ -14,7 +14,6 @@ from tests.support.app.scene import after, press, scene
 from tests.support.app.stage import ReadyPages, make_app, make_demo_app
 from tests.support.made.pages import serving_overview
 from tests.tui.words.collect import sentences
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name
@@ -96,7 +95,7 @@ VIEWS = {"1": 1, "2": 0, "3": 3, "4": 0, "5": 2}
 
 @pytest.mark.parametrize("is_demo", [True, False])
 async def test_a_key_does_one_thing_which_ctrl_p_and_help_name_and_nothing_else(is_demo: bool) -> None:
-    app = make_demo_app(AppOptions(demo=True)) if is_demo else make_app(ReadyPages(serving_overview()))
+    app = make_demo_app() if is_demo else make_app(ReadyPages(serving_overview()))
     async with scene(app) as (_, pilot):
         for number, presses in ((number, presses) for number, most in VIEWS.items() for presses in range(most + 1)):
             await press(pilot, number, *["v"] * presses)

@@ -11,10 +11,8 @@ import pytest
 from textual.app import App
 
 from tests.parsers.session.diff.phased import served
-from tests.support.app.stage import ENVIRONMENT, ReadyPages, make_app, make_demo_app, strips
-from tests.support.made.pages import training_overview
-from tests.tui.app.test_popups import arrays_app, oom_app, quiet
-from tpuprof.tui.app.options import AppOptions
+from tests.support.app.stage import ENVIRONMENT, make_app, make_demo_app, settled, strips
+from tests.tui.app.test_popups import arrays_app, oom_app
 from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.terminal.grammar import READING, VERBS
@@ -50,10 +48,6 @@ OF_THE_DEMO = ("overview", "steps", "graph")
 """What needs more than pages that are made up."""
 
 
-def main_app() -> App[Any]:
-    return make_app(ReadyPages(training_overview()))
-
-
 def looks(app: App[Any]) -> str:
     """All that stands on the screen, and which screen that is."""
     return "\n".join([strip.text.rstrip() for strip in strips(app)] + [str(app.screen)])
@@ -83,7 +77,7 @@ async def silent_keys(app: App[Any], opening: Sequence[str]) -> list[str]:
                 await pilot.press(key)
                 await pilot.pause()
                 if any(worker.is_running for worker in app.workers):
-                    await quiet(pilot)
+                    await settled(pilot)
 
         async def home() -> None:
             for _ in range(9):
@@ -93,7 +87,7 @@ async def silent_keys(app: App[Any], opening: Sequence[str]) -> list[str]:
                     break
             await press(*opening)
 
-        await quiet(pilot)
+        await settled(pilot)
         await press(*opening)
         start = place(app)
         for key in KEYS:
@@ -111,7 +105,7 @@ async def silent_keys(app: App[Any], opening: Sequence[str]) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_key_is_silent_on_a_tab_or_popup(page: str) -> None:
-    app = make_demo_app(AppOptions(demo=True)) if page in OF_THE_DEMO else main_app()
+    app = make_demo_app() if page in OF_THE_DEMO else make_app()
     assert asyncio.run(silent_keys(app, PAGES[page])) == []
 
 

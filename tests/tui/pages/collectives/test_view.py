@@ -58,18 +58,14 @@ def shown(app: TpuprofApp, width: int, height: int, *keys: str) -> str:
     return asyncio.run(played())
 
 
-def on_demo(ascii_only: bool = False) -> TpuprofApp:
-    return make_demo_app(AppOptions(demo=True, ascii=ascii_only))
-
-
 def test_the_demo() -> None:
-    check_golden("collectives-80x24", shown(on_demo(), 80, 24))
-    assert shown(on_demo(ascii_only=True), 80, 24).isascii()
+    check_golden("collectives-80x24", shown(make_demo_app(), 80, 24))
+    assert shown(make_demo_app(ascii=True), 80, 24).isascii()
 
 
 def test_a_step_and_each_one() -> None:
-    check_golden("collectives-step-120x40", shown(on_demo(), 120, 40, "l", "l", "j"))
-    check_golden("collectives-each-80x24", shown(on_demo(), 80, 24, "j", "enter"))
+    check_golden("collectives-step-120x40", shown(make_demo_app(), 120, 40, "l", "l", "j"))
+    check_golden("collectives-each-80x24", shown(make_demo_app(), 80, 24, "j", "enter"))
 
 
 def test_how_rows_are_grouped_and_who_is_late_stand_on_a_small_screen(run: Path) -> None:
@@ -108,7 +104,7 @@ def test_a_jump_leads_to_an_op(page: CollectivesPage) -> None:
 
 
 async def test_the_timeline_is_one_key_away(run: Path) -> None:
-    app = on_demo()
+    app = make_demo_app()
     async with on_collectives(app, 100, 30) as (app, pilot):
         tab = ops_tab(app)
         name = tab.other_view.op_name if tab.other_view is not None else None

@@ -17,6 +17,7 @@ from tests.support.app.scene import after, press
 from tests.support.app.stage import ENVIRONMENT, check_cells, check_golden, demo_session, make_demo_app, on_stage, until
 from tests.support.app.stage import frame as app_frame
 from tests.support.app.stand import COLOURS, frame, on_stand
+from tests.support.build import present
 from tests.support.files.dumps import TEXTS, dumped
 from tests.support.files.hlo_graphs import programs_of, small_programs
 from tpuprof.parsers.files.logdir import Run
@@ -52,17 +53,17 @@ class Graphs:
         self.screen = GraphScreen(content, ScreenLook.of(detect(environ)), environ=environ)
 
     @asynccontextmanager
-    async def played(self, width: int = 80, height: int = 24) -> AsyncIterator[tuple[Graphs, Pilot[None]]]:
-        """It and who presses its keys, once the screen has its page."""
+    async def played(self, *keys: str, width: int = 80, height: int = 24) -> AsyncIterator[tuple[Graphs, Pilot[None]]]:
+        """It and who presses its keys, once the screen has its page and after some keys."""
         async with on_stand(self.screen, width, height) as (_, pilot):
             await ready(self.screen, pilot)
+            await press(pilot, *keys)
             yield self, pilot
 
     @property
     def at(self) -> str:
         """The op in the middle."""
-        assert self.screen.here is not None
-        return self.screen.here.op.name
+        return present(self.screen.here).op.name
 
 
 async def ready(screen: GraphScreen, pilot: Pilot[None]) -> None:
@@ -85,7 +86,7 @@ GOLDEN_FRAMES: dict[str, Sequence[str]] = {
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 @pytest.mark.parametrize("look", ["truecolor", "16", "ascii"])
 async def test_golden_frames(size: tuple[int, int], look: str) -> None:
-    async with Graphs("fusion.397", demo(), look).played(*size) as (_, pilot):
+    async with Graphs("fusion.397", demo(), look).played(width=size[0], height=size[1]) as (_, pilot):
         for name, keys in GOLDEN_FRAMES.items():
             await press(pilot, *keys)
             assert look != "ascii" or frame(pilot).isascii()
@@ -96,26 +97,22 @@ async def test_golden_frames(size: tuple[int, int], look: str) -> None:
 
 
 async def test_golden_help() -> None:
-    async with Graphs("copy.7").played(80, 48) as (_, pilot):
-        await press(pilot, "?")
+    async with Graphs("copy.7").played("?", height=48) as (_, pilot):
         check_golden("graph-help-80x40", frame(pilot))
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 60)])
 async def test_every_op_can_be_stood_on(size: tuple[int, int]) -> None:
-    async with Graphs("copy.7").played(*size) as (scene, pilot):
-        assert scene.screen.here is not None
-        program = scene.screen.here.program
+    async with Graphs("copy.7").played(width=size[0], height=size[1]) as (scene, pilot):
+        program = present(scene.screen.here).program
         for row in range(len(program.graph)):
             scene.screen.walk(row)
             for key in ("p", "v"):
-                await press(pilot, key)
-                assert program.graph.name(row) in frame(pilot)
+                assert program.graph.name(row) in await after(pilot, key)
 
 
 async def test_walking_and_the_way_back() -> None:
-    async with Graphs("fusion.3").played() as (scene, pilot):
-        await press(pilot, "j", "enter")
+    async with Graphs("fusion.3").played("j", "enter") as (scene, pilot):
         assert scene.at == "copy.7" and "been  fusion.3 ▸ copy.7" in frame(pilot)
         await press(pilot, "left")
         assert scene.at == "copy-done", "left again goes there: what makes the operand, before the loop"
@@ -142,8 +139,7 @@ async def test_an_end_says_so() -> None:
 
 
 async def test_into_computations_and_out() -> None:
-    async with Graphs("while.1").played() as (scene, pilot):
-        await press(pilot, ">")
+    async with Graphs("while.1").played(">") as (scene, pilot):
         assert isinstance(scene.screen.popup, ChoicePopup)
         await press(pilot, "j", "enter")
         assert scene.at == "less" and "path  main ▸ while.1/condition ▸ less" in frame(pilot)
@@ -172,8 +168,7 @@ async def test_find() -> None:
 
 
 async def test_the_text_and_back() -> None:
-    async with Graphs("copy.7").played() as (scene, pilot):
-        await press(pilot, "v")
+    async with Graphs("copy.7").played("v") as (scene, pilot):
         text = frame(pilot)
         assert "▸  %copy.7 = f32[8,128]{0,1:T(8,128)} copy(%w)" in text and "line 9 of 13" in text
         assert "line 11 of 13" in await after(pilot, "j", "j", "l")
@@ -188,8 +183,7 @@ async def test_the_text_and_back() -> None:
 
 async def test_mouse() -> None:
     async with Graphs("fusion.3").played() as (scene, pilot):
-        made = scene.screen.drawn
-        assert made is not None
+        made = present(scene.screen.drawn)
         left, right = (3, 1 + made.first_row_line), (made.widths[0] + made.widths[1] + 9, 1 + made.first_row_line)
         await pilot.click(offset=right)
         assert scene.screen.view.side == "users" and scene.at == "fusion.3"
@@ -201,8 +195,7 @@ async def test_mouse() -> None:
 @pytest.mark.parametrize(("ending", "begin"), [("txt", b"%body"), ("hlo", b"HloModule jit_step")])
 async def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    async with Graphs("copy.7").played() as (scene, pilot):
-        await press(pilot, "E")
+    async with Graphs("copy.7").played("E") as (scene, pilot):
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup) and asker.editor.text == str(
             tmp_path / "state/tpuprof-tui/graph/copy.7.csv"
@@ -220,8 +213,7 @@ async def test_what_may_not_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "plugins" / "profile" / "run"
     folder.mkdir(parents=True)
     (tmp_path / "there.csv").write_text("mine")
-    async with Graphs("copy.7", run=Run("run", str(folder), (), ())).played() as (scene, pilot):
-        await press(pilot, "E")
+    async with Graphs("copy.7", run=Run("run", str(folder), (), ())).played("E") as (scene, pilot):
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup)
         for text, why in (
@@ -265,7 +257,7 @@ async def test_why_there_is_no_graph(programs: Programs, name: str, words: str) 
 
 
 def on_app(keys: Sequence[str]) -> scenes.Scene:
-    return scenes.scene(make_demo_app(AppOptions()), keys)
+    return scenes.scene(make_demo_app(), keys)
 
 
 async def graph_of(app: TpuprofApp, pilot: Pilot[None]) -> GraphScreen:

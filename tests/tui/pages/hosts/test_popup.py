@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from textual.geometry import Size
 
+from tests.support.app.stage import LOOK
 from tests.support.made.many_hosts import straggling_page
-from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.hosts.popup import HostsList
-from tpuprof.tui.terminal.theme import palette
-from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ListPopup
 
 
 def popup_of(opened: list[str | None], width: int = 80) -> ListPopup:
-    look = ScreenLook(palette("truecolor", False), BLOCK)
     listed = HostsList(straggling_page(), lambda host, core: opened.append(core or host))
-    popup = ListPopup(look, "Hosts", listed)
+    popup = ListPopup(LOOK, "Hosts", listed)
     popup.place(Size(width, 24))
     return popup
 

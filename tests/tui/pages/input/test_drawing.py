@@ -13,7 +13,7 @@ from tests import EXAMPLES
 from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
-from tpuprof.parsers.pages.input.model import StepWait
+from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
@@ -43,19 +43,27 @@ def test_a_frame_with_both_cursors() -> None:
     assert any(plain(line).startswith(" step 101 ") for line in drawn.lines[drawn.first_step_line :])
 
 
+def hostile(name: str) -> InputPipelinePage:
+    """A page on which everything that the profile names has this name."""
+    page = input_bound_page()
+    ops = tuple(replace(op, name=name) for op in page.ops)
+    steps = tuple(replace(step, name=name, core=name or None) for step in page.steps)
+    page = replace(page, ops=ops, stages=stages_of(ops), steps=steps, warnings=(name,), next_steps=(name,))
+    return replace(page, unknown={"breakdown_us": name}, breakdown=None)
+
+
 @given(
-    st.sampled_from(sorted(INPUT_PAGES)),
+    st.sampled_from(sorted(INPUT_PAGES)).map(lambda name: INPUT_PAGES[name]()) | st.text(max_size=60).map(hostile),
     st.integers(40, 220),
     st.one_of(st.none(), st.integers(15, 80)),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.integers(-1, 7),
     st.integers(-1, 5),
 )
-@settings(max_examples=2 * EXAMPLES)
-def test_every_line_is_exactly_as_wide_as_asked(
-    name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
+@settings(max_examples=3 * EXAMPLES)
+def test_every_line_is_exactly_as_wide_as_asked_whatever_the_names(
+    page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
 ) -> None:
-    page = INPUT_PAGES[name]()
     cursor = Cursor(step if 0 <= step < len(page.steps) else None, op if 0 <= op < len(page.stages) else None)
     drawn = compose_input(page, Pen(width, glyphs), height, cursor)
     check_lines(drawn.lines, width, glyphs)
@@ -64,31 +72,6 @@ def test_every_line_is_exactly_as_wide_as_asked(
     if cursor.op is not None and width >= 70:
         rows = [line for line in drawn.lines[drawn.first_op_line :] if line[0] == (glyphs.mark, "mark")]
         assert len(rows) == 1
-
-
-@given(st.text(max_size=60))
-def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
-    page = input_bound_page()
-    ops = tuple(replace(op, name=name) for op in page.ops)
-    steps = tuple(replace(step, name=name, core=name or None) for step in page.steps)
-    page = replace(
-        page,
-        ops=ops,
-        stages=stages_of(ops),
-        steps=steps,
-        warnings=(name,),
-        next_steps=(name,),
-        unknown={"breakdown_us": name},
-        breakdown=None,
-    )
-    for glyphs in (BLOCK, ASCII):
-        check_lines(compose_input(page, Pen(90, glyphs), 30, Cursor(2, 1)).lines, 90, glyphs)
-
-
-def test_rows_follow_the_cursor() -> None:
-    lines = [plain(line) for line in op_rows(input_bound_page(), Pen(100, BLOCK), 7, 3)]
-    assert len(lines) == 4
-    assert lines[-1].startswith(f"{BLOCK.mark}batched_device_put")
 
 
 @given(

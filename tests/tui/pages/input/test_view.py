@@ -10,14 +10,12 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from tests.support.app.stage import ENVIRONMENT
+from tests.support.app.stage import LOOK
 from tests.support.made.input_pages import apart_page, input_bound_page, no_input_page
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
-from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.states import Searching
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
@@ -26,7 +24,7 @@ class Stand(App[None]):
     """Nothing but the tab."""
 
     def compose(self) -> ComposeResult:
-        yield InputPipelineTab(ScreenLook.of(detect(ENVIRONMENT)), id="input")
+        yield InputPipelineTab(LOOK, id="input")
 
 
 @asynccontextmanager

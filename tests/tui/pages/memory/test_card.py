@@ -11,24 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space
-from tests.support.golden import check_golden, check_lines
+from tests.support.build import present
+from tests.support.golden import check_golden, check_lines, frame
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import group_rows
 from tpuprof.tui.draw.buffers.words import padding_words
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, plain
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import point_columns
 from tpuprof.tui.pages.memory.draw.map import CROWDED, FREE, map_allocation, map_lines, paint_map
 
 GOLDEN = Path(__file__).parent / "golden"
 NONE: Int64s = np.zeros(0, np.int64)
-
-
-def text(lines: list[Line]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
 def row_named(page: SpaceMemory, name: str) -> int:
@@ -38,14 +35,14 @@ def row_named(page: SpaceMemory, name: str) -> int:
 @pytest.mark.parametrize("name", ["param.0", "fusion.221", "fusion.245"])
 def test_cards(name: str) -> None:
     page = training_space()
-    card = text(buffer_card(page, row_named(page, name), Pen(60, BLOCK), page.peak_position))
+    card = frame(buffer_card(page, row_named(page, name), Pen(60, BLOCK), page.peak_position))
     check_golden(GOLDEN / f"memory-card-{name}.txt", card)
 
 
 def test_a_group_card() -> None:
     page = training_space()
     group = group_rows(page, page.at(page.peak_position), "source")[1]
-    check_golden(GOLDEN / "memory-card-group.txt", text(group_card(page, group, Pen(60, ASCII))))
+    check_golden(GOLDEN / "memory-card-group.txt", frame(group_card(page, group, Pen(60, ASCII))))
 
 
 @given(st.text(max_size=80), st.integers(24, 120), st.sampled_from([BLOCK, ASCII]), st.integers(-3, 12))
@@ -79,16 +76,14 @@ def test_padding_is_explained() -> None:
         ("f32[]{:T(128)}", "tile (128) has 1 more dimension than the array"),
         ("f32[4]", None),
     ):
-        parsed = parse_shape(shape)
-        assert parsed is not None
-        assert padding_words(parsed) == words
+        assert padding_words(present(parse_shape(shape))) == words
 
 
 def test_others_of_the_same_shape_are_counted() -> None:
     page = training_space(layers=5)
-    card = text(buffer_card(page, row_named(page, "fusion.212"), Pen(80, ASCII), page.peak_position))
+    card = frame(buffer_card(page, row_named(page, "fusion.212"), Pen(80, ASCII), page.peak_position))
     assert "4 others of this shape at the peak, 2.50 GiB together" in card
-    assert "no other buffer of this shape" in text(
+    assert "no other buffer of this shape" in frame(
         buffer_card(page, row_named(page, "param.0"), Pen(80, ASCII), page.peak_position)
     )
 

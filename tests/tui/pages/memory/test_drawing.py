@@ -88,36 +88,22 @@ def spaces(draw: st.DrawFn) -> SpaceMemory:
     return space_of(buffers, points, capacity=capacity)
 
 
-@settings(max_examples=2 * EXAMPLES)
-@given(
-    spaces(),
-    st.integers(60, 220),
-    st.integers(12, 60),
-    st.sampled_from([BLOCK, PLAIN, ASCII]),
-    st.sampled_from(ORDERS),
-    st.sampled_from(GROUPINGS),
-    st.booleans(),
-    st.integers(-2, 25),
-    st.integers(-5, 1000),
+STATES = st.builds(
+    MemoryState,
+    *[st.integers(-2, 25)] * 2,
+    point=st.integers(-5, 1000),
+    sort=st.sampled_from(ORDERS),
+    grouping=st.sampled_from(GROUPINGS),
+    show_map=st.booleans(),
 )
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(spaces(), st.integers(60, 220), st.integers(12, 60), st.sampled_from([BLOCK, PLAIN, ASCII]), STATES)
 def test_every_page_fills_the_screen_exactly(
-    page: SpaceMemory,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
-    order: Order,
-    grouping: Grouping,
-    show_map: bool,
-    row: int,
-    point: int,
+    page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState
 ) -> None:
-    composed = drawn(
-        page,
-        width,
-        height,
-        glyphs,
-        MemoryState(row, row, point=point, sort=order, grouping=grouping, show_map=show_map),
-    )
+    composed = drawn(page, width, height, glyphs, state)
     assert len(composed.lines) == height
     check_lines(composed.lines, width, glyphs)
     assert composed.first_row_line + composed.room <= height

@@ -9,17 +9,7 @@ import pytest
 
 from tests.demo.profile.hlo_module import Module
 from tests.support.app.scene import Scene, after, app_over, press, scene, shown
-from tests.support.app.stage import (
-    ReadyPages,
-    answer,
-    check_cells,
-    check_golden,
-    frame,
-    make_app,
-    memory_tab,
-    settled,
-    space_of,
-)
+from tests.support.app.stage import ReadyPages, answer, check_golden, frame, make_app, memory_tab, settled, space_of
 from tests.support.files.dumps import TEXTS, dumped
 from tests.support.files.pprof import written
 from tests.support.made.pages import training_overview
@@ -43,8 +33,8 @@ def seen(keys: Sequence[str] = (), options: AppOptions | None = None) -> str:
     return shown(make_app(options=options), ("5", *keys), 80, 24)
 
 
-def on_memory(width: int = 80, height: int = 24, pages: ReadyPages | None = None) -> Scene:
-    return scene(make_app(pages), "5", width, height)
+def on_memory(*keys: str, width: int = 80, height: int = 24, pages: ReadyPages | None = None) -> Scene:
+    return scene(make_app(pages), ("5", *keys), width, height)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +64,11 @@ def test_in_ascii() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (72, 18), (104, 28), (160, 48)])
 async def test_every_key_on_every_size(width: int, height: int) -> None:
-    async with on_memory(width, height) as (app, pilot):
+    async with on_memory(width=width, height=height) as (_, pilot):
         for keys in ("jjlh", "sssb", "bbba", "a{}p", "GGt", "ttttt", "vljhkGv"):
-            await press(pilot, *keys)
-            check_cells(app)
+            await after(pilot, *keys)
         await pilot.resize_terminal(80, 24)
-        await settled(pilot)
-        check_cells(app)
+        await after(pilot)
 
 
 async def test_another_module() -> None:
@@ -129,23 +117,14 @@ def _point(app: TpuprofApp) -> int:
     return int(view.listing.point)  # type: ignore[union-attr]
 
 
-async def test_the_cursor_stays_with_its_buffer_at_another_point() -> None:
-    async with on_memory(120, 40) as (app, pilot):
-        await press(pilot, "j", "j", "j")
-        before = memory_tab(app).selection
-        await press(pilot, "l")
-        assert memory_tab(app).selection == before
-
-
-async def test_a_group_is_opened_and_left() -> None:
-    async with on_memory() as (app, pilot):
-        assert "by source" in await after(pilot, "b", "j")
-        await press(pilot, "enter")
-        assert memory_tab(app).selection is not None
-        assert "by source" not in frame(app)
-        assert "by source" in await after(pilot, "escape")
-        assert app.main.tab_name == "memory"
-        assert "Nothing is open; q quits." in await after(pilot, "escape")
+async def test_the_cursor_stays_with_its_buffer_at_another_point_and_while_another_tab_is_shown() -> None:
+    async with on_memory("j", "j", "j", width=120, height=40) as (app, pilot):
+        chosen = memory_tab(app).selection
+        for keys in ("l", "15"):
+            await press(pilot, *keys)
+            assert memory_tab(app).selection == chosen
+        await press(pilot, "/", *"adam", "escape")
+        assert memory_tab(app).selection != ""
 
 
 async def test_a_filter() -> None:
@@ -157,16 +136,14 @@ async def test_a_filter() -> None:
 
 
 async def test_the_order_is_reversed() -> None:
-    async with on_memory() as (app, pilot):
-        await press(pilot, "/", *"ada M", "enter")
+    async with on_memory("/", *"ada M", "enter") as (app, pilot):
         largest = app.main.tab.selection
         assert "sort: size, reversed" in await after(pilot, "S", "G") and app.main.tab.selection == largest
         assert "sort: padding " in await after(pilot, "s")
 
 
 async def test_what_to_do_opens_and_closes() -> None:
-    async with on_memory() as (app, pilot):
-        await press(pilot, "a")
+    async with on_memory("a") as (app, pilot):
         assert isinstance(app.screen, TriageScreen)
         assert "What to do first" in frame(app)
         await press(pilot, "q")
@@ -198,16 +175,6 @@ async def test_from_an_op_to_its_buffers_and_back() -> None:
         assert app.main.tab_name == "memory"
 
 
-async def test_the_cursor_stays_while_another_tab_is_shown() -> None:
-    async with on_memory() as (app, pilot):
-        await press(pilot, "j", "j", "j")
-        chosen = memory_tab(app).selection
-        await press(pilot, "1", "5")
-        assert memory_tab(app).selection == chosen
-        await press(pilot, "/", *"adam", "escape")
-        assert memory_tab(app).selection != ""
-
-
 async def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
     async with on_memory() as (app, pilot):
         assert memory_tab(app).op_name == "custom-call.15"
@@ -215,8 +182,7 @@ async def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
 
 
 async def test_all_figures_and_the_notes() -> None:
-    async with on_memory() as (app, pilot):
-        await press(pilot, "i")
+    async with on_memory("i") as (app, pilot):
         assert isinstance(app.main.popups.popup, TextPopup)
         text = frame(app)
         assert all(words in text for words in ("unpadded peak", "fragmentation", "constants", "15.75 GiB (TPU v5e"))
@@ -278,8 +244,7 @@ async def test_with_neither_the_page_says_why() -> None:
     async with on_memory(pages=nothing()) as (app, pilot):
         assert "holds no compiled HLO" in frame(app)
         assert "no allocator events" in await after(pilot, *"jkhlGgsbtpaxm{}", "enter", "v")
-        await press(pilot, *"jkhlGgpm", "enter")
-        check_cells(app)
+        await after(pilot, *"jkhlGgpm", "enter")
 
 
 async def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
@@ -294,14 +259,13 @@ async def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("width", "height", "ascii_only"), [(80, 24, False), (120, 40, False), (80, 24, True)])
-async def test_a_dump_of_texts(tmp_path: Path, width: int, height: int, ascii_only: bool) -> None:
+def test_a_dump_of_texts(tmp_path: Path, width: int, height: int, ascii_only: bool) -> None:
     options = AppOptions(tab=4, only_hlo=True, ascii=ascii_only or None)
     app = app_over(dumped(tmp_path / "dump", *TEXTS), options)
-    async with scene(app, (), width, height) as (app, _):
-        check_cells(app)
-        assert not ascii_only or frame(app).isascii()
-        if not ascii_only and width == 80:
-            check_golden("memory-dump-80x24", frame(app))
+    text = shown(app, (), width, height)
+    assert not ascii_only or text.isascii()
+    if not ascii_only and width == 80:
+        check_golden("memory-dump-80x24", text)
 
 
 async def test_a_space_of_another_run_is_not_shown() -> None:

@@ -23,8 +23,7 @@ from tpuprof.tui.report.choice import op_columns
 
 @pytest.mark.parametrize("text", ["hlo:all-gather", "src:model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])
 async def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
-    async with play() as (app, pilot):
-        await pilot.press("/", *text, "enter")
+    async with play("/", *text, "enter") as (app, pilot):
         await until(pilot, lambda: tree(app).asked is None)
         pages = op_pages(app)
         wanted = parse_filter(text).mask(op_columns(HLO_OPS, pages.ops)).nonzero()[0].tolist()
@@ -50,8 +49,7 @@ async def test_what_is_no_filter_is_said_in_the_tree_too() -> None:
 @pytest.mark.parametrize("keys", [[], ["b"]], ids=["ops", "groups"])
 @pytest.mark.parametrize("views", [["v"], ["v", "v"], [*"vvv"]], ids=["hlo", "framework", "roofline"])
 async def test_every_table_takes_every_term(views: list[str], keys: list[str]) -> None:
-    async with play() as (app, pilot):
-        await pilot.press(*views, *keys)
+    async with play(*views, *keys) as (app, pilot):
         view = table(app)
         every = len(view.rows)
         for text in ("hlo:fusion(", "shape:bf16", "src:model.py", "side:device", "remat:no", "!remat:yes"):
@@ -66,8 +64,7 @@ async def test_every_table_takes_every_term(views: list[str], keys: list[str]) -
 
 
 async def test_framework_ops_of_a_type_are_one_row() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v", "v")
+    async with play("v", "v") as (app, pilot):
         view = table(app)
         assert isinstance(view, FrameworkView)
         every = len(view.rows)

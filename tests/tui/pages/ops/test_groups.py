@@ -11,8 +11,7 @@ from tpuprof.tui.pages.ops.table_views import HloView
 
 
 async def test_hlo_ops_are_grouped_with_their_clones() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v")
+    async with play("v") as (app, pilot):
         view, pages = table(app), op_pages(app)
         assert isinstance(view, HloView)
         groups = op_groups(pages.ops)
@@ -41,8 +40,7 @@ async def test_hlo_ops_are_grouped_with_their_clones() -> None:
 
 
 async def test_a_regex_filters_groups_too() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v", "/", *"~^fusion", "enter")
+    async with play("v", "/", *"~^fusion", "enter") as (app, pilot):
         view, pages = table(app), op_pages(app)
         await until(pilot, lambda: view.asked is None)
         await pilot.press("b")
@@ -54,8 +52,7 @@ async def test_a_regex_filters_groups_too() -> None:
 
 
 async def test_groups_of_ops_are_sorted_and_left() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v", "b")
+    async with play("v", "b") as (app, pilot):
         view, pages = table(app), op_pages(app)
         counts = op_groups(pages.ops).op_count
         await pilot.press("s")

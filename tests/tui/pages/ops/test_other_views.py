@@ -17,7 +17,6 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.shared.key import PageKey
 from tpuprof.tui import pages
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.fields import ColumnSpec, Field, Table
@@ -119,11 +118,9 @@ async def at_rooms(app: TpuprofApp, pilot: Pilot[None]) -> None:
 
 async def test_a_view_is_read_when_it_is_shown_first(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch)
-    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
-        await press(pilot, "3")
+    async with scene(make_demo_app(), ["3"], 100, 30) as (app, pilot):
         assert not read and "Rooms" in frame(app)
-        await press(pilot, "V")
-        shown = frame(app)
+        shown = await after(pilot, "V")
         assert read == ["rooms"] and "There are 2 rooms." in shown and "[Rooms]" in shown and "a room with" in shown
         await press(pilot, "v", "V")
         assert read == ["rooms"] and ops_tab(app).selection == OP
@@ -132,7 +129,7 @@ async def test_a_view_is_read_when_it_is_shown_first(monkeypatch: pytest.MonkeyP
 
 async def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(monkeypatch)
-    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
+    async with scene(make_demo_app(), (), 100, 30) as (app, pilot):
         await at_rooms(app, pilot)
         tab = ops_tab(app)
         assert answer(tab, "O") == Jump("timeline", "counter", "doors")
@@ -144,8 +141,7 @@ async def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_jump_leads_to_a_row_that_is_still_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch)
-    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
-        await press(pilot, "3")
+    async with scene(make_demo_app(), ["3"], 100, 30) as (app, pilot):
         ops_tab(app).go_to("rooms", "hall")
         await settled(pilot)
         assert read == ["rooms"] and ops_tab(app).selection == "hall"
@@ -153,7 +149,7 @@ async def test_a_jump_leads_to_a_row_that_is_still_to_be_read(monkeypatch: pytes
 
 async def test_what_cannot_be_read_says_why_and_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch, fails=True)
-    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
+    async with scene(make_demo_app(), (), 100, 30) as (app, pilot):
         await at_rooms(app, pilot)
         assert "The rooms cannot be read." in frame(app) and "Build some." in frame(app)
         assert "no_rooms" not in await after(pilot, "v") and ops_tab(app).view is not None

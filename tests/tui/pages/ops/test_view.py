@@ -23,7 +23,6 @@ from tests.support.app.stage import (
 from tests.support.build import present
 from tpuprof.parsers.base import regex
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, ROOFLINE, TREE
@@ -41,12 +40,9 @@ VIEWS = {
 }
 
 
-def demo_app(**options: object) -> TpuprofApp:
-    return make_demo_app(AppOptions(demo=True, **options))  # type: ignore[arg-type]
-
-
-def play(app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> Scene:
-    return scene(app or demo_app(), "3", width, height)
+def play(*keys: str, app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> Scene:
+    """The ops tab over the demo profile after some keys."""
+    return scene(app or make_demo_app(), ("3", *keys), width, height)
 
 
 def tree(app: TpuprofApp) -> TreeView:
@@ -63,17 +59,15 @@ def table(app: TpuprofApp) -> TableView:
 
 @pytest.mark.parametrize("name", VIEWS)
 async def test_every_view_shows(name: str) -> None:
-    async with play() as (app, pilot):
-        await press(pilot, *VIEWS[name], "j", "j")
+    async with play(*VIEWS[name], "j", "j") as (app, _):
         check_cells(app)
         check_golden(f"ops-{name}_80x24", frame(app))
 
 
 @pytest.mark.parametrize("name", VIEWS)
 async def test_every_view_in_ascii_and_without_colours(name: str) -> None:
-    async with play(demo_app(ascii=True, color="never")) as (app, pilot):
-        await press(pilot, *VIEWS[name])
-        assert frame(app).isascii()
+    async with play(app=make_demo_app(ascii=True, color="never")) as (_, pilot):
+        assert (await after(pilot, *VIEWS[name])).isascii()
 
 
 @pytest.mark.parametrize("size", [(60, 15), (66, 18), (100, 30), (200, 60)])
@@ -82,15 +76,6 @@ async def test_every_size(size: tuple[int, int]) -> None:
         for _ in range(4):
             await press(pilot, "v", "j")
             check_cells(app)
-
-
-async def test_nothing_is_computed_before_the_tab_is_shown() -> None:
-    app = demo_app()
-    async with on_stage(app) as pilot:
-        assert overview_tab(app).has_page
-        assert not ops_tab(app).has_page
-        await press(pilot, "3")
-        assert ops_tab(app).has_page
 
 
 async def test_the_tab_shown_while_the_overview_is_decoded_gets_its_page_afterwards() -> None:
@@ -149,22 +134,18 @@ async def test_keys_that_come_at_once_are_taken_in_order() -> None:
 
 
 async def test_a_fusion_opens_to_what_it_holds() -> None:
-    async with play(height=40) as (app, pilot):
-        await pilot.press("j", "l", "l", "l")  # the longest op, a fusion
-        await settled(pilot)
+    async with play("j", "l", "l", "l", height=40) as (app, pilot):  # the longest op, a fusion
         view = tree(app)
         inside = [row for row in view.rows if row.instruction is not None]
         assert inside
         op = op_pages(app).ops.table.name[0]
         assert all(row.path[0] == row.instruction.name for row in inside if row.instruction and len(row.path) == 1)
         assert "part of the fusion's" in await after(pilot, "j")
-        assert view.op_row is not None
-        assert op_pages(app).ops.table.name[view.op_row] == op
+        assert op_pages(app).ops.table.name[present(view.op_row)] == op
 
 
 async def test_grouping_keeps_the_op() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("j", "l", "j", "j")
+    async with play("j", "l", "j", "j") as (app, pilot):
         name = tree(app).selection
         seen = []
         for _ in range(4):
@@ -175,8 +156,7 @@ async def test_grouping_keeps_the_op() -> None:
 
 
 async def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("s")
+    async with play("s") as (app, pilot):
         view = tree(app)
         assert "wasted▼" in frame(app)
         found = view.tree.wasted_fraction[view.tree.children(0, "wasted")]
@@ -214,11 +194,8 @@ async def test_idle_can_be_left_out() -> None:
 
 
 async def test_searching_the_tree_opens_what_hides_the_match() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("/", *"reduce.65", "enter")
-        row = tree(app).row
-        assert row is not None
-        assert "reduce.65" in tree(app).tree.name[row.node]
+    async with play("/", *"reduce.65", "enter") as (app, pilot):
+        assert "reduce.65" in tree(app).tree.name[present(tree(app).row).node]
         assert "no match" in await after(pilot, "/", *"nosuchop", "enter") or tree(app).next_match(1) == "no match"
 
 
@@ -226,8 +203,7 @@ async def test_searching_the_tree_opens_what_hides_the_match() -> None:
 
 
 async def test_a_filter_stays_in_its_view_while_others_are_shown() -> None:
-    async with play(width=100) as (app, pilot):
-        await pilot.press("v")
+    async with play("v", width=100) as (app, pilot):
         view = table(app)
         every = len(view.rows)
         await pilot.press("/", *"cat:all-reduce", "enter", "v")
@@ -241,8 +217,7 @@ async def test_a_filter_stays_in_its_view_while_others_are_shown() -> None:
 
 
 async def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v")
+    async with play("v") as (app, pilot):
         every = len(table(app).rows)
         await pilot.press("/", "~", "(")
         assert len(table(app).rows) == every
@@ -255,8 +230,7 @@ async def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
 
 async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regex, "SEARCH_SECONDS", 0.5)
-    async with play(width=120) as (app, pilot):
-        await pilot.press("v")
+    async with play("v", width=120) as (app, pilot):
         view = table(app)
         every = len(view.rows)
         await pilot.press("/", *"~all-reduce[.]")
@@ -278,8 +252,7 @@ async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.Mon
 
 
 async def test_the_same_op_in_tree_and_table() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("v", *["j"] * 30)
+    async with play("v", *["j"] * 30) as (app, pilot):
         name = table(app).selection
         await pilot.press("o")
         assert ops_tab(app).at == TREE
@@ -294,10 +267,9 @@ async def test_the_same_op_in_tree_and_table() -> None:
 
 
 async def test_from_the_overview_to_the_framework_op() -> None:
-    app = demo_app()
+    app = make_demo_app()
     async with on_stage(app, 120, 40) as pilot:
-        page = app.main.current_run.overview
-        assert page is not None
+        page = present(app.main.current_run.overview)
         name = page.top_ops[2].name
         rows = len(page.findings) + len(present(page.account).owners) + 3  # the bars put the smallest owners together
         for _ in range(rows):
@@ -312,8 +284,7 @@ async def test_from_the_overview_to_the_framework_op() -> None:
 
 
 async def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
-    async with play(width=120) as (app, pilot):
-        await pilot.press(*"vvv")
+    async with play(*"vvv", width=120) as (app, pilot):
         assert ops_tab(app).at == ROOFLINE
         view = ops_tab(app).view
         assert isinstance(view, RooflineView)

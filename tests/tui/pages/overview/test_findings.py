@@ -26,14 +26,9 @@ GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 def several_findings() -> tuple[Finding, ...]:
     """One of each way to look on: another tab with and without a target, an op, a step, and nowhere."""
     base = two_findings()[0]
+    reduce = JumpTarget("timeline", "all-reduce.65")
     rows: list[tuple[str, float, float, bool, JumpTarget]] = [
-        (
-            "Collectives not hidden by compute, all-reduce.65 most",
-            36.8,
-            0.144,
-            False,
-            JumpTarget("timeline", "all-reduce.65"),
-        ),
+        ("Collectives not hidden by compute, all-reduce.65 most", 36.8, 0.144, False, reduce),
         ("1 of 6 steps waits for input", 30.0, 0.1415, False, JumpTarget("input", "103")),
         ("Device idle while the host runs \x1b[31mnext\x1b[0m", 9.4, 0.044, False, JumpTarget("timeline", "104")),
         ("copy.44 changes a layout", 0.0123, 0.00006, True, JumpTarget("op-profile", "copy.44")),

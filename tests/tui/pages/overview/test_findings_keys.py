@@ -39,16 +39,14 @@ def app_with_findings() -> TpuprofApp:
 async def test_o_on_a_finding_opens_what_it_names_in_its_tab_and_escape_comes_back(
     row: int, tab: str, chosen: Callable[[TpuprofApp], bool], shown: str
 ) -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        await press(pilot, *"j" * row, "o")
+    async with scene(app_with_findings(), [*"j" * row, "o"]) as (app, pilot):
         assert app.main.tab_name == tab and chosen(app) and shown in frame(app)
         await pilot.press("escape")
         assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", row)
 
 
 async def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        await press(pilot, "3", "v", "/", *"fusion.11", "enter", "1", "o")
+    async with scene(app_with_findings(), ["3", "v", "/", *"fusion.11", "enter", "1", "o"]) as (app, _):
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
 
 
@@ -73,8 +71,7 @@ async def test_the_footer_says_where_o_goes() -> None:
 
 
 async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("j", "l", "k")
+    async with scene(app_with_findings(), ["j", "l", "k"]) as (app, pilot):
         assert overview_tab(app).place == PanelItem("findings", 0)
         await pilot.press("l", "h", "j", "j")
         assert overview_tab(app).place == PanelItem("findings", 2)
@@ -83,8 +80,7 @@ async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
 
 
 async def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_it() -> None:
-    async with scene(app_with_findings(), (), 60, 15) as (app, pilot):
-        await pilot.press("l")
+    async with scene(app_with_findings(), ["l"], 60, 15) as (app, pilot):
         assert "361 ms │" in frame(app) and "step 103  361 ms" in frame(app)
         await press(pilot, "2")
         await pilot.press("G", "l")
@@ -102,8 +98,7 @@ async def test_home_goes_back_to_the_top_of_the_page() -> None:
 
 
 async def test_keys_that_come_at_once_all_count() -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        await press(pilot, "j", "o", "escape", "k", "o")
+    async with scene(app_with_findings(), ["j", "o", "escape", "k", "o"]) as (app, pilot):
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
         await press(pilot, "escape", "2")
         assert input_tab(app).place == PanelItem("steps", 4), "the step that was wanted while the page was loading"

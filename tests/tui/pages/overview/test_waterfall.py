@@ -152,8 +152,7 @@ async def test_enter_on_a_bar_opens_its_card_and_o_leads_on_from_it() -> None:
 
 
 async def test_a_bar_is_found_by_a_search_and_its_name_is_what_is_copied() -> None:
-    async with scene(width=120, height=40) as (app, pilot):
-        await press(pilot, "/", *"moving", "enter")
+    async with scene(width=120, height=40, keys=["/", *"moving", "enter"]) as (app, _):
         assert overview_tab(app).place == PanelItem("owners", 2)
         assert overview_tab(app).selection == "collectives, moving"
 
@@ -161,8 +160,7 @@ async def test_a_bar_is_found_by_a_search_and_its_name_is_what_is_copied() -> No
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (120, 33), (120, 40), (200, 50)])
 async def test_the_cursor_reaches_every_owner_at_any_height(width: int, height: int) -> None:
     account = training_account()
-    async with scene(width=width, height=height) as (app, pilot):
-        await press(pilot, "j", "j")
+    async with scene(width=width, height=height, keys=["j", "j"]) as (app, pilot):
         seen: set[Owner] = set()
         while (place := present(overview_tab(app).place)).panel == "owners":
             bar = overview_tab(app)._bars(present(overview_tab(app)._page))[place.index]

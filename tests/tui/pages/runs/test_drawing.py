@@ -16,16 +16,7 @@ from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, plain
-from tpuprof.tui.pages.runs.drawing import (
-    DETAIL_LINES,
-    ORDERS,
-    RunListing,
-    RunOrder,
-    detail_lines,
-    list_lines,
-    matching,
-    ordered,
-)
+from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.fields import NOT_YET, RunRow, short_age
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,12 +24,12 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def rows_of(facts: bool = True) -> list[RunRow]:
     rows = [RunRow(run, facts_of(run) if facts else None, run == RUNS[0], run == RUNS[1]) for run in RUNS]
-    return ordered([replace(rows[0], mark="A"), *rows[1:]], "time")
+    return drawing.ordered([replace(rows[0], mark="A"), *rows[1:]], "time")
 
 
-def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: RunOrder = "time") -> list[Line]:
-    lines = list_lines(rows, cursor, 0, len(rows), RunListing(sort=order), NOW, Pen(width, glyphs))
-    return lines + detail_lines(rows[cursor] if rows else None, Pen(width, glyphs))
+def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: drawing.RunOrder = "time") -> list[Line]:
+    lines = drawing.list_lines(rows, cursor, 0, len(rows), drawing.RunListing(sort=order), NOW, Pen(width, glyphs))
+    return lines + drawing.detail_lines(rows[cursor] if rows else None, Pen(width, glyphs))
 
 
 def test_frame() -> None:
@@ -54,23 +45,25 @@ def test_before_anything_is_known() -> None:
 
 def test_what_is_unknown_says_why() -> None:
     row = RunRow(RUNS[0], nothing_known("the disk is on fire"))
-    assert "no step time: the disk is on fire" in frame(detail_lines(row, Pen(80, BLOCK)))
-    assert plain(list_lines([row], 0, 0, 1, RunListing(), NOW, Pen(96, BLOCK))[1]).count("n/a") == 3
+    assert "no step time: the disk is on fire" in frame(drawing.detail_lines(row, Pen(80, BLOCK)))
+    assert plain(drawing.list_lines([row], 0, 0, 1, drawing.RunListing(), NOW, Pen(96, BLOCK))[1]).count("n/a") == 3
 
 
 def test_versions_of_the_software_stand_with_the_capture() -> None:
     row = RunRow(RUNS[1], known(device_type="TPU v5", core_count=1, versions=("libtpu_version 0.0.21",)))
-    assert f"TPU v5 {BLOCK.dot} libtpu_version 0.0.21" in frame(detail_lines(row, Pen(80, BLOCK)))
+    assert f"TPU v5 {BLOCK.dot} libtpu_version 0.0.21" in frame(drawing.detail_lines(row, Pen(80, BLOCK)))
 
 
 def test_orders() -> None:
     rows = rows_of()
-    names = {order: [row.run.name for row in ordered(rows, order)] for order in ORDERS}
+    names = {order: [row.run.name for row in drawing.ordered(rows, order)] for order in drawing.ORDERS}
     assert names["time"] == [run.name for run in RUNS] == [run.name for run in newest_first(RUNS[::-1])]
-    assert [row.run.size_bytes for row in ordered(rows, "size")] == sorted((r.size_bytes for r in RUNS), reverse=True)
-    times = [facts_of(row.run).core_step_ps for row in ordered(rows, "step")]
+    assert [row.run.size_bytes for row in drawing.ordered(rows, "size")] == sorted(
+        (r.size_bytes for r in RUNS), reverse=True
+    )
+    times = [facts_of(row.run).core_step_ps for row in drawing.ordered(rows, "step")]
     assert times == [784 * 10**9, 246 * 10**9, None, None]
-    assert [row.facts for row in ordered(rows_of(False), "step")] == [None] * 4
+    assert [row.facts for row in drawing.ordered(rows_of(False), "step")] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -87,7 +80,7 @@ def test_orders() -> None:
 )
 def test_the_filter(words: str, found: list[int]) -> None:
     rows = rows_of()
-    assert [rows.index(row) for row in matching(rows, words, NOW)] == found
+    assert [rows.index(row) for row in drawing.matching(rows, words, NOW)] == found
 
 
 def test_no_row_matches() -> None:
@@ -125,7 +118,7 @@ def test_every_line_fits_whatever_the_names(
         for at, (name, device, step, modules) in enumerate(content)
     ]
     lines = drawn(rows, 0, width, glyphs)
-    assert len(lines) == 1 + max(1, len(rows)) + DETAIL_LINES
+    assert len(lines) == 1 + max(1, len(rows)) + drawing.DETAIL_LINES
     check_lines(lines, width, glyphs)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from textual.geometry import Size
 
-from tests.support.app.stage import ENVIRONMENT, check_golden
+from tests.support.app.stage import LOOK, check_golden
 from tests.support.made.runs import NOW, RUNS, facts_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import Run
@@ -17,13 +17,12 @@ from tpuprof.parsers.session.run_facts import RunFacts
 from tpuprof.tui.app.listings import new_run_sentence
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import FactsReader, KeptFacts
-from tpuprof.tui.pages.runs.popup import RunsList
+from tpuprof.tui.pages.runs.popup import RunsList, Series
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ListPopup
 
-LOOK = ScreenLook.of(detect(ENVIRONMENT))
 ASCII_LOOK = ScreenLook.of(detect({"TERM": "vt100"}))
 
 
@@ -37,12 +36,15 @@ class Desk:
         shown: Run | None = None,
         compares: bool = True,
         look: ScreenLook = LOOK,
+        series: Series | None = None,
     ) -> None:
         self.opened: list[str] = []
         self.compared: list[tuple[str, str]] = []
         self.closed = 0
         compared = (lambda one, other: self.compared.append((one.name, other.name))) if compares else None
-        self.list = RunsList(runs, facts, lambda run: self.opened.append(run.name), compared, lambda: NOW, shown)
+        self.list = RunsList(
+            runs, facts, lambda run: self.opened.append(run.name), compared, lambda: NOW, shown, series=series
+        )
         self.popup = ListPopup(look, "Runs in ~/logs", self.list, closed=self._close)
         self.place(80, 24)
 
@@ -143,14 +145,11 @@ def test_the_filter() -> None:
 # --- two to compare
 
 
-def test_d_on_two_runs_compares_them() -> None:
+def test_c_on_two_runs_compares_them_with_the_older_as_the_baseline_whichever_was_marked() -> None:
     desk = Desk().press("j", "c")
     assert "A serving: c on another run compares" in desk.frame() and desk.compared == []
-    desk.press("k", "c")
-    assert desk.compared == [("serving", RUNS[0].name)] and desk.closed == 1 and desk.opened == []
-
-
-def test_the_older_run_is_the_baseline_whichever_was_marked() -> None:
+    assert desk.press("k", "c").compared == [("serving", RUNS[0].name)]
+    assert desk.closed == 1 and desk.opened == []
     desk = Desk().press("c")
     assert f"B {RUNS[0].name}: c on another run compares" in desk.frame()
     assert ("c", "compare with B") in desk.press("j").foot()

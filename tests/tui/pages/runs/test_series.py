@@ -7,21 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.geometry import Size
 
-from tests.support.app.stage import ENVIRONMENT, check_golden
+from tests.support.app.stage import LOOK, check_golden
 from tests.tui.app.test_parts import PlainContext
+from tests.tui.pages.runs.test_popup import ASCII_LOOK, Desk
 from tests.tui.pages.runs.test_trend import point
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.session.trend import Judged, TrendPoint, judged
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import KeptPoints, Series
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.runs.popup import RunsList
-from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.lists.popup import ListPopup
 
 STEPS = (100, 100.2, 99.9, 130, 100.1, 100, 112, 112.1, 111.9)
 
@@ -52,76 +48,56 @@ class Known:
         return self.found.get(run.path)
 
 
-def popup(
-    series: Known, runs: list[Run], opened: Callable[[Run], object] = print, ascii_only: bool = False
-) -> ListPopup:
-    look = ScreenLook.of(detect({"TERM": "vt100"} if ascii_only else ENVIRONMENT))
-    made = ListPopup(look, "Runs in ~/logs", RunsList(runs, lambda _: None, opened, None, lambda: 1e6, series=series))
-    made.place(Size(80, 24))
-    return made
-
-
-def frame(of: ListPopup, width: int = 80, height: int = 24) -> str:
-    region = of.place(Size(width, height))
-    lines = ["".join(text for text, _ in line) for line in of.draw(region.width, region.height)]
-    assert {len(line) for line in lines} == {region.width}
-    return "".join(f"{line}\n" for line in lines)
-
-
-def press(of: ListPopup, *keys: str) -> ListPopup:
-    for key in keys:
-        of.press(key, key if len(key) == 1 else None)
-    return of
+def desk_with(series: Known, look: ScreenLook = LOOK) -> Desk:
+    """The list of the runs of a series."""
+    return Desk(runs_of(len(series.points)), lambda _: None, compares=False, look=look, series=series)
 
 
 def test_frames() -> None:
     points: list[TrendPoint | str | None] = [*map(point, STEPS), "It is broken.", None]
-    view = press(popup(Known(points), runs_of(len(points))), "v", *["k"] * 4)
-    check_golden("runs-trend-80x24", frame(view))
-    assert frame(press(popup(Known(points), runs_of(len(points)), ascii_only=True), "v")).isascii()
+    check_golden("runs-trend-80x24", desk_with(Known(points)).press("v", *["k"] * 4).frame())
+    assert desk_with(Known(points), ASCII_LOOK).press("v").frame().isascii()
 
 
 def test_it_is_read_when_it_is_shown_first_the_oldest_first() -> None:
-    series, runs = Known([*map(point, STEPS)]), runs_of(len(STEPS))
-    view = popup(series, runs)
-    assert not series.begun and ("v", "trend") in footer(view.keys)
-    press(view, "v")
-    assert series.begun == [[run.name for run in runs[::-1]]]
-    assert isinstance(view.listed, RunsList)
-    view.listed.set_runs(runs_of(len(STEPS) + 1))
+    series = Known([*map(point, STEPS)])
+    desk = desk_with(series)
+    assert not series.begun and ("v", "trend") in desk.foot()
+    desk.press("v")
+    assert series.begun == [[run.name for run in runs_of(len(STEPS))[::-1]]]
+    desk.list.set_runs(runs_of(len(STEPS) + 1))
     assert len(series.begun) == 2, "a run has come"
-    assert "step time" not in frame(press(view, "v")) and "step time" in frame(press(view, "v"))
+    assert "step time" not in desk.press("v").frame() and "step time" in desk.press("v").frame()
 
 
 def test_changes_are_those_of_the_report() -> None:
-    lines = frame(press(popup(Known([*map(point, STEPS)]), runs_of(len(STEPS))), "v"), 100).splitlines()
-    rows = {word: line for line in lines for word in line.split() if word[4:].isdigit()}
+    desk = desk_with(Known([*map(point, STEPS)])).press("v")
+    desk.place(100, 24)
+    rows = {word: line for line in desk.frame().splitlines() for word in line.split() if word[4:].isdigit()}
     assert "odd" in rows["run_0003"] and "slower" in rows["run_0006"] and "+12.0%" in rows["run_0006"]
     assert list(rows) == sorted(rows), "the oldest first"
 
 
 def test_runs_that_are_not_read_yet_have_no_figures() -> None:
-    view = press(popup(Known([point(100), "It is broken.", None], is_judged=False), runs_of(3)), "v")
-    rows = [line for line in frame(view).splitlines() if "run_" in line]
+    desk = desk_with(Known([point(100), "It is broken.", None], is_judged=False)).press("v")
+    rows = [line for line in desk.frame().splitlines() if "run_" in line]
     assert len(rows) == 3 and all("n/a" in row for row in rows[1:])
 
 
 def test_the_cursor_goes_along_the_runs_and_opens_one() -> None:
-    opened: list[str] = []
-    view = press(popup(Known([*map(point, STEPS)]), runs_of(len(STEPS)), lambda run: opened.append(run.name)), "v")
-    press(view, "g", "j", "enter")
-    assert opened == ["run_0001"] and not view.is_open
+    desk = desk_with(Known([*map(point, STEPS)])).press("v", "g", "j", "enter")
+    assert desk.opened == ["run_0001"] and not desk.popup.is_open
 
 
 def test_escape_leads_back_to_the_list_and_then_closes() -> None:
-    view = press(popup(Known([point(100)]), runs_of(1)), "v", "escape")
-    assert view.is_open and "verdict" not in frame(view)
-    assert not press(view, "escape").is_open
+    desk = desk_with(Known([point(100)])).press("v", "escape")
+    assert desk.popup.is_open and "verdict" not in desk.frame()
+    assert not desk.press("escape").popup.is_open
 
 
 def test_two_thousand_runs_show_those_around_the_cursor() -> None:
-    view = press(popup(Known([*map(point, [100.0] * 2000)]), runs_of(2000)), "v")
-    assert "2,000 runs" in frame(view) and "run_1999" in frame(view) and "run_0000" not in frame(view)
+    text = desk_with(Known([*map(point, [100.0] * 2000)])).press("v").frame()
+    assert "2,000 runs" in text and "run_1999" in text and "run_0000" not in text
 
 
 # --- reading

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import ENVIRONMENT, answer, check_cells, frame, make_demo_app, ops_tab, until
+from tests.support.app.scene import after, app_over, press, scene
+from tests.support.app.stage import answer, check_cells, frame, make_demo_app, ops_tab, until
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
 from tests.support.golden import check_golden
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.tab import Jump
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,8 +24,7 @@ def app_of(folder: Path, shapes: tuple[Shape, ...], options: AppOptions, chips: 
     place = folder / "embedding"
     place.mkdir()
     (place / "host0.xplane.pb").write_bytes(sparse_profile(shapes, chips).SerializeToString())
-    terminal = detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, custom=options.custom)
-    return TpuprofApp(str(place), options, terminal, environ=ENVIRONMENT)
+    return app_over(place, options)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +77,7 @@ async def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_
 async def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
     async with scene(app_of(tmp_path, (BOUND,), AppOptions()), "3VW", 120, 110) as (app, pilot):
         assert "Untested on hardware" in frame(app)
-        await press(pilot, "escape", "?")
-        shown = frame(app)
+        shown = await after(pilot, "escape", "?")
         assert "Next, previous step" in shown and "TensorCore alone" in shown
         assert "Untested on hardware" in shown
 
@@ -92,5 +89,5 @@ async def test_a_low_screen_keeps_the_rows(tmp_path: Path) -> None:
 
 
 async def test_a_run_without_sparse_cores_has_no_such_view() -> None:
-    async with scene(make_demo_app(AppOptions(demo=True)), "3", 120, 40) as (app, _):
+    async with scene(make_demo_app(), "3", 120, 40) as (app, _):
         assert "SparseCore" not in frame(app)

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.support.app.scene import after, app_over, scene
 from tests.support.app.stage import frame, settled, until
+from tests.support.build import present
 from tests.support.composed.aligned_hosts import MS, US, late_host, profiles, timelines
 from tests.support.golden import check_golden
 from tests.support.made.timelines import timeline_keys, two_cores
+from tests.tui.pages.timeline.test_opening import text
 from tpuprof.parsers.timeline.hosts.clocks import HostClocks
 from tpuprof.parsers.timeline.hosts.joined import HostRead, first_section, shifted
 from tpuprof.parsers.timeline.model import Clock, Timeline
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Line, plain
 from tpuprof.tui.pages.timeline.draw.frame import TOP_LINES, TimelinePage
 from tpuprof.tui.pages.timeline.hosts import Hosts
 from tpuprof.tui.pages.timeline.rows import TimelineRow
@@ -57,10 +59,10 @@ def drawn(page: TimelinePage, height: int = HEIGHT) -> dict[TimelineRow, Line]:
 
 def right_of(line: Line, cells: int) -> Line:
     out = []
-    for text, key in line:
-        if len(text) > cells:
-            out.append((text[cells:], key))
-        cells = max(0, cells - len(text))
+    for words, key in line:
+        if len(words) > cells:
+            out.append((words[cells:], key))
+        cells = max(0, cells - len(words))
     return tuple(out)
 
 
@@ -98,10 +100,6 @@ def _drawn_in_window(page: TimelinePage) -> dict[TimelineRow, Line]:
     page.view.resize = lambda *_: None  # type: ignore[method-assign]
     page.view.rows.height = HEIGHT
     return drawn(page, HEIGHT + 20)
-
-
-def text(page: TimelinePage, width: int, height: int, glyphs: Glyphs = BLOCK) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in page.lines(Pen(width, glyphs), height))
 
 
 def test_who_waits_for_whom_is_one_picture() -> None:
@@ -152,9 +150,8 @@ def test_hosts_are_read_as_they_come_into_sight() -> None:
     hosts.take(0, done.reads[0])
     assert hosts.wanted([0], {1, 2, 3}) is None, "the others are out of sight"
     assert hosts.wanted([0, 1], {1, 2, 3}) == ("timeline-brief", "host1")
-    made = done.reads[1].timeline
-    assert made is not None
-    hosts.take(1, done.reads[1]._replace(timeline=first_section(made), is_whole=False))
+    begin = first_section(present(done.reads[1].timeline))
+    hosts.take(1, done.reads[1]._replace(timeline=begin, is_whole=False))
     assert hosts.wanted([0, 1], {1, 2, 3}) is None
     assert hosts.wanted([0, 1], {2, 3}) == ("timeline-host", "host1"), "it was opened"
     hosts.take(2, unread(2, "it is empty"))
@@ -225,8 +222,7 @@ def test_search_and_measuring_go_over_all_that_is_read_and_say_how_much_that_is(
     seen = set()
     for _ in range(12):
         view.next_match(1)
-        assert view.event is not None
-        seen.add(view.event)
+        seen.add(present(view.event))
     assert len(seen) == 12 and {event[0] for event in seen} == {0, 1}
 
 
@@ -251,8 +247,7 @@ async def test_the_app_reads_hosts_as_they_are_seen(tmp_path: Path) -> None:
     logs = late_host(tmp_path, hosts=3)
     broken = Path(logs, "plugins", "profile", "run", "host1.xplane.pb")
     broken.write_bytes(b"\x0a\xff\xff\xff\xff\xff\xff" * 9)
-    async with scene(app_over(logs), (), 100, 40) as (app, pilot):
-        await pilot.press("4")
+    async with scene(app_over(logs), ["4"], 100, 40) as (app, pilot):
         await until(pilot, lambda: "host2" in frame(app) and "clocks aligned by" in frame(app))
         await settled(pilot)
         shown = await after(pilot, "Z")

@@ -143,21 +143,15 @@ def test_minimaps_are_as_wide_as_asked(cells: int, start: int, span: int, glyphs
 # --- gutter
 
 
+KINDS: st.SearchStrategy[LabelKind] = st.sampled_from(["section", "track", "lane", "graph"])
+IS_OPEN = st.sampled_from([None, True, False])
+LABELS = st.builds(Label, KINDS, TEXTS, IS_OPEN, st.booleans(), st.booleans(), st.tuples(TEXTS))
+
+
 @settings(max_examples=2 * EXAMPLES)
-@given(
-    st.sampled_from(["section", "track", "lane", "graph"]),
-    TEXTS,
-    st.sampled_from([None, True, False]),
-    st.booleans(),
-    st.booleans(),
-    TEXTS,
-    st.integers(1, 40),
-    st.sampled_from(LOOKS),
-)
-def test_labels_are_as_wide_as_asked(
-    kind: LabelKind, text: str, is_open: bool | None, pinned: bool, current: bool, note: str, width: int, glyphs: Glyphs
-) -> None:
-    check(gutter_line(Label(kind, text, is_open, pinned, current, (note,)), Pen(width, glyphs)), width, glyphs)
+@given(LABELS, st.integers(1, 40), st.sampled_from(LOOKS))
+def test_labels_are_as_wide_as_asked(label: Label, width: int, glyphs: Glyphs) -> None:
+    check(gutter_line(label, Pen(width, glyphs)), width, glyphs)
 
 
 def test_labels() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.parsers.timeline.build import timeline, track
 from tests.support.build import PlaneBuilder
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tests.support.made.timelines import large_cores, read_in_parts, read_up_to, two_cores
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import CounterTrack, StepSpan, Timeline
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import BLOCK, Glyphs, plain
+from tpuprof.tui.draw.spans import BLOCK, Glyphs
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
 from tpuprof.tui.pages.timeline.rows import TimelineRow
 from tpuprof.tui.pages.timeline.state import TimelineView
@@ -56,7 +56,7 @@ def decode() -> Timeline:
 
 
 def text(page: TimelinePage, width: int, height: int, glyphs: Glyphs = BLOCK) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in page.lines(Pen(width, glyphs), height))
+    return frame(page.lines(Pen(width, glyphs), height))
 
 
 def test_it_opens_on_the_stretch_where_the_devices_worked() -> None:

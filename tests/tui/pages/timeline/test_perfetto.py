@@ -14,7 +14,6 @@ import pytest
 
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
-from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.read.flows import FlowKind, read_flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
@@ -26,23 +25,28 @@ Event = dict[str, Any]
 ASYNC = get_args(FlowKind).index("async")
 
 
-def pieces(space: XSpace, start_ps: int | None = None, end_ps: int | None = None) -> list[bytes]:
-    """What is written of a profile, piece by piece."""
-    trace = Trace(MemorySource(space.SerializeToString(), "test"))
+def pieces(*profiles: bytes, within: tuple[int | None, int | None] = (None, None)) -> list[bytes]:
+    """What is written of the profiles of some hosts, piece by piece."""
+    traces = list(map(Trace.from_bytes, profiles))
     out: list[bytes] = []
-    write_hosts([(read_timeline(trace, "host0", "test"), trace)], {}, out.append, start_ps, end_ps)
+    write_hosts([(read_timeline(trace, "host0", "test"), trace) for trace in traces], {}, out.append, *within)
     return out
 
 
-def exported(space: XSpace, start_ps: int | None = None, end_ps: int | None = None) -> list[Event]:
-    """The events of the trace."""
-    events: list[Event] = json.loads(b"".join(pieces(space, start_ps, end_ps)))["traceEvents"]
+def events_of(written: list[bytes]) -> list[Event]:
+    """The events of what was written."""
+    events: list[Event] = json.loads(b"".join(written))["traceEvents"]
     return events
 
 
-def slices(space: XSpace, start_ps: int | None = None, end_ps: int | None = None) -> list[Event]:
+def exported(space: XSpace, *within: int) -> list[Event]:
+    """The events of the trace of a profile, or of those within an interval."""
+    return events_of(pieces(space.SerializeToString(), within=within or (None, None)))  # type: ignore[arg-type]
+
+
+def slices(space: XSpace, *within: int) -> list[Event]:
     """All but the names of processes and threads."""
-    return [event for event in exported(space, start_ps, end_ps) if event["ph"] != "M"]
+    return [event for event in exported(space, *within) if event["ph"] != "M"]
 
 
 def named(events: Sequence[Event], what: str) -> dict[tuple[int, int], str]:
@@ -129,10 +133,10 @@ def test_no_name_breaks_out_of_its_string(text: str) -> None:
     host = Host()
     host.line.name = text.encode()
     host.builder.event(host.line, host.builder.event_id(text, **{text: text}), 0, 5, **{text: text})
-    written = b"".join(pieces(host.space))
-    assert written.isascii()
-    assert not any(byte < 0x20 and byte != 0x0A for byte in written)
-    events: list[Event] = json.loads(written)["traceEvents"]
+    written = pieces(host.space.SerializeToString())
+    assert all(piece.isascii() for piece in written)
+    assert not any(byte < 0x20 and byte != 0x0A for piece in written for byte in piece)
+    events = events_of(written)
     (event,) = (e for e in events if e["ph"] == "X")
     assert event["name"] == text
     assert event["args"] == {text: text}
@@ -153,7 +157,7 @@ def test_long_texts_are_cut() -> None:
     long = "x" * 1_000_000
     host.builder.event(host.line, host.builder.event_id(long, "short"), 0, 5, note=long)
     host.event(long + "y", 6, 1)
-    assert sum(map(len, pieces(host.space))) < 5 * LONGEST_TEXT
+    assert sum(map(len, pieces(host.space.SerializeToString()))) < 5 * LONGEST_TEXT
     cut = "x" * LONGEST_TEXT + "...<truncated>"
     first, second = slices(host.space)
     assert (first["name"], first["args"]) == ("short", {"long_name": cut, "note": cut})
@@ -195,11 +199,8 @@ def launched() -> XSpace:
 
 
 def test_ids_of_arrows_mean_something_within_a_host_alone() -> None:
-    trace, out = Trace(MemorySource(launched().SerializeToString(), "test")), list[bytes]()
-    write_hosts([(read_timeline(trace, "host0", "test"), trace)] * 2, {}, out.append)
-    ends = [
-        (event["bind_id"], event["pid"]) for event in json.loads(b"".join(out))["traceEvents"] if "bind_id" in event
-    ]
+    written = pieces(*[launched().SerializeToString()] * 2)
+    ends = [(event["bind_id"], event["pid"]) for event in events_of(written) if "bind_id" in event]
     assert len(ends) == 4 and len({number for number, _ in ends}) == 2
     assert len({(number, pid // 10_000) for number, pid in ends}) == 2
 
@@ -255,7 +256,7 @@ def check_arrows(path: str) -> None:
             place = flows.places[int(np.searchsorted(flows.first, node, side="right")) - 1]
             ends.append(int(timeline.track(place).start_ps[int(flows.events[node])]) / 1e6)
         follow[ends[0], ends[1]] += 1
-    assert follow == drawn(json.loads(b"".join(out))["traceEvents"])
+    assert follow == drawn(events_of(out))
 
 
 def drawn(events: Sequence[Event]) -> Counter[tuple[float, float]]:
@@ -320,14 +321,11 @@ def test_a_damaged_event_spoils_no_other() -> None:
     for at in range(30):
         host.event("a", at * 10, 5, number=at)
     data = bytearray(host.space.SerializeToString())
-    whole = Trace(MemorySource(bytes(data), "test"))
+    whole = Trace.from_bytes(bytes(data))
     first = whole.planes[0].lines[0].events()
     at = int(first.begin[10] + first.length[10]) - 3
     data[at] = 0xFF
-    trace = Trace(MemorySource(bytes(data), "test"))
-    out: list[bytes] = []
-    write_hosts([(read_timeline(trace, "host0", "test"), trace)], {}, out.append)
-    events = [e for e in json.loads(b"".join(out))["traceEvents"] if e["ph"] == "X"]
+    events = [e for e in events_of(pieces(bytes(data))) if e["ph"] == "X"]
     assert len(events) == 30
     assert sum(e.get("args") == {"number": int(e["ts"] * 1e5 + 0.5)} for e in events) >= 29
 
@@ -357,10 +355,10 @@ def test_many_events_come_in_pieces_and_always_the_same() -> None:
     host = Host()
     for at in range(20_000):
         host.event(f"event {at % 7}", at * 10, 5, number=at, text=f"text {at % 11}")
-    written = pieces(host.space)
+    written = pieces(host.space.SerializeToString())
     assert len(written) > 3
     assert max(map(len, written)) < 1 << 20
-    assert written == pieces(host.space)
+    assert written == pieces(host.space.SerializeToString())
     found = slices(host.space)
     assert [event["args"]["number"] for event in found] == list(range(20_000))
     assert all(event["args"]["text"] == f"text {at % 11}" for at, event in enumerate(found))

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
 from tests.support.documents import parsed
-from tests.support.reports import asked_of
+from tests.support.reports import LOOK, asked_of
+from tests.tui.report.test_reports import run_of
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.details import event_stats
@@ -29,22 +30,12 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report import read as read_module
 from tpuprof.tui.pages.timeline.report.fields import at_ms
 from tpuprof.tui.pages.timeline.report.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, TextLook
+from tpuprof.tui.report.page import FORMATS, Format
 
 US, MS = 10**6, 10**9
-LOOKS = {
-    "110-block": TextLook(110, ascii_only=False, color=False),
-    "80-ascii": TextLook(80, ascii_only=True, color=False),
-}
-LOOK = LOOKS["110-block"]
 INTERVAL = Interval(600 * MS, 600 * MS + 700 * US)
 EVERYTHING = Interval()
 BREAKDOWN = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"
-
-
-def run_of(*hosts: str) -> Run:
-    files = tuple(HostFile(host, f"/logs/{host}.xplane.pb", 100, 1_795_230_000.0, False) for host in hosts)
-    return Run("2026_11_21_03_00_00", "/logs", files, ())
 
 
 def small_profile() -> XSpace:
@@ -103,18 +94,18 @@ class OneTimeline:
 
 
 def timeline_report(
-    timeline: Timeline, run: Run, asked: Interval, form: Format, look: TextLook, limit: int | None = None
+    timeline: Timeline, run: Run, asked: Interval, form: Format, limit: int | None = None
 ) -> tuple[Iterable[str], tuple[str, ...]]:
     options = {"from_ps": asked.from_ps, "to_ps": asked.to_ps, "track": asked.track}
-    call = asked_of(run, form, look, limit, None, lambda _: OneTimeline(timeline), **options)
+    call = asked_of(run, form, LOOK, limit, None, lambda _: OneTimeline(timeline), **options)
     content = REPORT.read(call)
     made = REPORT.writers[form](content, call)
     assert not callable(made)
     return made, tuple(content.warnings)
 
 
-def text_of(timeline: Timeline, asked: Interval, form: Format, look: TextLook = LOOK, limit: int | None = None) -> str:
-    return "".join(timeline_report(timeline, run_of("demo"), asked, form, look, limit)[0])
+def text_of(timeline: Timeline, asked: Interval, form: Format, limit: int | None = None) -> str:
+    return "".join(timeline_report(timeline, run_of(("demo",)), asked, form, limit)[0])
 
 
 def document(timeline: Timeline, asked: Interval = EVERYTHING, limit: int | None = None) -> dict[str, Any]:
@@ -208,14 +199,14 @@ def test_no_more_events_than_asked_for_and_never_silently(monkeypatch: pytest.Mo
 
 def test_events_come_one_by_one(small: Timeline) -> None:
     for form in FORMATS:
-        pieces, _ = timeline_report(small, run_of("host0"), Interval(0), form, LOOK)
+        pieces, _ = timeline_report(small, run_of(("host0",)), Interval(0), form)
         assert not isinstance(pieces, str | Sequence) and isinstance(pieces, Iterator)
         assert sum(1 for _ in pieces) >= 13
 
 
 def test_what_is_wrong_with_the_runs_files_is_said(small: Timeline) -> None:
-    run = replace(run_of("host0"), problems=(Problem("empty_file", "q", "q.xplane.pb holds 0 bytes."),))
-    _, warnings = timeline_report(small, run, Interval(), "text", LOOK)
+    run = replace(run_of(("host0",)), problems=(Problem("empty_file", "q", "q.xplane.pb holds 0 bytes."),))
+    _, warnings = timeline_report(small, run, Interval(), "text")
     assert warnings == ("q.xplane.pb holds 0 bytes.",)
 
 

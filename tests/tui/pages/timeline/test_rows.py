@@ -18,19 +18,8 @@ from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events,
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window, track_window
-from tpuprof.tui.draw.spans import ASCII, BLOCK, FILLS, PLAIN, Glyphs, Key, Line, line_width, plain
-from tpuprof.tui.pages.timeline.draw.cells import (
-    FULL,
-    PAGE,
-    RIGHT,
-    SHADES,
-    SIGNS,
-    THICK,
-    THIN,
-    fill_of,
-    lane_cells,
-    slice_cells,
-)
+from tpuprof.tui.draw.spans import ASCII, BLOCK, FILLS, PLAIN, Fill, Glyphs, Key, Line, line_width, plain
+from tpuprof.tui.pages.timeline.draw.cells import FULL, PAGE, RIGHT, SHADES, SIGNS, THICK, THIN, lane_cells, slice_cells
 from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor
 from tpuprof.tui.terminal.detect import ColorMode
 from tpuprof.tui.terminal.theme import Palette, palette
@@ -109,7 +98,7 @@ def test_lines_are_as_wide_as_the_window_and_every_cell_has_a_style(
     is_match = np.array(data.draw(st.lists(st.booleans(), min_size=4, max_size=4)))
     lost = data.draw(st.none() | st.integers(0, 3000))
     window = lane_window(item, 0, edges)
-    fill = fill_of("modules") if is_neutral else None
+    fill: Fill | None = "module" if is_neutral else None
     line = lane_line(item, window, glyphs, fill=fill, selected=selected, is_match=is_match, lost_from_ps=lost)
     flat = track_line(track_window(item, edges), glyphs, fill=fill, lost_from_ps=lost)
     counts = count_line(window.last - window.first)

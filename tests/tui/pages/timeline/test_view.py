@@ -175,8 +175,7 @@ def test_in_sixteen_colours_classes_stay_apart() -> None:
 
 
 async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
-    async with scene(keys="4") as (app, pilot):
-        await press(pilot, *STEP, "home", "space", ".", ".", ".", "space")
+    async with scene(keys=["4", *STEP, "home", "space", ".", ".", ".", "space"]) as (app, pilot):
         assert list_above(app, MeasuredList).count
         check_golden("timeline-measured-80x24", frame(app))
         assert "2 tracks, XLA Ops" in frame(app)
@@ -229,8 +228,7 @@ async def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clear
 
 
 async def test_enter_tells_everything_about_an_event() -> None:
-    async with scene(keys="4") as (app, pilot):
-        await press(pilot, *STEP, "enter")
+    async with scene(keys=["4", *STEP, "enter"]) as (app, _):
         assert isinstance(app.main.popups.popup, TextPopup)
         text = frame(app)
         assert "fusion.1" in text and "Chip 0: TPU core 0, XLA Ops, lane 1" in text and "class" in text
@@ -248,8 +246,7 @@ async def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
 
 
 async def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
-    async with scene(keys="4") as (app, pilot):
-        await press(pilot, "j", "home", ".")
+    async with scene(keys=["4", "j", "home", "."]) as (app, pilot):
         assert timeline_tab(app).selection == "jit_step(7)"
         await press(pilot, "<")
         assert timeline_tab(app).selection == "Execute" and "launch" in frame(app)
@@ -257,25 +254,17 @@ async def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
         assert timeline_tab(app).selection == "jit_step(7)"
 
 
-async def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
-    async with scene(None, "4", 120, 40) as (app, pilot):
-        await press(pilot, *STEP, "o")
+async def test_o_goes_to_the_op_and_escape_back_and_keys_of_other_tabs_rest_here() -> None:
+    async with scene(None, ["4", *STEP, "o"], 120, 40) as (app, pilot):
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.1"
-        assert "Verdict and notes" in await after(pilot, "4", "w", "s", "W")
-        await press(pilot, "escape", "?")
-        text = frame(app)
-        assert "Select: the cursor" in text and "Zoom in at the cursor" in text and "Pan to the left" in text
-        assert "Timing: mark begin" in text
-
-
-async def test_escape_goes_back_to_where_a_jump_came_from() -> None:
-    async with scene(keys="4") as (app, pilot):
-        await press(pilot, *STEP, "o")
-        assert app.main.tab_name == "op-profile"
         await press(pilot, "escape")
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.1"
         await press(pilot, "3", "escape")
         assert app.main.tab_name == "op-profile", "a tab that was chosen by its key came from nowhere"
+        assert "Verdict and notes" in await after(pilot, "4", "w", "s", "W")
+        text = await after(pilot, "escape", "?")
+        assert "Select: the cursor" in text and "Zoom in at the cursor" in text and "Pan to the left" in text
+        assert "Timing: mark begin" in text
 
 
 async def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
@@ -288,8 +277,7 @@ async def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
 
 
 async def test_a_smaller_screen_keeps_the_place() -> None:
-    async with scene(None, "4", 120, 40) as (app, pilot):
-        await press(pilot, *STEP)
+    async with scene(None, ["4", *STEP], 120, 40) as (app, pilot):
         selected = timeline_tab(app).selection
         await pilot.resize_terminal(60, 15)
         await settled(pilot)

@@ -151,7 +151,7 @@ def note_lines(allocator: AllocatorProfile, pen: Pen) -> list[Line]:
     left_out = f"The rows at the peak leave out {lacks}." if lacks else None
     of_programs = OF_PROGRAMS if allocator.id.isdigit() else None
     notes = (fragmentation_words(allocator), allocator.flat, left_out, of_programs)
-    return [line for note in notes if note for line in pen.wrap(note, "dim", [(" ", "text")])]
+    return pen.wrap_all(filter(None, notes), "dim", [(" ", "text")])
 
 
 # --- the graph -----------------------------------------------------------------------------------------------------

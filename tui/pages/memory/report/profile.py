@@ -129,7 +129,7 @@ def _text(content: MemoryOverTime, limit: int, pen: Pen) -> list[Line]:
     page = content.page
     if not page.allocators:
         return profile.empty_lines(page, pen)
-    lines = [line for warning in page.warnings for line in pen.wrap(warning, "warn", [(" ", "text")])]
+    lines = pen.wrap_all(page.warnings, "warn", [(" ", "text")])
     for allocator in page.allocators:
         lines += [pen.fit([]), *_allocator_lines(allocator, pen, limit, content.runs)]
     return lines

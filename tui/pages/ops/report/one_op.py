@@ -130,8 +130,7 @@ def _text(report: OpReport, most: int, pen: Pen) -> list[Line]:
     for title, table, around in (("Operands", OPERANDS, report.operands), ("Who waits for it", USERS, report.users)):
         if around:
             lines += [pen.rule(title, str(len(around))), *Section(table, around, limit=most).lines(pen, "")]
-    for sentence in report.answers or ():
-        lines += pen.wrap(sentence, "text", [(" ", "text")])
+    lines += pen.wrap_all(report.answers or (), "text", [(" ", "text")])
     own = {key.rpartition(".")[2]: why for key, why in _reasons(report).items()}
     return [*lines, *common.text_notes(ops.warnings, own, pen)]
 

@@ -10,19 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.ops.parts import steps_asked
 from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW, Overview
 from tpuprof.parsers.steps.step_account import AccountRow
-from tpuprof.tui.pages.overview.ledger.fields import (
-    ACCOUNTS,
-    BY,
-    CORES,
-    HOSTS,
-    LOSSES,
-    METRICS,
-    OWNER_TIMES,
-    STEPS,
-    UNKNOWN_ACCOUNTS,
-    By,
-    accounts_by,
-)
+from tpuprof.tui.pages.overview.ledger import fields
 from tpuprof.tui.report.declared import Declared, Metrics, Part, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import Format, Head, ReportRequest, page_of
@@ -45,9 +33,9 @@ def _read(request: ReportRequest) -> AccountContent:
     return AccountContent(page, _read_accounts(page, request))
 
 
-def _by(request: ReportRequest) -> By | None:
+def _by(request: ReportRequest) -> fields.By | None:
     """What the account is divided by: by steps where some are asked for."""
-    by: By | None = request.options.get("by") if request.options.get("step") is None else "step"
+    by: fields.By | None = request.options.get("by") if request.options.get("step") is None else "step"
     return by
 
 
@@ -77,16 +65,16 @@ def declare(content: AccountContent, request: ReportRequest) -> Declared:
     """The mean step by owner, the verdict, and its account by what is asked for, or by most."""
     page, account, most = content.page, content.page.account, request.most_rows
     rows = () if account is None else account.owners
-    owners = Section(OWNER_TIMES, rows, "Owners" if account else "")
+    owners = Section(fields.OWNER_TIMES, rows, "Owners" if account else "")
     by = _by(request)
     divided = () if by is None else _divided(content, by, most)
     others = (
         Section(table, () if account is None else getattr(account, table.key), title, limit)
         for table, title, limit in (
-            (LOSSES, "Below the roof, by cause", 0),
-            (HOSTS, "Hosts", 0),
-            (CORES, "Cores", 0),
-            (STEPS, "Steps", most),
+            (fields.LOSSES, "Below the roof, by cause", 0),
+            (fields.HOSTS, "Hosts", 0),
+            (fields.CORES, "Cores", 0),
+            (fields.STEPS, "Steps", most),
         )
         for title in (title if account and by is None else "",)
     )
@@ -94,20 +82,22 @@ def declare(content: AccountContent, request: ReportRequest) -> Declared:
     return Declared(
         Head(f"Steps of {request.run.name}", request.run, page.hosts, page.warnings, (), page.environment.simulated),
         statement="" if account is None else account.verdict.statement,
-        metrics=lambda: metric_rows(METRICS[:2], page),
-        parts=(Metrics(METRICS, page), owners, *divided, *others),
-        csv=Section(OWNER_TIMES, rows) if by is None else Section(accounts_by(by), content.accounts or (), limit=most),
+        metrics=lambda: metric_rows(fields.METRICS[:2], page),
+        parts=(Metrics(fields.METRICS, page), owners, *divided, *others),
+        csv=Section(fields.OWNER_TIMES, rows)
+        if by is None
+        else Section(fields.accounts_by(by), content.accounts or (), limit=most),
         text=lambda pen: _report_lines(page, pen, most, *(() if by is None else ((by, content.accounts),))),
         unknown={"step_time_ms": why, "period_ms": why, "verdict": why} if why else {},
     )
 
 
-def _divided(content: AccountContent, by: By, most: int) -> tuple[Part, ...]:
+def _divided(content: AccountContent, by: fields.By, most: int) -> tuple[Part, ...]:
     """What JSON and Markdown have of the account by what is asked for."""
     if content.accounts is None and content.page.account is not None:
-        return Metrics((BY,), by), Metrics((UNKNOWN_ACCOUNTS,), None)
+        return Metrics((fields.BY,), by), Metrics((fields.UNKNOWN_ACCOUNTS,), None)
     title = f"By {by}" if content.accounts else ""
-    return Metrics((BY,), by), Section(accounts_by(by), content.accounts or (), title, most)
+    return Metrics((fields.BY,), by), Section(fields.accounts_by(by), content.accounts or (), title, most)
 
 
 STEP_TIME = "performance.step_time_ms"
@@ -115,8 +105,8 @@ REPORT = declared(
     "ledger",
     _read,
     declare,
-    (OWNER_TIMES, ACCOUNTS, LOSSES, HOSTS, CORES, STEPS),
-    (*METRICS, BY),
+    (fields.OWNER_TIMES, fields.ACCOUNTS, fields.LOSSES, fields.HOSTS, fields.CORES, fields.STEPS),
+    (*fields.METRICS, fields.BY),
     warnings=lambda content: content.page.warnings,
     check=_check,
     pictures=lambda content: _pictures(content.page),

@@ -65,8 +65,7 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
     for stat in line.events[1].stats:
         if stat.metadata_id == details:
             stat.str_value = b"regs:32 static_shared:0 grid:2048,1,1 block:128,1,1 occ_pct:100"
-    async with scene(app_of(space, tmp_path)) as (app, pilot):
-        await press(pilot, "3", "V", "V")
+    async with scene(app_of(space, tmp_path), ["3", "V", "V"]) as (app, pilot):
         view = ops_tab(app).view
         assert isinstance(view, KernelView)
         assert len(view.rows) == 5 and view.status() == "1 of 5"
@@ -83,8 +82,7 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
 
 
 async def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
-    async with scene(app_of(cpu_profile(4, INSIDE, ON_CPU), tmp_path)) as (app, pilot):
-        await press(pilot, "3", "V")
+    async with scene(app_of(cpu_profile(4, INSIDE, ON_CPU), tmp_path), ["3", "V"]) as (app, _):
         assert "[Roofline]" in frame(app) and "Kernels" not in frame(app)
 
 

@@ -116,8 +116,7 @@ async def test_by_block_size_and_back(tmp_path: Path) -> None:
 
 async def test_o_on_a_finding_about_a_kernel_leads_to_it_in_the_view_of_kernels(tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(with_kernels(VARIED))
-    async with scene(app_over(tmp_path), "", 120, 40) as (app, pilot):
-        await press(pilot, "j", "o")
+    async with scene(app_over(tmp_path), ["j", "o"], 120, 40) as (app, pilot):
         await settled(pilot)
         assert "[Kernels]" in frame(app) and ops_tab(app).selection == "mm-bm_128-bk_512-.1"
 

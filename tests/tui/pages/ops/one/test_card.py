@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.build import present
 from tests.support.made.big_table import big_page
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork
@@ -21,9 +22,7 @@ PAGE = big_page(20)
 
 
 def note(text: str) -> ShapeNote:
-    shape = parse_shape(text)
-    assert shape is not None
-    return ShapeNote(0, len(text), text, shape)
+    return ShapeNote(0, len(text), text, present(parse_shape(text)))
 
 
 def details(*shapes: str, matrix: tuple[MatrixWork, ...] = (), row: int = 0) -> OpDetails:

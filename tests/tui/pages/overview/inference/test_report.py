@@ -75,8 +75,8 @@ def run_of(page: InferencePage) -> Run:
 def hostile(name: str) -> InferencePage:
     page = of_runs()
     rows = tuple(replace(row, name=name) for row in page.rows)
-    unknown = {"average.host_ms": name}
-    return replace(page, hosts=(name,), subject=name, rows=rows, note=name, unknown=unknown, warnings=(name,))
+    page = replace(page, hosts=(name,), subject=name, rows=rows, note=name, warnings=(name,))
+    return replace(page, source="requests", unknown={"average.host_ms": name})
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -96,15 +96,12 @@ def test_a_limit_is_one_of_models_or_modules() -> None:
     assert len(json.loads(printed(REPORT, page, run_of(page), "json", LOOKS["-80-block"], 0))["rows"]) == 2
 
 
-@given(st.sampled_from(sorted(PAGES)), st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))
-def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -> None:
-    check_lines(compose(PAGES[name](), Pen(width, glyphs), None, Cursor()).lines, width, glyphs)
+ANY_PAGE = st.sampled_from(sorted(PAGES)).map(lambda name: PAGES[name]()) | st.text(max_size=40).map(hostile)
 
 
-@given(st.text(max_size=40), st.sampled_from([BLOCK, ASCII]))
-def test_any_name_keeps_every_line_as_wide(name: str, glyphs: Glyphs) -> None:
-    page = replace(hostile(name), source="requests")
-    check_lines(compose(page, Pen(80, glyphs), None, Cursor()).lines, 80, glyphs)
+@given(ANY_PAGE, st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))
+def test_every_line_is_as_wide_as_asked_whatever_the_names(page: InferencePage, width: int, glyphs: Glyphs) -> None:
+    check_lines(compose(page, Pen(width, glyphs), None, Cursor()).lines, width, glyphs)
 
 
 @given(st.floats(1, 1e12), st.floats(0, 1), st.floats(0, 1))

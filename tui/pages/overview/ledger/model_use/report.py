@@ -8,30 +8,13 @@ from typing import Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS
-from tpuprof.parsers.pages.overview.model_use.model_use import (
-    PART_TITLES,
-    PART_WORDS,
-    PARTS,
-    ModelUse,
-    Part,
-    with_given,
-)
+from tpuprof.parsers.pages.overview.model_use import model_use
 from tpuprof.parsers.pages.overview.model_use.page import MODEL, ModelPage
 from tpuprof.parsers.pages.overview.model_use.samples import Samples
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.overview.ledger.model_use.fields import (
-    BLOCKS,
-    FLOPS,
-    LAYERS,
-    LOST,
-    MEMORY,
-    PAGE_METRICS,
-    RATE,
-    TOKENS,
-    lost_rows,
-)
+from tpuprof.tui.pages.overview.ledger.model_use import fields
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
 from tpuprof.tui.report.page import Head, ReportRequest, page_of
@@ -52,7 +35,7 @@ class ModelUseContent:
     """
 
     model: ModelPage
-    use: ModelUse
+    use: model_use.ModelUse
     tokens_are_given: bool
 
 
@@ -108,11 +91,15 @@ METRICS: tuple[Metric[ModelUseContent], ...] = (
         heading="model FLOPs from",
         words=_source_words(_counted_by),
     ),
-    attribute("model_flops", FLOPS, _MODEL_FLOPS, "model FLOPs a step", name="use.model_flops"),
-    attribute("step_flops", FLOPS, "FLOPs that ran in a step, over all cores", "FLOPs a step", name="use.step_flops"),
+    attribute("model_flops", fields.FLOPS, _MODEL_FLOPS, "model FLOPs a step", name="use.model_flops"),
+    attribute(
+        "step_flops", fields.FLOPS, "FLOPs that ran in a step, over all cores", "FLOPs a step", name="use.step_flops"
+    ),
     attribute("uncounted_percent", SHARE_PERCENT, _AT_LEAST, "not counted", name="use.uncounted"),
-    attribute("tokens_per_second", RATE, _RATE, "tokens a second", null=_NO_TOKENS, name="use.tokens_per_second"),
-    attribute("tokens", TOKENS, _TOKENS, "tokens a step", null=_NO_TOKENS, name="use.tokens"),
+    attribute(
+        "tokens_per_second", fields.RATE, _RATE, "tokens a second", null=_NO_TOKENS, name="use.tokens_per_second"
+    ),
+    attribute("tokens", fields.TOKENS, _TOKENS, "tokens a step", null=_NO_TOKENS, name="use.tokens"),
     Metric(
         *("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
         words=_source_words(_tokens_by),
@@ -126,17 +113,17 @@ METRICS: tuple[Metric[ModelUseContent], ...] = (
         heading="peak of a core",
         words=_peak_words,
     ),
-    *PAGE_METRICS,
+    *fields.PAGE_METRICS,
 )
 
-WATERFALL: Table[Sequence[Part]] = object_table(
+WATERFALL: Table[Sequence[model_use.Part]] = object_table(
     "parts",
     (
-        attribute("part", VERBATIM, "; ".join(f"{part}: {PART_WORDS[part]}" for part in PARTS)),
+        attribute("part", VERBATIM, "; ".join(f"{part}: {model_use.PART_WORDS[part]}" for part in model_use.PARTS)),
         attribute("percent", SHARE_PERCENT, "of the peak; over all parts they add up to 100", "share", name="fraction"),
         attribute("time_ms", TIME_MS, "time of the mean step", "of a step"),
     ),
-    (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "its name on the page", heading="part"),),
+    (Metric("title", VERBATIM, lambda of: model_use.PART_TITLES[of.part], "its name on the page", heading="part"),),
     csv=("part", "percent", "time_ms"),
     markdown=("title", "percent", "time_ms"),
 )
@@ -150,7 +137,7 @@ def read(request: ReportRequest) -> ModelUseContent:
 def content_of(page: ModelPage, model_flops: float | None = None, tokens: float | None = None) -> ModelUseContent:
     """The page with what a call gives for a step; without tokens, with the tokens or samples of its program."""
     by_program = page.samples.count if isinstance(page.samples, Samples) else None
-    use = with_given(page.use, model_flops, by_program if tokens is None else tokens)
+    use = model_use.with_given(page.use, model_flops, by_program if tokens is None else tokens)
     return ModelUseContent(page, use, tokens is not None)
 
 
@@ -166,10 +153,10 @@ def declare(content: ModelUseContent, request: ReportRequest) -> Declared:
         parts=(
             Metrics(METRICS, content),
             parts,
-            Section(BLOCKS, page.blocks, "Blocks" if page.blocks else ""),
-            Section(LAYERS, page.layers, "Layers" if page.layers else "", request.most_rows),
-            Section(MEMORY, page.memory, "Memory by block" if page.memory else ""),
-            Section(LOST, lost_rows(page), "Lost to training" if page.goodput.lost_ps else ""),
+            Section(fields.BLOCKS, page.blocks, "Blocks" if page.blocks else ""),
+            Section(fields.LAYERS, page.layers, "Layers" if page.layers else "", request.most_rows),
+            Section(fields.MEMORY, page.memory, "Memory by block" if page.memory else ""),
+            Section(fields.LOST, fields.lost_rows(page), "Lost to training" if page.goodput.lost_ps else ""),
         ),
         csv=_csv(content, request) or parts,
         text=lambda pen: _text(content, request, pen),
@@ -177,7 +164,7 @@ def declare(content: ModelUseContent, request: ReportRequest) -> Declared:
     )
 
 
-TABLES: Mapping[str, Table[Any]] = {"block": BLOCKS, "layer": LAYERS, "memory": MEMORY}
+TABLES: Mapping[str, Table[Any]] = {"block": fields.BLOCKS, "layer": fields.LAYERS, "memory": fields.MEMORY}
 """The table of CSV with ``--by``, whose rows and columns can be chosen."""
 
 
@@ -190,7 +177,7 @@ def _csv(content: ModelUseContent, request: ReportRequest) -> Section[Any] | Non
     return Section(table, getattr(content.model, table.key), limit=request.most_rows)
 
 
-def statement(use: ModelUse) -> str:
+def statement(use: model_use.ModelUse) -> str:
     """MFU and HFU in a sentence, and what takes most of the rest."""
     if use.hfu is None and use.mfu is None:
         return f"MFU and HFU are unknown: {use.unknown.get('hfu', '')}."
@@ -198,7 +185,7 @@ def statement(use: ModelUse) -> str:
     words = f"MFU {mfu}, HFU {hfu}, of {counted(use.cores or 0, 'core')} in a step of {duration(use.step_ps)}"
     largest = max((part for part in use.parts if part.part != "mfu"), key=lambda part: part.fraction, default=None)
     if largest is not None and largest.fraction > 0:
-        words += f"; most of the rest: {PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
+        words += f"; most of the rest: {model_use.PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
     if use.mfu is not None and use.mfu > 1:
         return (
             f"{words}. That is impossible: --model-flops counts one step over all cores, and is too large for "
@@ -260,7 +247,7 @@ REPORT = declared(
     "model",
     read,
     declare,
-    (WATERFALL, BLOCKS, LAYERS, MEMORY, LOST),
+    (WATERFALL, fields.BLOCKS, fields.LAYERS, fields.MEMORY, fields.LOST),
     METRICS,
     warnings=lambda content: content.model.warnings,
     pictures=lambda content: _pictures(content.use),

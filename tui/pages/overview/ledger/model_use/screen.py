@@ -14,15 +14,8 @@ from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.pages.overview.ledger.model_use import fields
+from tpuprof.tui.pages.overview.ledger.model_use import fields, report
 from tpuprof.tui.pages.overview.ledger.model_use.drawing import block_lines, layer_lines, memory_lines, waterfall
-from tpuprof.tui.pages.overview.ledger.model_use.report import (
-    METRICS,
-    ModelUseContent,
-    all_reasons,
-    content_of,
-    statement,
-)
 from tpuprof.tui.report.describe import Section
 
 if TYPE_CHECKING:
@@ -62,13 +55,13 @@ class ModelView:
     page: ModelPage
 
     @property
-    def content(self) -> ModelUseContent:
-        return content_of(self.page)
+    def content(self) -> report.ModelUseContent:
+        return report.content_of(self.page)
 
     @property
     def sections(self) -> list[Section]:
         content = self.content
-        return [("Model", [(metric, content) for metric in METRICS])]
+        return [("Model", [(metric, content) for metric in report.METRICS])]
 
     @property
     def names(self) -> Sequence[str]:
@@ -81,7 +74,7 @@ class ModelView:
     def compose(self, pen: Pen, cursor: Cursor) -> ComposedGraph:
         page, content = self.page, self.content
         lines: list[Line] = [
-            *pen.narrower(1).wrap(statement(content.use), "strong", [(" ", "text")]),
+            *pen.narrower(1).wrap(report.statement(content.use), "strong", [(" ", "text")]),
             _figures(content, pen),
         ]
         first = len(lines) + 2 if page.blocks else -1
@@ -90,7 +83,7 @@ class ModelView:
             lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
         lines += layer_lines(page, 0, pen)
         lines += memory_lines(page, pen)
-        notes = pen.notes((), all_reasons(content).items())
+        notes = pen.notes((), report.all_reasons(content).items())
         lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
         return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first)
 
@@ -127,7 +120,7 @@ def _times(of: Sequence[tuple[str, float]], pen: Pen) -> list[Line]:
     return [pen.fit([(f"  {duration(time, pen.glyphs.is_ascii):>9}  ", "text"), (name, "text")]) for name, time in of]
 
 
-def _figures(content: ModelUseContent, pen: Pen) -> Line:
+def _figures(content: report.ModelUseContent, pen: Pen) -> Line:
     """Goodput, tokens a second, and how far steps spread, in one line."""
     page, use, ascii_only = content.model, content.use, pen.glyphs.is_ascii
     good = page.goodput.fraction
