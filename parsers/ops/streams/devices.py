@@ -12,15 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.device import (
-    DeviceInfo,
-    Peaks,
-    device_info,
-    device_ordinal,
-    is_gpu,
-    is_sparse_core,
-    is_tensor_core,
-)
+from tpuprof.parsers.ops import device
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostThread, SparseStat, read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, Attribution, attributed
 from tpuprof.parsers.ops.streams.kernels import KERNEL_STATS, Kernel, gpu_kernels
@@ -53,7 +45,7 @@ class StreamDevice:
     plane: Plane
     streams: tuple[HostThread, ...]
     attribution: Attribution
-    info: DeviceInfo
+    info: device.DeviceInfo
 
     @property
     def is_host(self) -> bool:
@@ -99,7 +91,7 @@ def gpu_planes(trace: Trace) -> list[Plane]:
     """The GPUs of a profile; none where it has TPUs, which alone count then."""
     if any(plane.name.startswith("/device:TPU:") for plane in trace.planes):
         return []
-    return sorted(filter(is_gpu, trace.planes), key=device_ordinal)
+    return sorted(filter(device.is_gpu, trace.planes), key=device.device_ordinal)
 
 
 def read_gpus(trace: Trace, stats: Iterable[str] = (), on_chunk: ChunkDone | None = None) -> tuple[StreamDevice, ...]:
@@ -112,14 +104,17 @@ def read_gpus(trace: Trace, stats: Iterable[str] = (), on_chunk: ChunkDone | Non
     wanted = tuple(dict.fromkeys((*GPU_STATS, *stats)))
     read = [(plane, tuple(read_threads(plane, wanted, on_chunk))) for plane in gpu_planes(trace)]
     return tuple(
-        StreamDevice(plane, streams, attributed(plane, streams, modules), device_info(plane)) for plane, streams in read
+        StreamDevice(plane, streams, attributed(plane, streams, modules), device.device_info(plane))
+        for plane, streams in read
     )
 
 
 def runs_on_cpu(trace: Trace) -> Plane | None:
     """The host's plane, in a profile without a device where the host's threads ran HLO ops; else None."""
     plane = trace.plane(HOST_PLANE)
-    has_device = any(is_tensor_core(other) or is_sparse_core(other) or is_gpu(other) for other in trace.planes)
+    has_device = any(
+        device.is_tensor_core(other) or device.is_sparse_core(other) or device.is_gpu(other) for other in trace.planes
+    )
     return plane if plane is not None and not has_device and plane.stat_ids(OP_STATS[:1]) else None
 
 
@@ -134,7 +129,7 @@ def cpu_device(trace: Trace, plane: Plane, threads: Sequence[HostThread]) -> Str
     if not ran:
         return None
     attribution = attributed(plane, ran, HloModules.of(trace))
-    cpu = StreamDevice(plane, ran, attribution, DeviceInfo(CPU, Peaks(), HOST_PLANE))
+    cpu = StreamDevice(plane, ran, attribution, device.DeviceInfo(CPU, device.Peaks(), HOST_PLANE))
     return cpu.only(sorted(trace.devices)) if trace.devices else cpu
 
 

@@ -9,14 +9,9 @@ from tpuprof.parsers.base.errors import INTERNAL, behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.budget import Budget, Detector
 from tpuprof.parsers.pages.findings.capture import MEMORY_FULL, NO_DEVICE, memory_nearly_full, no_device_events
+from tpuprof.parsers.pages.findings.cores import collectives
 from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
 from tpuprof.parsers.pages.findings.cores.between_steps import between_steps
-from tpuprof.parsers.pages.findings.cores.collectives import (
-    across_slices,
-    exposed_collectives,
-    imbalance,
-    pipeline_bubbles,
-)
 from tpuprof.parsers.pages.findings.cores.late import late_host, slow_core, straggling
 from tpuprof.parsers.pages.findings.cores.slow_link import slow_link
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
@@ -24,6 +19,7 @@ from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
 from tpuprof.parsers.pages.findings.idle.outside import COMPILATION, SILENCE, compiling, long_silence, outside_steps
 from tpuprof.parsers.pages.findings.idle.waiting import idle_gaps, waiting_for_input
+from tpuprof.parsers.pages.findings.ops import moving, products
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.kernels import (
@@ -35,24 +31,11 @@ from tpuprof.parsers.pages.findings.ops.kernels import (
     uncounted_waits,
 )
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
-from tpuprof.parsers.pages.findings.ops.moving import (
-    copy_waits,
-    debug_prints,
-    host_offload,
-    layout_copies,
-    shuffles,
-)
 from tpuprof.parsers.pages.findings.ops.needless.arguments import cast_arguments
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
 from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.needless.rewritten import rewritten
-from tpuprof.parsers.pages.findings.ops.products import (
-    needless_precision,
-    padded_products,
-    random_bits,
-    vector_work,
-)
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 
 DETECTORS: tuple[Detector, ...] = (
@@ -61,18 +44,18 @@ DETECTORS: tuple[Detector, ...] = (
     late_host,
     slow_core,
     slow_link,
-    imbalance,
-    pipeline_bubbles,
+    collectives.imbalance,
+    collectives.pipeline_bubbles,
     straggling,
     at_barriers,
     sparse_core_waits,
-    across_slices,
-    exposed_collectives,
+    collectives.across_slices,
+    collectives.exposed_collectives,
     idle_gaps,
     between_steps,
-    debug_prints,
-    host_offload,
-    copy_waits,
+    moving.debug_prints,
+    moving.host_offload,
+    moving.copy_waits,
     tiny_loops,
     repeated_casts,
     recomputation,
@@ -82,16 +65,16 @@ DETECTORS: tuple[Detector, ...] = (
     scores_in_hbm,
     few_rows,
     low_rank,
-    needless_precision,
-    padded_products,
+    products.needless_precision,
+    products.padded_products,
     kernel_waits,
     slow_kernels,
     latency_bound,
-    vector_work,
-    random_bits,
+    products.vector_work,
+    products.random_bits,
     unfused,
-    layout_copies,
-    shuffles,
+    moving.layout_copies,
+    moving.shuffles,
     memory_bound,
     slow_steps,
     unexplained,

@@ -24,6 +24,7 @@ from tpuprof.parsers.pages.findings.generic.on_cpu import KINDS_ON_CPU, OnCpu
 from tpuprof.parsers.pages.findings.generic.on_gpus import KINDS_ON_GPUS, findings_on_gpus
 from tpuprof.parsers.pages.findings.idle.outside import longest_outside, outside_words
 from tpuprof.parsers.pages.findings.why_slow import KINDS
+from tpuprof.parsers.pages.overview import performance
 from tpuprof.parsers.pages.overview.bottleneck import of_account, unknown_bottleneck
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
@@ -37,15 +38,6 @@ from tpuprof.parsers.pages.overview.on_cpu import (
     on_cpu,
     on_gpus,
     steps_on_cpu,
-)
-from tpuprof.parsers.pages.overview.performance import (
-    NO_EAGER,
-    Known,
-    environment_of,
-    host_figures,
-    known_figures,
-    latencies_of,
-    step_parts,
 )
 from tpuprof.parsers.pages.shared.common import warnings_of
 from tpuprof.parsers.pages.shared.groups import group_shown, in_group, shown_words
@@ -137,7 +129,7 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
     device = most.device_type if on_host or not is_cpu else None, sum(summary.gpu_count for summary in summaries)
     tasks = max(1, sum(summary.generic is not None for summary in summaries))
     training = any(map(is_gradient, names)) if names else None
-    environment = environment_of(summaries, unknown, NO_START, tasks, device, training)
+    environment = performance.environment_of(summaries, unknown, NO_START, tasks, device, training)
     if environment.first_op_ps is not None and environment.silence_ps is None and not is_cpu:
         unknown["environment.longest_silence_ms"] = LOST_KERNELS
     return Overview(
@@ -146,12 +138,12 @@ def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSu
         performance=_performance(summaries, table, steps, unknown, why_no_steps, most),
         shares=shares_of(table, summaries),
         steps=steps,
-        step_parts=step_parts(steps),
+        step_parts=performance.step_parts(steps),
         findings=found,
         undetectable={kind: NOT_OF_CPU if is_cpu else NOT_OF_GPUS for kind in KINDS if kind not in looked},
         top_ops=top_ops_of(table),
         bottleneck=bottleneck,
-        inference=latencies_of(summaries, training, without_runs=True),
+        inference=performance.latencies_of(summaries, training, without_runs=True),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -225,21 +217,21 @@ def _performance(
     told = [gpu.eager_ps for gpu in generic if gpu.eager_ps is not None]
     no_compute = NOT_OF_CPU if is_cpu else NO_TYPES if steps else NO_COMPUTE
     no_idle = LOST_KERNELS if any(of.lost_ps is None for of in observed) else "no event ran on a GPU"
-    figures: dict[str, Known] = {
+    figures: dict[str, performance.Known] = {
         **dict.fromkeys(_OF_TPUS, (None, NOT_OF_CPU if is_cpu else NOT_OF_GPUS)),
-        **host_figures(host, _placed(table)),
+        **performance.host_figures(host, _placed(table)),
         "device_idle_percent": (None, NOT_OF_CPU) if is_cpu else (idle_percent(observed), no_idle),
         "xprof_idle_percent": (None, NOT_OF_CPU)
         if is_cpu
         else (percent_of(total - busy, span), "no event ran on a GPU"),
-        "eager_device_percent": (percent_of(sum(told), busy) if told else None, NO_EAGER),
+        "eager_device_percent": (percent_of(sum(told), busy) if told else None, performance.NO_EAGER),
         "bits16_percent": (percent_of(bits16, bits16 + bits32), no_compute),
         "bits32_percent": (percent_of(bits32, bits16 + bits32), no_compute),
     }
     durations = np.array([step.duration_ps for step in steps], np.float64)
     note = most.note or (ON_CPU if is_cpu else "")
     time = step_time(durations, most.source, note) if steps else None
-    return known_figures(time, why_no_steps, figures, unknown)
+    return performance.known_figures(time, why_no_steps, figures, unknown)
 
 
 def _placed(table: OpTable) -> int:
