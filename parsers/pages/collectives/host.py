@@ -36,6 +36,7 @@ from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.collectives import host_sums
+from tpuprof.parsers.pages.collectives.host_sums import CoreCollectives, Windows, summed
 from tpuprof.parsers.pages.collectives.instruction import (
     KINDS,
     PARTITION_ID,
@@ -52,7 +53,6 @@ from tpuprof.parsers.pages.collectives.slices import (
 )
 from tpuprof.parsers.pages.collectives.streams import stream_collectives
 from tpuprof.parsers.pages.collectives.transfers import TimeUntil, TransferOverlap, Transfers, paired
-from tpuprof.parsers.pages.collectives.windows import CoreCollectives, Windows, summed
 from tpuprof.parsers.pages.shared.copies import is_copy_half, route, served
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps

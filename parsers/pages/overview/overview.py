@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from tpuprof.parsers.base.intervals import Int64s, interval_index, median
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN, shortened
 from tpuprof.parsers.files.core_names import core_label, host_of, labels_together
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls
@@ -74,10 +74,6 @@ from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.serving import answers_requests, trains
 from tpuprof.parsers.steps.step_account import Account, tpu_account
 from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import HostFile
-
 
 _PRODUCT = pattern(r"MatMul|Conv\dD|Einsum")
 """Types of framework ops that a device would run, if there were one."""

@@ -450,8 +450,7 @@ def _compiling(run: _Run) -> Bools | None:
     if account is None or len(account.steps) != len(run.step_ps):
         return None
     compiling = np.array([step.owner_ps[owner_index("compile")] for step in account.steps])
-    out: Bools = compiling > _COMPILES * run.step_ps
-    return out
+    return compiling > _COMPILES * run.step_ps
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMetric, ...]:

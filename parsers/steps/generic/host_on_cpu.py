@@ -38,11 +38,11 @@ from tpuprof.parsers.ops.streams.devices import DEVICE, RUN, StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import HostFunction, HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.generic import functions, step_events
-from tpuprof.parsers.steps.generic.host_parts import callbacks, other_python, part_of
+from tpuprof.parsers.steps.generic.functions import callbacks, other_python, part_of
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, NO_RUN, OpEvents, device_times
 from tpuprof.parsers.steps.generic.programs import bounds
 from tpuprof.parsers.steps.generic.step_events import GenericStep
-from tpuprof.parsers.steps.requests.waiting import ids_of_requests
+from tpuprof.parsers.steps.requests.inferred import ids_of_requests
 
 LATENCY_PS, SLOWEST_BYTES, PS_PER_SECOND = 1_000_000_000, 100_000_000, 10**12
 """A collective between processes moves its bytes at this many a second at least, after a millisecond: what it takes

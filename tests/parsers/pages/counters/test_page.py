@@ -12,8 +12,7 @@ from tests.support.files import counters
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.pages.counters.host import host_counters
-from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage, counters_page
+from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage, counters_page, host_counters
 from tpuprof.parsers.pages.ops.kernels.call_units import HAS_COUNTERS
 
 

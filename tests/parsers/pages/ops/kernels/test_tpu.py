@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.mosaic.work import Amount
 from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage
 from tpuprof.parsers.pages.ops.kernels import tpu
 from tpuprof.parsers.pages.ops.kernels.call_units import call_units_in
-from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
+from tpuprof.parsers.pages.ops.kernels.page import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.parameters import parameters
 from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, use, work
