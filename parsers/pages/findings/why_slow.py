@@ -19,17 +19,9 @@ from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
 from tpuprof.parsers.pages.findings.idle.outside import COMPILATION, SILENCE, compiling, long_silence, outside_steps
 from tpuprof.parsers.pages.findings.idle.waiting import idle_gaps, waiting_for_input
-from tpuprof.parsers.pages.findings.ops import moving, products
+from tpuprof.parsers.pages.findings.ops import kernels, moving, products
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
-from tpuprof.parsers.pages.findings.ops.kernels import (
-    LEADS,
-    kernel_waits,
-    slow_kernels,
-    uncounted_kernels,
-    uncounted_ps,
-    uncounted_waits,
-)
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
 from tpuprof.parsers.pages.findings.ops.needless.arguments import cast_arguments
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
@@ -67,8 +59,8 @@ DETECTORS: tuple[Detector, ...] = (
     low_rank,
     products.needless_precision,
     products.padded_products,
-    kernel_waits,
-    slow_kernels,
+    kernels.kernel_waits,
+    kernels.slow_kernels,
     latency_bound,
     products.vector_work,
     products.random_bits,
@@ -97,7 +89,7 @@ KINDS: Mapping[str, Kind] = {
     for kind in sorted(
         {
             *(kind for kind, _ in OF_CAPTURE),
-            *(kind for detector in (*DETECTORS, uncounted_kernels) for kind in detector.kinds),
+            *(kind for detector in (*DETECTORS, kernels.uncounted_kernels) for kind in detector.kinds),
         },
         key=lambda kind: (kind.rank, kind.name),
     )
@@ -128,10 +120,13 @@ def look_for_findings(evidence: Evidence, whole: Budget | None) -> Looked:
     if whole is None:
         return Looked(tuple(of_capture), tuple(failed))
     known = sorted(_claiming(whole, failed), key=lambda found: (-(found.worth_ps or 0), KINDS[found.kind].rank))
-    (where, _), (unknown, _) = uncounted_kernels.look(whole, failed), uncounted_waits.look(whole, failed)
+    (where, _), (unknown, _) = (
+        kernels.uncounted_kernels.look(whole, failed),
+        kernels.uncounted_waits.look(whole, failed),
+    )
     # where most of the time is goes before a small saving, and behind a large one
-    least = max(LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
-    leads = uncounted_ps(whole) >= least
+    least = max(kernels.LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
+    leads = kernels.uncounted_ps(whole) >= least
     ordered = (*(where if leads else ()), *known, *unknown, *(() if leads else where), *of_capture)
     return Looked(ordered, tuple(failed))
 
@@ -149,6 +144,8 @@ def _claiming(left: Budget, failed: list[str]) -> list[Finding]:
 
 def undetectable(evidence: Evidence, failed: Sequence[str] = ()) -> dict[str, str]:
     """The kinds of findings that cannot be detected in this profile, and why; `failed` as of `Looked`."""
-    broken = {kind.name for each in (*DETECTORS, uncounted_kernels) if each.has_failed(failed) for kind in each.kinds}
+    broken = {
+        kind.name for each in (*DETECTORS, kernels.uncounted_kernels) if each.has_failed(failed) for kind in each.kinds
+    }
     reasons = {name: INTERNAL if name in broken else kind.lacks(evidence) for name, kind in KINDS.items()}
     return {name: why for name, why in reasons.items() if why}

@@ -20,15 +20,7 @@ from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, dete
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import HLO, PEAKS, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.ops import arrays
-from tpuprof.parsers.pages.findings.ops.groups import (
-    HBM,
-    LEAST_WORTH,
-    REACHED,
-    USUAL,
-    capped,
-    code_name,
-    worthwhile,
-)
+from tpuprof.parsers.pages.findings.ops import groups as op_groups
 from tpuprof.parsers.pages.findings.ops.products import Products, products_of
 
 if TYPE_CHECKING:
@@ -88,19 +80,22 @@ def scores_in_hbm(budget: Budget) -> Claimed:
     ]
     if not found:
         return NOTHING
-    flops = np.nan_to_num(capped(rates.flops_utilization))
-    moved = np.nan_to_num(capped(rates.bandwidth_utilization[:, HBM]))
+    flops = np.nan_to_num(op_groups.capped(rates.flops_utilization))
+    moved = np.nan_to_num(op_groups.capped(rates.bandwidth_utilization[:, op_groups.HBM]))
     place = {row: at for at, row in enumerate(rows.tolist())}
     saved = np.zeros(len(rows))
     for each in found:
         before = sum(own[of.row] for of in each.ops)
-        computing = sum(own[of.row] * float(flops[of.row]) for of in each.ops) / USUAL
-        moving = sum(own[of.row] * float(moved[of.row]) * _beside(budget, of, each.count) for of in each.ops) / REACHED
+        computing = sum(own[of.row] * float(flops[of.row]) for of in each.ops) / op_groups.USUAL
+        moving = (
+            sum(own[of.row] * float(moved[of.row]) * _beside(budget, of, each.count) for of in each.ops)
+            / op_groups.REACHED
+        )
         part = max(0.0, 1 - max(computing, moving) / before) if before > 0 else 0.0
         for of in each.ops:
             saved[place[of.row]] = own[of.row] * part
 
-    losing = worthwhile(budget, rows, saved, goes_away=True)
+    losing = op_groups.worthwhile(budget, rows, saved, goes_away=True)
     if losing is None:
         return NOTHING
     largest = max(found, key=lambda each: each.bytes)
@@ -108,9 +103,9 @@ def scores_in_hbm(budget: Budget) -> Claimed:
     first, ops = of_products[0], sum(len(each.ops) for each in found)
     return losing.finding(
         UNFUSED,
-        f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, of_products)}",
-        f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
-        f"{share(REACHED)} of HBM's. The scores need not move at all.",
+        f"Attention keeps its scores in HBM: {op_groups.code_name(budget.evidence.table, of_products)}",
+        f"Time of these ops above what their FLOPs take at {share(op_groups.USUAL)} of the peak, or their other arrays "
+        f"at {share(op_groups.REACHED)} of HBM's. The scores need not move at all.",
         [
             losing.words(f"{counted(ops, 'op')} on arrays of scores (the largest {size(largest.bytes)})"),
             budget.largest(first, own[first], "The largest product"),
@@ -205,12 +200,12 @@ def unfused(budget: Budget) -> list[Claimed]:
     programs = budget.once(arrays.large_arrays)
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     times = budget.op_ps(rows)
-    used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
+    used = np.nan_to_num(op_groups.capped(rates.bandwidth_utilization[rows, op_groups.HBM]))
     large = times >= arrays.LEAST_OP * budget.whole_ps
     chosen = (used >= _LEAST_MOVED) & large & ~holds_ops(table)[rows]
     fuses = {category: not _NOT_FUSED.search(category or "custom") for category in set(table.category)}
     chosen[chosen] = [fuses[table.category[row]] for row in rows[chosen].tolist()]
-    if not programs or times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
+    if not programs or times[chosen].sum() < op_groups.LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
         return []
     own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
     small: dict[int, list[str]] = {}
@@ -223,7 +218,7 @@ def unfused(budget: Budget) -> list[Claimed]:
         names = [] if first is None else small.get(int(table.program_id[first.row]), [])
         part = program.of(own.keys())
         for chain in part.once("chains", partial(_chains, small=names), frozenset(names)):
-            place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
+            place = _NUMBER.sub("#", op_groups.code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []
     for chains in of_place.values():
@@ -259,7 +254,7 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
             saved[of.row] = own[of.row] * min(1.0, chain.saved_bytes[of.row] / moved) if moved > 0 else 0.0
     out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
 
-    losing = worthwhile(budget, rows, out, goes_away=True)
+    losing = op_groups.worthwhile(budget, rows, out, goes_away=True)
     if losing is None:
         return NOTHING
     first = max(chains, key=lambda chain: sum(saved[of.row] for of in chain.ops))
@@ -271,7 +266,7 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
     return losing.finding(
         UNFUSED,
         f"{count} memory-bound ops {'read the same arrays' if read_alike else 'in a row are not fused'}: "
-        f"{code_name(table, members)}",
+        f"{op_groups.code_name(table, members)}",
         "Time to write and read the arrays between them, and to read an array again, at each op's rate: these "
         "bytes need not move.",
         [
