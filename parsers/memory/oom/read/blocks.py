@@ -170,15 +170,15 @@ _PROGRAM = re.compile(r"Error loading program '([^'\n]{1,500})'")
 _CODE = re.compile(r"E[0-9]{4}")
 _OOM_CODES = ("CompileTimeHbmOom", "CompileTimeScopedVmemOom", "BufferAllocationFailure", "ProgramAllocationFailure")
 
-_SPACES = ("hbm", "vmem", "smem")
+_SPACE_NAMES = ("hbm", "vmem", "smem")
 _BEGINNINGS = (
     *("reserved", "program", "arguments", "global", "scoped", "overlays", "HLO temp", "Size: ", "Operator: "),
     *("Shape: ", "Unpadded size: ", "Extra memory due to padding: ", "Tag: ", "XLA label: ", "Allocation type: "),
     *("Used ", "Scoped allocation with size ", "while allocating on stack for ", "Output size unknown"),
-    *(f"Total {space} usage >= " for space in _SPACES),
-    *(f"Program {space} requirement " for space in _SPACES),
-    *(f"Largest program allocations in {space}" for space in _SPACES),
-    *(f"Exceeded {space} capacity by " for space in _SPACES),
+    *(f"Total {space} usage >= " for space in _SPACE_NAMES),
+    *(f"Program {space} requirement " for space in _SPACE_NAMES),
+    *(f"Largest program allocations in {space}" for space in _SPACE_NAMES),
+    *(f"Exceeded {space} capacity by " for space in _SPACE_NAMES),
 )
 _PARTIAL = re.compile(
     r"(?:^|\s)(?:[0-9]{1,6}(?:\. ?(?:S[ize]{0,3}:? ?)?)?|="
