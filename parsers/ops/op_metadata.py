@@ -32,8 +32,7 @@ _MOST = float(2**64)
 
 def is_count(values: Floats) -> Bools:
     """bool[n]: which values can count FLOPs or bytes: not negative, and no more than 64 bits hold."""
-    counts: Bools = (values >= 0) & (values <= _MOST)
-    return counts
+    return (values >= 0) & (values <= _MOST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,8 +135,7 @@ def summed_rows(values: Floats, group: Int64s, count: int) -> Floats:
 def uncounted(table: OpTable) -> Bools:
     """bool[n]: which ops are kernels (custom calls) whose work nobody counted: neither FLOPs nor bytes."""
     calls = np.array([category == CUSTOM_CALL for category in table.category], np.bool_)
-    out: Bools = calls & np.isnan(table.flops) & np.isnan(table.hbm_bytes)
-    return out
+    return calls & np.isnan(table.flops) & np.isnan(table.hbm_bytes)
 
 
 def feeds(table: OpTable) -> Bools:

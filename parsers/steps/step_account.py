@@ -235,8 +235,7 @@ def _transfers(hops: Int64s) -> Int64s:
     for each in distinct(known[is_stage]).tolist():
         alike = there & (known == each)
         least[alike] = shortest[alike].min()
-    out: Int64s = np.where(is_stage, np.rint(a_step * (least / np.maximum(shortest, 1))), -1).astype(np.int64)
-    return out
+    return np.where(is_stage, np.rint(a_step * (least / np.maximum(shortest, 1))), -1).astype(np.int64)
 
 
 def cpu_account(hosts: Sequence[tuple[str, HostOnCpu]]) -> Account | None:

@@ -285,8 +285,7 @@ class _Few:
         inside = first < last
         opens = np.bincount(first[inside], minlength=cells + 1)
         closes = np.bincount(last[inside], minlength=cells + 1)
-        marks: Bools = np.cumsum(opens - closes)[:cells] > 0
-        return marks
+        return np.cumsum(opens - closes)[:cells] > 0
 
 
 class _Many:
@@ -310,8 +309,7 @@ class _Many:
         block = places // _BLOCK
         place, event = ranges(block * _BLOCK, places)
         hits = self._matching[self._track.key[event]]
-        counted: Int64s = self._sums[block] + np.bincount(place[hits], minlength=len(places))
-        return counted
+        return self._sums[block] + np.bincount(place[hits], minlength=len(places))
 
     def _match(self, number: int) -> int:
         """The place of a match, counted from 0 on."""

@@ -68,8 +68,7 @@ def cell_edges(start_ps: int, end_ps: int, cells: int) -> Int64s:
     # integers all the way: at a large offset a float would lose picoseconds
     whole, rest = divmod(span, cells)
     steps = np.arange(cells + 1, dtype=np.int64)
-    edges: Int64s = start_ps + steps * whole + steps * rest // cells
-    return edges
+    return start_ps + steps * whole + steps * rest // cells
 
 
 def lane_window(track: Track, lane: int, edges: Int64s) -> LaneWindow:
@@ -147,8 +146,7 @@ def rate_window(rate: RateTrack, edges: Int64s) -> Floats:
     track, sums, before = rate.ops, _work_sums(rate), np.zeros(len(edges))
     for lane in range(track.depth):
         before += _covered(track, track.lane(lane), edges, sums)[:, 0]
-    per_second: Floats = np.maximum(np.diff(before), 0.0) / (np.diff(edges) / 1e12)
-    return per_second
+    return np.maximum(np.diff(before), 0.0) / (np.diff(edges) / 1e12)
 
 
 def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:

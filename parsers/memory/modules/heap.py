@@ -194,8 +194,7 @@ def _at(column: NDArray[_Number], rows: Int64s, other: int) -> NDArray[_Number]:
     """Entries of a column by row, `other` for a row below 0."""
     if not len(column):
         return np.full(len(rows), other, column.dtype)
-    result: NDArray[_Number] = np.where(rows >= 0, column[rows], np.array(other, column.dtype))
-    return result
+    return np.where(rows >= 0, column[rows], np.array(other, column.dtype))
 
 
 @dataclass(frozen=True, slots=True)

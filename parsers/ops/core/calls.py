@@ -19,15 +19,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
-from tpuprof.parsers.ops.core.ops import (
-    CATEGORY,
-    DEVICE_SPAN,
-    OPS_LINE,
-    TRACE_ME_LINE,
-    device_spans,
-    event_spans,
-    op_name,
-)
+from tpuprof.parsers.ops.core import ops
 from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
@@ -123,7 +115,7 @@ class CallRuns:
 
 def has_waits(plane: Plane) -> bool:
     """Whether spans of kernels lie on a core's line, by the names of its events."""
-    return plane.line(TRACE_ME_LINE) is not None and any(name in plane.event_metadata.body for name in _NAMES)
+    return plane.line(ops.TRACE_ME_LINE) is not None and any(name in plane.event_metadata.body for name in _NAMES)
 
 
 def core_calls(plane: Plane, on_chunk: ChunkDone | None = None) -> Iterator[CallRuns]:
@@ -132,7 +124,7 @@ def core_calls(plane: Plane, on_chunk: ChunkDone | None = None) -> Iterator[Call
     if not ids:
         return
     runs = _runs(plane, ids, on_chunk)
-    scopes = _Scopes.of(plane.line(TRACE_ME_LINE), plane) if runs else None
+    scopes = _Scopes.of(plane.line(ops.TRACE_ME_LINE), plane) if runs else None
     counts = _of_metadata(plane, ids)
     for key, (start, end, duration, *of_events) in runs.items():
         known = zip(of_events, counts[key], strict=True)
@@ -146,11 +138,11 @@ def _kernel_ids(plane: Plane) -> Mapping[int, tuple[int, str]]:
     if CUSTOM_CALL.encode() not in metadata.body and CUSTOM_CALL.encode() not in plane.stat_metadata.body:
         return {}
     every = np.arange(len(metadata), dtype=np.int64)
-    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), every, (CATEGORY, "program_id"))
-    chosen = np.flatnonzero(stats.is_one_of(CATEGORY, (CUSTOM_CALL,))).tolist()
+    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), every, (ops.CATEGORY, "program_id"))
+    chosen = np.flatnonzero(stats.is_one_of(ops.CATEGORY, (CUSTOM_CALL,))).tolist()
     programs, ids = stats.unsigned("program_id")[0], metadata.ids.tolist()
     rows = [row for row in chosen if is_kernel(metadata.name(row))]
-    return {ids[row]: (int(programs[row]), op_name(metadata, row, ids[row])) for row in rows}
+    return {ids[row]: (int(programs[row]), ops.op_name(metadata, row, ids[row])) for row in rows}
 
 
 def _of_metadata(plane: Plane, ids: Mapping[int, tuple[int, str]]) -> Mapping[tuple[int, str], tuple[float, float]]:
@@ -175,9 +167,9 @@ def _runs(
     """Start and end on the trace's clock, duration by the device's, FLOPs and bytes of the runs of each kernel."""
     found: dict[tuple[int, str], list[_Columns]] = {}
     wanted = np.array(sorted(ids), np.int64)
-    stats = (*DEVICE_SPAN, *_COUNTS)
+    stats = (*ops.DEVICE_SPAN, *_COUNTS)
     for line in plane.lines:
-        if line.name != OPS_LINE:
+        if line.name != ops.OPS_LINE:
             continue
         names = tuple(plane.stat_ids(stats))
         for room in line.blocks(stats, on_chunk):
@@ -185,8 +177,8 @@ def _runs(
             mine = np.flatnonzero(np.isin(events.metadata_id, wanted))
             if not len(mine):
                 continue
-            start, end = event_spans(line, events)
-            begin, finish = device_spans(events, start, end)
+            start, end = ops.event_spans(line, events)
+            begin, finish = ops.device_spans(events, start, end)
             own = [_counts(events, name) for name in _COUNTS]
             for number in np.unique(events.metadata_id[mine]).tolist():
                 at = mine[events.metadata_id[mine] == number]
@@ -225,7 +217,7 @@ class _Scopes:
         if line is None:
             return None
         events = line.events(places=False)
-        start, end = event_spans(line, events)
+        start, end = ops.event_spans(line, events)
         order = np.lexsort((-end, start))
         known, number = np.unique(events.metadata_id, return_inverse=True)
         labels = [plane.event_metadata.label(int(each)) for each in known]

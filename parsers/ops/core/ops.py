@@ -18,7 +18,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
+from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource, is_count
 from tpuprof.parsers.ops.table import OpTable
@@ -105,12 +105,12 @@ def device_spans(events: Events, start: Int64s, end: Int64s) -> Intervals:
     return np.where(both, offset, start), np.where(both, device_end, end)
 
 
-def line_spans(plane: Plane, name: str, device: bool = False, on_chunk: ChunkDone | None = None) -> list[Intervals]:
+def line_spans(plane: Plane, name: str, device: bool = False) -> list[Intervals]:
     """Spans of the events of each line of that name; with `device` by the device's clock."""
     spans = []
     for line in plane.lines:
         if line.name == name:
-            events = line.events(DEVICE_SPAN if device else (), on_chunk)
+            events = line.events(DEVICE_SPAN if device else ())
             start, end = event_spans(line, events)
             spans.append(device_spans(events, start, end) if device else (start, end))
     return spans

@@ -235,8 +235,7 @@ class ShareTerm:
 
     def mask(self, columns: OpColumns) -> Mask:
         compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[self.relation]
-        matches: Mask = compare(columns.self_share, self.bound)
-        return matches
+        return compare(columns.self_share, self.bound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,8 +371,7 @@ def _waits_for(
     at = np.searchsorted(other.end_ps[made], end, "right") - 1
     last = made[np.maximum(at, 0)]
     filled = other.end_ps[last] - np.maximum(other.start_ps[last], start)
-    out: Bools = (at >= 0) & (end - other.end_ps[last] <= _JUST * (end - start)) & (filled >= _WAITS * (end - start))
-    return out
+    return (at >= 0) & (end - other.end_ps[last] <= _JUST * (end - start)) & (filled >= _WAITS * (end - start))
 
 
 def _holds_any(thread: HostThread, rows: Int64s, inner: NDArray[np.intp]) -> bool:

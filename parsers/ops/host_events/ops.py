@@ -255,8 +255,7 @@ def _possible_ops(table: metadata.MetadataTable) -> list[int]:
     iterator = colon - begin == len(_ITERATOR)
     first = body[np.minimum(begin, len(body) - 1)] | 0x20
     memcpy = ~has_colon & (end - begin >= _MEMCPY_LENGTH) & (first == ord("m"))
-    rows: list[int] = np.flatnonzero((has_colon & (typed | iterator)) | memcpy).tolist()
-    return rows
+    return np.flatnonzero((has_colon & (typed | iterator)) | memcpy).tolist()
 
 
 def _known_op(name: str) -> FrameworkOp | None:

@@ -7,24 +7,104 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, in_nesting_order, positions
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, in_nesting_order, no_ints, positions, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.xspace.core.api import nest
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import nest, self_times
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.device import (
-    DeviceInfo,
-    Peaks,
-    device_info,
-    device_ordinal,
-    is_gpu,
-    is_sparse_core,
-    is_tensor_core,
-)
+from tpuprof.parsers.ops import device
+from tpuprof.parsers.ops.core.ops import op_table, totals_of
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, HostThread, SparseStat, read_threads
-from tpuprof.parsers.ops.streams.attribution import OP_STATS, Attribution, attributed
+from tpuprof.parsers.ops.streams.attribution import OP_STATS, Attribution, StreamOp, attributed
 from tpuprof.parsers.ops.streams.kernels import KERNEL_STATS, Kernel, gpu_kernels
-from tpuprof.parsers.ops.streams.ops import StreamSums, stream_sums
+from tpuprof.parsers.ops.table import OpTable
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSums:
+    """What the events of one device's streams add up to.
+
+    Attributes:
+        table: time by op.
+        op_events: number of events.
+        span_ps: from the first event to the last; idle_ps: of that, when none ran.
+    """
+
+    table: OpTable
+    op_events: int
+    span_ps: int
+    idle_ps: int
+
+    @property
+    def total_ps(self) -> int:
+        """The time of the ops, and idle time."""
+        return int(self.table.self_ps.sum()) + self.idle_ps
+
+
+def stream_sums(streams: Sequence[HostThread], attribution: Attribution, *, nested: bool = False) -> StreamSums:
+    """Adds up the events of the streams of one device: a row an op, as of a TPU's core.
+
+    Streams and threads run side by side. So the time of ops is theirs added up, and idle is the time in which no event
+    of any stream runs: the whole time is both together, which is the time from the first event to the last where
+    streams take turns. XProf takes that time for the whole even where they overlap, and for idle what the ops leave of
+    it. The share of idle time is of the time from the first event to the last.
+
+    Args:
+        attribution: the ops of all their events.
+        nested: whether events lie inside one another, as on host threads, and not only side by side.
+    """
+    start, end, number, own = (
+        np.concatenate(column) for column in zip(*_columns(streams, attribution, nested), strict=True)
+    )
+    used, key = np.unique(number, return_inverse=True)
+    totals = totals_of(key, np.arange(1, len(used) + 1, dtype=np.int64), end - start, own, {})
+    ops = [attribution.ops[place] for place in used.tolist()]
+    table = op_table(_described(ops), totals)
+    symbol = np.array([op.symbol for op in ops], np.uint64)
+    if symbol.any():  # ops whose program's name alone is known stay apart from those of that name in other programs
+        table = replace(table, symbol_id=symbol, has_ids=symbol > 0)
+    span = int(end.max()) - int(start.min()) if len(start) else 0
+    return StreamSums(table, len(start), span, max(0, span - union_length(start, end)))
+
+
+def _columns(
+    streams: Sequence[HostThread], attribution: Attribution, nested: bool
+) -> list[tuple[Int64s, Int64s, Int64s, Int64s]]:
+    """Start, end, op and self time of the events of each stream; at least one part."""
+    none = no_ints()
+    parts = [(none, none, none, none)]
+    for stream, of_stream in zip(streams, attribution.numbers, strict=True):
+        start, end, number = stream.start_ps, stream.end_ps, of_stream
+        if nested:
+            start, end, number = in_nesting_order(start, end, number)
+        parts.append((start, end, number, self_times(start, end) if nested else end - start))
+    return parts
+
+
+def _described(ops: Sequence[StreamOp]) -> Plane:
+    """A plane whose event metadata describes ops, numbered from 1 on, as a TPU's plane describes its own."""
+    space = xplane_pb2.XSpace()
+    plane = space.planes.add(name=b"ops")
+    texts = ("hlo_category", "tf_op", "source", "source_stack", "deduplicated_name", "shape_with_layout")
+    names = ("program_id", *texts)
+    for stat, name in enumerate(names, 1):
+        plane.stat_metadata[stat].id, plane.stat_metadata[stat].name = stat, name.encode()
+    for number, op in enumerate(ops, 1):
+        entry = plane.event_metadata[number]
+        entry.id, entry.name, entry.display_name = number, _bytes(op.expression), _bytes(op.name)
+        if op.program:
+            entry.stats.add(metadata_id=1, uint64_value=op.program)
+        values = op.category, op.framework_op, op.source, op.source_stack, op.deduplicated_name, op.shape
+        for stat, value in enumerate(values, 2):
+            if value:
+                entry.stats.add(metadata_id=stat, str_value=_bytes(value))
+    return Trace.from_bytes(space.SerializeToString()).planes[0]
+
+
+def _bytes(words: str) -> bytes:
+    return words.encode("utf-8", "replace")
+
 
 GPU_STATS = (*OP_STATS, *KERNEL_STATS)
 """Stats to read of the events of GPUs."""
@@ -53,7 +133,7 @@ class StreamDevice:
     plane: Plane
     streams: tuple[HostThread, ...]
     attribution: Attribution
-    info: DeviceInfo
+    info: device.DeviceInfo
 
     @property
     def is_host(self) -> bool:
@@ -99,7 +179,7 @@ def gpu_planes(trace: Trace) -> list[Plane]:
     """The GPUs of a profile; none where it has TPUs, which alone count then."""
     if any(plane.name.startswith("/device:TPU:") for plane in trace.planes):
         return []
-    return sorted(filter(is_gpu, trace.planes), key=device_ordinal)
+    return sorted(filter(device.is_gpu, trace.planes), key=device.device_ordinal)
 
 
 def read_gpus(trace: Trace, stats: Iterable[str] = (), on_chunk: ChunkDone | None = None) -> tuple[StreamDevice, ...]:
@@ -112,14 +192,17 @@ def read_gpus(trace: Trace, stats: Iterable[str] = (), on_chunk: ChunkDone | Non
     wanted = tuple(dict.fromkeys((*GPU_STATS, *stats)))
     read = [(plane, tuple(read_threads(plane, wanted, on_chunk))) for plane in gpu_planes(trace)]
     return tuple(
-        StreamDevice(plane, streams, attributed(plane, streams, modules), device_info(plane)) for plane, streams in read
+        StreamDevice(plane, streams, attributed(plane, streams, modules), device.device_info(plane))
+        for plane, streams in read
     )
 
 
 def runs_on_cpu(trace: Trace) -> Plane | None:
     """The host's plane, in a profile without a device where the host's threads ran HLO ops; else None."""
     plane = trace.plane(HOST_PLANE)
-    has_device = any(is_tensor_core(other) or is_sparse_core(other) or is_gpu(other) for other in trace.planes)
+    has_device = any(
+        device.is_tensor_core(other) or device.is_sparse_core(other) or device.is_gpu(other) for other in trace.planes
+    )
     return plane if plane is not None and not has_device and plane.stat_ids(OP_STATS[:1]) else None
 
 
@@ -134,7 +217,7 @@ def cpu_device(trace: Trace, plane: Plane, threads: Sequence[HostThread]) -> Str
     if not ran:
         return None
     attribution = attributed(plane, ran, HloModules.of(trace))
-    cpu = StreamDevice(plane, ran, attribution, DeviceInfo(CPU, Peaks(), HOST_PLANE))
+    cpu = StreamDevice(plane, ran, attribution, device.DeviceInfo(CPU, device.Peaks(), HOST_PLANE))
     return cpu.only(sorted(trace.devices)) if trace.devices else cpu
 
 

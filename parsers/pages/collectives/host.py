@@ -35,17 +35,8 @@ from tpuprof.parsers.ops.device import HOST_TRANSFER, depends_on_name, op_class
 from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.collectives.host_sums import (
-    COUNT,
-    DCN,
-    DMA,
-    EXPOSED,
-    ICI,
-    PARTS,
-    WAITING,
-    Collective,
-    HostCollectives,
-)
+from tpuprof.parsers.pages.collectives import host_sums
+from tpuprof.parsers.pages.collectives.host_sums import CoreCollectives, Windows, summed
 from tpuprof.parsers.pages.collectives.instruction import (
     KINDS,
     PARTITION_ID,
@@ -62,7 +53,6 @@ from tpuprof.parsers.pages.collectives.slices import (
 )
 from tpuprof.parsers.pages.collectives.streams import stream_collectives
 from tpuprof.parsers.pages.collectives.transfers import TimeUntil, TransferOverlap, Transfers, paired
-from tpuprof.parsers.pages.collectives.windows import CoreCollectives, Windows, summed
 from tpuprof.parsers.pages.shared.copies import is_copy_half, route, served
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
@@ -83,10 +73,10 @@ class CollectivesSummary(HostSummary):
             host's CPU, are cores here, and have no copies.
     """
 
-    collectives: HostCollectives | None
-    all_collectives: HostCollectives
-    copies: HostCollectives | None
-    all_copies: HostCollectives
+    collectives: host_sums.HostCollectives | None
+    all_collectives: host_sums.HostCollectives
+    copies: host_sums.HostCollectives | None
+    all_copies: host_sums.HostCollectives
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> CollectivesSummary:
@@ -124,7 +114,7 @@ COLLECTIVES_OF_HOST = Reduction(
 
 def _in_steps(
     host: str, grid: AlignedSteps | None, names: Sequence[str], cores: Sequence[CoreCollectives]
-) -> HostCollectives | None:
+) -> host_sums.HostCollectives | None:
     """The collectives, or the copies, in the steps that the cores of a host share; None where they share none."""
     if grid is None:
         return None
@@ -134,7 +124,7 @@ def _in_steps(
     return _sums(host, grid.core_names, chosen, windows, grid.duration_ps)
 
 
-def _in_whole(host: str, names: Sequence[str], cores: Sequence[CoreCollectives]) -> HostCollectives:
+def _in_whole(host: str, names: Sequence[str], cores: Sequence[CoreCollectives]) -> host_sums.HostCollectives:
     """All collectives, each core's whole time counted as one step."""
     windows = [core.whole for core in cores]
     lengths = np.array([of.span[1] - of.span[0] for of in windows], np.int64).reshape(-1, 1)
@@ -211,10 +201,10 @@ def _read_core(
 
 def _copies(
     table: OpTable, rows: Sequence[int], modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction]
-) -> tuple[list[Collective], Int64s, dict[int, str]]:
+) -> tuple[list[host_sums.Collective], Int64s, dict[int, str]]:
     """The asynchronous copies of some rows of a core's table, as `_collectives`."""
     found, of_row, roles = _collectives(table, rows, None, known)
-    copies = [replace(each, network=DMA) for each in found]
+    copies = [replace(each, network=host_sums.DMA) for each in found]
     for row in (row for row, role in roles.items() if role == "done"):
         program, at = modules.module(int(table.program_id[row])), int(of_row[row])
         served_op = served(program, table.name[row]) or table.framework_op[row]
@@ -226,7 +216,7 @@ def _copies(
 
 def _collectives(
     table: OpTable, rows: Sequence[int], modules: HloModules | None, known: dict[tuple[int, str], CollectiveInstruction]
-) -> tuple[list[Collective], Int64s, dict[int, str]]:
+) -> tuple[list[host_sums.Collective], Int64s, dict[int, str]]:
     """The collectives of some rows of a core's table, which one each row is of (-1), and each row's role.
 
     Args:
@@ -241,7 +231,7 @@ def _collectives(
             known[op] = read_instruction(table.category[row] or "", table.name[row], table.expression(row), module)
         read[row] = known[op]
     starts = {(programs[row], table.name[row]): row for row, each in read.items() if each.role == "start"}
-    ours: list[Collective] = []
+    ours: list[host_sums.Collective] = []
     of_row = np.full(max(len(table), 1), -1, np.int64)
     roles: dict[int, str] = {}
     for row, each in read.items():
@@ -263,11 +253,11 @@ def _collectives(
     return ours, of_row, roles
 
 
-def _collective(table: OpTable, row: int, read: CollectiveInstruction, is_async: bool) -> Collective:
-    return Collective(
+def _collective(table: OpTable, row: int, read: CollectiveInstruction, is_async: bool) -> host_sums.Collective:
+    return host_sums.Collective(
         int(table.program_id[row]),
         table.name[row],
-        ICI,
+        host_sums.ICI,
         read.kind,
         read.groups,
         pass_of(table.framework_op[row], table.is_rematerialized(row)),
@@ -277,7 +267,9 @@ def _collective(table: OpTable, row: int, read: CollectiveInstruction, is_async:
     )
 
 
-def _with_result(start: Collective, first: CollectiveInstruction, done: CollectiveInstruction) -> Collective:
+def _with_result(
+    start: host_sums.Collective, first: CollectiveInstruction, done: CollectiveInstruction
+) -> host_sums.Collective:
     """A collective of two ops: the second one has the result, and may be known better."""
     kind = first.kind if first.kind in KINDS else done.kind
     groups = first.groups or done.groups
@@ -329,9 +321,9 @@ def _across(events: TracedEvents, between: Mapping[int, SliceOp]) -> tuple[tuple
     return slice_transfers(list(between.values()), op[chosen], *spans)
 
 
-def _between_slices(each: SliceCollective) -> Collective:
+def _between_slices(each: SliceCollective) -> host_sums.Collective:
     kind = each.transfer_type.lower().replace("_", "-") or "send/recv"
-    return Collective(0, each.rendezvous, DCN, kind, None, "", True, each.network_bytes, "")
+    return host_sums.Collective(0, each.rendezvous, host_sums.DCN, kind, None, "", True, each.network_bytes, "")
 
 
 # --- all cores
@@ -339,11 +331,11 @@ def _between_slices(each: SliceCollective) -> Collective:
 
 def _sums(
     host: str, names: tuple[str, ...], cores: Sequence[CoreCollectives], windows: Sequence[Windows], step_ps: Int64s
-) -> HostCollectives:
+) -> host_sums.HostCollectives:
     collectives, of_core = _numbered(cores)
     collectives = _with_axes(collectives)
     groups: dict[tuple[object, ...], int] = {}
-    firsts: list[Collective] = []
+    firsts: list[host_sums.Collective] = []
     group = np.zeros(len(collectives), np.int64)
     for row, each in enumerate(collectives):
         group[row] = groups.setdefault(each.group, len(groups))
@@ -351,9 +343,9 @@ def _sums(
             firsts.append(each)
     count, steps = len(collectives), step_ps.shape[1]
     payload_of = np.array([np.nan if each.payload is None else each.payload for each in collectives], np.float64)
-    sums = np.zeros((PARTS, len(firsts), len(cores), steps), np.int64)
+    sums = np.zeros((host_sums.PARTS, len(firsts), len(cores), steps), np.int64)
     payload = np.zeros((len(firsts), len(cores), steps))
-    of_collective = np.zeros((PARTS, count, steps), np.int64)
+    of_collective = np.zeros((host_sums.PARTS, count, steps), np.int64)
     shortest = np.full((count, steps), _LARGEST, np.int64)
     exposed_by_core = []
     order = np.argsort(group, kind="stable")
@@ -364,20 +356,20 @@ def _sums(
         return np.add.reduceat(cells[..., order, :], borders, axis=-2) if count else cells
 
     for at, (number, window) in enumerate(zip(of_core, windows, strict=True)):
-        by_cell = np.zeros((WAITING, count, steps), np.int64)
+        by_cell = np.zeros((host_sums.WAITING, count, steps), np.int64)
         for row, of in enumerate(number.tolist()):
             by_cell[:, of] += window.sums[:, row]
-        exposed_by_core.append((by_cell[COUNT] > 0, by_cell[EXPOSED]))
-        np.minimum(shortest, np.where(by_cell[COUNT] > 0, by_cell[EXPOSED], _LARGEST), out=shortest)
-        sums[:WAITING, :, at] = by_group(by_cell)
-        of_collective[:WAITING] += by_cell
-        with_bytes = np.where(by_cell[COUNT] > 0, by_cell[COUNT] * payload_of[:, None], 0.0)
+        exposed_by_core.append((by_cell[host_sums.COUNT] > 0, by_cell[host_sums.EXPOSED]))
+        np.minimum(shortest, np.where(by_cell[host_sums.COUNT] > 0, by_cell[host_sums.EXPOSED], _LARGEST), out=shortest)
+        sums[: host_sums.WAITING, :, at] = by_group(by_cell)
+        of_collective[: host_sums.WAITING] += by_cell
+        with_bytes = np.where(by_cell[host_sums.COUNT] > 0, by_cell[host_sums.COUNT] * payload_of[:, None], 0.0)
         np.add.at(payload[:, at], group, with_bytes)
     for at, (ran, exposed) in enumerate(exposed_by_core):
         waiting = np.where(ran, exposed - np.where(ran, shortest, 0), 0)
-        sums[WAITING, :, at] = by_group(waiting)
-        of_collective[WAITING] += waiting
-    return HostCollectives(
+        sums[host_sums.WAITING, :, at] = by_group(waiting)
+        of_collective[host_sums.WAITING] += waiting
+    return host_sums.HostCollectives(
         host=host,
         cores=names,
         collectives=collectives,
@@ -395,10 +387,10 @@ def _sums(
     )
 
 
-def _numbered(cores: Sequence[CoreCollectives]) -> tuple[tuple[Collective, ...], list[Int64s]]:
+def _numbered(cores: Sequence[CoreCollectives]) -> tuple[tuple[host_sums.Collective, ...], list[Int64s]]:
     """The distinct collectives of some cores, and the number of each of a core's among them."""
     number: dict[tuple[int, str, str], int] = {}
-    distinct: list[Collective] = []
+    distinct: list[host_sums.Collective] = []
     of_core = []
     for core in cores:
         mine = []
@@ -411,7 +403,7 @@ def _numbered(cores: Sequence[CoreCollectives]) -> tuple[tuple[Collective, ...],
     return tuple(distinct), of_core
 
 
-def _with_axes(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
+def _with_axes(collectives: tuple[host_sums.Collective, ...]) -> tuple[host_sums.Collective, ...]:
     """Gives groups the names of the mesh axes that other collectives with the same groups have."""
     named: dict[tuple[int, int, int | None], ReplicaGroups] = {
         (groups.count, groups.size, groups.distance): groups
@@ -421,7 +413,7 @@ def _with_axes(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
     if not named:
         return collectives
 
-    def known(each: Collective) -> Collective:
+    def known(each: host_sums.Collective) -> host_sums.Collective:
         groups = each.groups
         if groups is None or groups.axes or groups.are_pairs:
             return each

@@ -14,21 +14,11 @@ from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.files.core_names import host_of, labels_together
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import STAGES
+from tpuprof.parsers.pages.collectives import model
 from tpuprof.parsers.pages.collectives.bandwidth import ici_peak
 from tpuprof.parsers.pages.collectives.host import COLLECTIVES_OF_HOST, CollectivesSummary
 from tpuprof.parsers.pages.collectives.host_sums import COUNT, ICI, PARTS, WAITING, Collective, HostCollectives, Sums
 from tpuprof.parsers.pages.collectives.instruction import PARTITION_ID
-from tpuprof.parsers.pages.collectives.model import (
-    CUT,
-    NEVER_SEEN,
-    NO_COLLECTIVE,
-    NO_COPY,
-    ON_CPU,
-    ON_GPUS,
-    ONE_STEP,
-    OUTSIDE,
-    CollectivesPage,
-)
 from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
 from tpuprof.parsers.pages.collectives.slices import joined_slices
 from tpuprof.parsers.pages.ops.key import OPS
@@ -50,9 +40,9 @@ def collectives_page(
     steps_note: str,
     has_steps: bool,
     notes: Sequence[str] = (),
-    copies: CollectivesPage | None = None,
+    copies: model.CollectivesPage | None = None,
     grid: AlignedSteps | None = None,
-) -> CollectivesPage:
+) -> model.CollectivesPage:
     """The page of some hosts; without `copies` these are what its rows are.
 
     Args:
@@ -70,7 +60,7 @@ def collectives_page(
     steps = len(step_names)
     totals = np.concatenate([np.zeros((3, 0, steps), np.int64), *(part.totals for part in parts)], axis=1)
     step_ps = np.concatenate([np.zeros((0, steps), np.int64), *(part.step_ps for part in parts)])
-    why = "" if len(joined.collectives) else _why_none(summaries) if copies is not None else NO_COPY
+    why = "" if len(joined.collectives) else _why_none(summaries) if copies is not None else model.NO_COPY
     sentences = [*notes]
     if any(part.unpaired for part in parts):
         lost = sum(part.unpaired for part in parts)
@@ -84,8 +74,8 @@ def collectives_page(
     lacking = partners(summaries, joined.collectives)
     sentences += lacking
     if slices:
-        sentences.append(NEVER_SEEN)
-    page = CollectivesPage(
+        sentences.append(model.NEVER_SEEN)
+    page = model.CollectivesPage(
         hosts=tuple(summary.host for summary in summaries),
         cores=cores,
         step_names=tuple(step_names),
@@ -109,8 +99,8 @@ def collectives_page(
 
 def _why_none(summaries: Sequence[HostSummary]) -> str:
     cores = sum(summary.core_count for summary in summaries)
-    none = {"core": NO_COLLECTIVE, "GPU": ON_GPUS, "host thread": ON_CPU}[runs_on(summaries)]
-    none += CUT * any(summary.problems for summary in summaries)
+    none = {"core": model.NO_COLLECTIVE, "GPU": model.ON_GPUS, "host thread": model.ON_CPU}[runs_on(summaries)]
+    none += model.CUT * any(summary.problems for summary in summaries)
     return why_no_ops(summaries) or (f"{none}; it has one core" if cores == 1 else none)
 
 
@@ -197,7 +187,7 @@ def _wait_for_stages(sums: Sums, cores: Sequence[str], grid: AlignedSteps) -> No
                 sums.of_collective[WAITING, at] = waits[core][:, :, [column[name] for name in names if name]].sum()
 
 
-def _statement(page: CollectivesPage) -> str:
+def _statement(page: model.CollectivesPage) -> str:
     """The answer in a sentence or two."""
     if page.why_none and page.copies is None:
         return f"{page.why_none[0].upper()}{page.why_none[1:]}."
@@ -208,7 +198,7 @@ def _statement(page: CollectivesPage) -> str:
     return f"{first}hidden {share(page.hidden_share)} of transfers. {_who(page)}".rstrip()
 
 
-def _who(page: CollectivesPage) -> str:
+def _who(page: model.CollectivesPage) -> str:
     """Who is waited for most, or what is exposed most."""
     rows = rows_by(page, "all")
     if not len(rows):
@@ -247,7 +237,7 @@ _MUCH_WAITING = 0.5
 _WHOLE = ("profile",)
 
 
-def collectives_of_run(session: PageSession, host: str | None) -> CollectivesPage:
+def collectives_of_run(session: PageSession, host: str | None) -> model.CollectivesPage:
     """What moves between cores, and what compute hides of it.
 
     Where all collectives run outside of the steps, as those of a program that ran once beside a loop of another one,
@@ -266,21 +256,21 @@ def collectives_of_run(session: PageSession, host: str | None) -> CollectivesPag
 def _page(
     summaries: Sequence[CollectivesSummary],
     which: Literal["collectives", "copies"],
-    copies: CollectivesPage | None = None,
-) -> CollectivesPage:
+    copies: model.CollectivesPage | None = None,
+) -> model.CollectivesPage:
     """The page of one sort, by step unless all of it lies outside of the steps."""
     made = partial(collectives_page, summaries, copies=copies)
     every: list[HostCollectives] = [getattr(summary, f"all_{which}") for summary in summaries]
     if not any(summary.core_count for summary in summaries):
         every = [of for of in every if of.cores]
-        note = ONE_STEP if any(map(_count, every)) else ""
+        note = model.ONE_STEP if any(map(_count, every)) else ""
         return made(every, _WHOLE if every else (), note, False, (note,) if note else ())
     steps = common_steps(summaries)
     parts = _in_shared_steps(summaries, which, steps)
     if parts and steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
         notes = (*steps.remarks, *([steps.note] if steps.note else []))
         return made(parts, steps.grid.names, steps.note, True, notes, grid=steps.grid)
-    note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
+    note = f"{model.OUTSIDE if steps.grid is not None else ''}{model.ONE_STEP}"
     return made(every, _WHOLE, note, False, [note])
 
 

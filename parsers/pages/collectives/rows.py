@@ -11,14 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_among, medians
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share
-from tpuprof.parsers.pages.collectives.bandwidth import (
-    ABOVE_LINKS,
-    NO_DCN_PEAK,
-    NO_GROUPS,
-    NO_PEAK,
-    NO_SIZE,
-    bus_factor,
-)
+from tpuprof.parsers.pages.collectives import bandwidth
 from tpuprof.parsers.pages.collectives.host_sums import (
     COUNT,
     DCN,
@@ -162,7 +155,7 @@ def _factor(page: CollectivesPage, each: Collective) -> float:
     """
     if each.network in (DCN, DMA):
         return 2.0 if each.route == WITHIN_HBM else 1.0
-    factor = bus_factor(each.kind, each.groups, len(page.cores))
+    factor = bandwidth.bus_factor(each.kind, each.groups, len(page.cores))
     return np.nan if factor is None else factor
 
 
@@ -206,7 +199,9 @@ def above_peak(rows: Rows) -> tuple[str, ...]:
     if more < 0:
         return ()
     worst, others = int(used.argmax()), f", and {counted(more, 'more row')} above it" * (more > 0)
-    return (f"{rows.name[worst]} is at {share(float(used[worst]))} of the links' peak{others}: {ABOVE_LINKS}.",)
+    return (
+        f"{rows.name[worst]} is at {share(float(used[worst]))} of the links' peak{others}: {bandwidth.ABOVE_LINKS}.",
+    )
 
 
 def why_unknown(page: CollectivesPage, rows: Rows) -> dict[str, str]:
@@ -214,11 +209,13 @@ def why_unknown(page: CollectivesPage, rows: Rows) -> dict[str, str]:
     why: dict[str, str] = {}
     nothing: Bools = np.isnan(rows.payload)
     if nothing.any():
-        why["payload_bytes"] = why["algorithm_gigabytes_per_second"] = NO_SIZE
+        why["payload_bytes"] = why["algorithm_gigabytes_per_second"] = bandwidth.NO_SIZE
     if page.lacks_partners:
         why["waiting_time_ms"] = why["algorithm_gigabytes_per_second"] = why["bus_gigabytes_per_second"] = NO_PARTNERS
     elif np.isnan(rows.bus_rate).any():
-        why["bus_gigabytes_per_second"] = NO_SIZE if nothing.any() else NO_GROUPS
+        why["bus_gigabytes_per_second"] = bandwidth.NO_SIZE if nothing.any() else bandwidth.NO_GROUPS
     if np.isnan(rows.peak_share).any():
-        why["peak_percent"] = NO_PEAK if page.peak is None else why.get("bus_gigabytes_per_second", NO_DCN_PEAK)
+        why["peak_percent"] = (
+            bandwidth.NO_PEAK if page.peak is None else why.get("bus_gigabytes_per_second", bandwidth.NO_DCN_PEAK)
+        )
     return why

@@ -21,10 +21,9 @@ from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.host_events.events import HostThread, read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, StreamOp
 from tpuprof.parsers.ops.streams.devices import DEVICE, StreamDevice, cpu_device, read_gpus, runs_on_cpu
-from tpuprof.parsers.pages.collectives.host_sums import DEVICES, Collective
+from tpuprof.parsers.pages.collectives.host_sums import DEVICES, Collective, CoreCollectives, summed
 from tpuprof.parsers.pages.collectives.instruction import KINDS, PARTITION_ID, read_instruction
 from tpuprof.parsers.pages.collectives.transfers import TimeUntil, TransferOverlap, Transfers
-from tpuprof.parsers.pages.collectives.windows import CoreCollectives, summed
 
 
 def stream_collectives(trace: Trace, host: str, on_chunk: ChunkDone | None) -> dict[str, CoreCollectives]:

@@ -18,18 +18,7 @@ from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import path_end, sentence_name, share, time
-from tpuprof.parsers.pages.findings.claims import (
-    NO_CLAIM,
-    OF_OPS,
-    Claim,
-    Rows,
-    after,
-    everything,
-    mean_of,
-    of_ops,
-    spread_evenly,
-    taken,
-)
+from tpuprof.parsers.pages.findings import claims as account_claims
 from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, JumpTarget, Kind, OwnerClaim, with_own_figures
 from tpuprof.parsers.pages.findings.subject import LEAST_LARGE, Subject, SubjectOps, subject_of, unnamed
@@ -101,7 +90,7 @@ class Budget:
     cells: Floats
     steps: Steps | None
     op_time_ps: Floats
-    rows: Mapping[OpClass, Rows]
+    rows: Mapping[OpClass, account_claims.Rows]
     owners: OpOwners
     _whole: Budget | None = field(default=None, repr=False, compare=False)
     _known: dict[Callable[[Budget], Any], Any] = field(default_factory=dict, repr=False, compare=False)
@@ -120,12 +109,11 @@ class Budget:
 
     # --- what there is -------------------------------------------------------------------------------------------
 
-    def op_ps(self, rows: Rows) -> Floats:
+    def op_ps(self, rows: account_claims.Rows) -> Floats:
         """float64[rows]: time of some ops in the budget."""
-        times: Floats = self.op_time_ps[rows]
-        return times
+        return self.op_time_ps[rows]
 
-    def ops(self, *classes: OpClass) -> tuple[Rows, Floats]:
+    def ops(self, *classes: OpClass) -> tuple[account_claims.Rows, Floats]:
         """The rows of some classes, one class behind the other, and float64[rows], their time in the budget."""
         rows = np.concatenate([self.rows[name] for name in classes])
         return rows, self.op_ps(rows)
@@ -133,33 +121,33 @@ class Budget:
     @property
     def computing_ps(self) -> float:
         """The time of ops that compute: what transfers could hide behind."""
-        whole = mean_of(self.whole_cells)
+        whole = account_claims.mean_of(self.whole_cells)
         return float(sum(whole[owner_index(owner)] for owner in ("loss", "ideal", "uncounted")))
 
     def left(self, *owners: Owner) -> float:
         """The time of some owners that no finding claims yet, as a mean over cores and steps."""
-        return float(mean_of(self.cells)[[owner_index(owner) for owner in owners]].sum())
+        return float(account_claims.mean_of(self.cells)[[owner_index(owner) for owner in owners]].sum())
 
     def claimed(self, *owners: Owner) -> float:
         """The time of some owners that findings claim already."""
-        whole = mean_of(self.whole_cells)[[owner_index(owner) for owner in owners]].sum()
+        whole = account_claims.mean_of(self.whole_cells)[[owner_index(owner) for owner in owners]].sum()
         return max(0.0, float(whole) - self.left(*owners))
 
     # --- claims --------------------------------------------------------------------------------------------------
 
-    def take(self, owners: Sequence[Owner], wanted_ps: Floats) -> Claim:
+    def take(self, owners: Sequence[Owner], wanted_ps: Floats) -> account_claims.Claim:
         """Claims what is wanted of some owners on each core in each step; see `claims.taken`."""
-        return Claim.of_cells(taken(self.cells, owners, wanted_ps))
+        return account_claims.Claim.of_cells(account_claims.taken(self.cells, owners, wanted_ps))
 
-    def take_all(self, *owners: Owner) -> Claim:
+    def take_all(self, *owners: Owner) -> account_claims.Claim:
         """Claims all that some owners have left."""
-        return Claim.of_cells(everything(self.cells, owners))
+        return account_claims.Claim.of_cells(account_claims.everything(self.cells, owners))
 
-    def take_mean(self, owners: Sequence[Owner], mean_ps: float) -> Claim:
+    def take_mean(self, owners: Sequence[Owner], mean_ps: float) -> account_claims.Claim:
         """Claims an amount of some owners' time wherever it is; see `claims.spread_evenly`."""
-        return Claim.of_cells(spread_evenly(self.cells, owners, mean_ps))
+        return account_claims.Claim.of_cells(account_claims.spread_evenly(self.cells, owners, mean_ps))
 
-    def take_ops(self, rows: Rows, saved_ps: Floats, goes_away: bool = False) -> Claim:
+    def take_ops(self, rows: account_claims.Rows, saved_ps: Floats, goes_away: bool = False) -> account_claims.Claim:
         """Claims a part of some ops' time; nothing of those that a finding is about already.
 
         Args:
@@ -169,12 +157,12 @@ class Budget:
         free = is_among(rows, np.concatenate(list(self.rows.values())))
         times, saved_ps = self.op_ps(rows), np.where(free, saved_ps, 0.0)
         ideal_ps = times * self.owners.ideal[rows]
-        return of_ops(self.cells, rows, self.owners.owner[rows], ideal_ps, times, saved_ps, goes_away)
+        return account_claims.of_ops(self.cells, rows, self.owners.owner[rows], ideal_ps, times, saved_ps, goes_away)
 
-    def after(self, *claims: Claim) -> Budget:
+    def after(self, *claims: account_claims.Claim) -> Budget:
         rows = np.concatenate([each.rows for each in claims])
         kept = {name: of[~is_among(of, rows)] for name, of in self.rows.items()} if len(rows) else self.rows
-        return replace(self, cells=after(self.cells, *claims), rows=kept, _whole=self._whole or self)
+        return replace(self, cells=account_claims.after(self.cells, *claims), rows=kept, _whole=self._whole or self)
 
     # --- words ---------------------------------------------------------------------------------------------------
 
@@ -197,7 +185,7 @@ class Budget:
     def finding(
         self,
         kind: Kind,
-        claim: Claim,
+        claim: account_claims.Claim,
         title: str,
         basis: str,
         evidence: Sequence[str],
@@ -225,12 +213,14 @@ class Budget:
         return finding, claim
 
     def of_unknown_worth(
-        self, kind: Kind, title: str, basis: str, evidence: Sequence[str], place: JumpTarget, rows: Rows
+        self, kind: Kind, title: str, basis: str, evidence: Sequence[str], place: JumpTarget, rows: account_claims.Rows
     ) -> Claimed:
         """A finding about some ops of which nobody knows what they cost; it claims nothing."""
-        return kind.of_unknown_worth(title, self.per, basis, evidence, place, self.subject(rows)), NO_CLAIM
+        return kind.of_unknown_worth(
+            title, self.per, basis, evidence, place, self.subject(rows)
+        ), account_claims.NO_CLAIM
 
-    def with_claim(self, finding: Finding, claim: Claim, can_overlap: bool = False) -> Finding:
+    def with_claim(self, finding: Finding, claim: account_claims.Claim, can_overlap: bool = False) -> Finding:
         """A finding with what it claims, and with words on what of that is hard to win.
 
         Time at the roof goes only with work or bytes. What could run beside the computation can hide behind that for no
@@ -254,7 +244,9 @@ class Budget:
         evidence = (*finding.evidence, *more)
         return replace(finding, claims=claims, basis=basis, evidence=evidence, advice=advice, subject=subject)
 
-    def subject(self, rows: Rows, claimed_ps: Floats | None = None, cells: Floats | None = None) -> Subject:
+    def subject(
+        self, rows: account_claims.Rows, claimed_ps: Floats | None = None, cells: Floats | None = None
+    ) -> Subject:
         """What a finding is about as data: some ops, and the time that it claims; see `subject_of`."""
         claimed = np.zeros(len(rows)) if claimed_ps is None else claimed_ps
         ops = SubjectOps(self.evidence.table, self.evidence.rates, rows, self.op_ps(rows), claimed)
@@ -267,10 +259,10 @@ _NAMED = 0.01
 
 _NEVER_SEEN = "Untested on hardware: such ops are recognised as XProf's source does."
 
-Claimed = tuple[Finding | None, Claim]
+Claimed = tuple[Finding | None, account_claims.Claim]
 """A finding, and the time that it claims."""
 
-NOTHING: Claimed = (None, NO_CLAIM)
+NOTHING: Claimed = (None, account_claims.NO_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +293,7 @@ class Detector:
         out = []
         for finding, claim in self._detected(left):
             if finding is not None:
-                is_claim = claim is not NO_CLAIM
+                is_claim = claim is not account_claims.NO_CLAIM
                 whole = left.with_claim(finding, claim, kinds[finding.kind].can_overlap) if is_claim else finding
                 out.append(with_own_figures(whole.told_of(left.evidence.units)))
                 left = left.after(claim)
@@ -346,7 +338,7 @@ def budget(evidence: Evidence, account: Account | None) -> Budget | None:
     for owner in OWNERS:
         mine = owners.are(owner)
         together = float(self_ps[mine].sum())
-        limit = float(most[[owner_index(each) for each in OF_OPS.get(owner, (owner,))]].sum())
+        limit = float(most[[owner_index(each) for each in account_claims.OF_OPS.get(owner, (owner,))]].sum())
         factor = limit / together if together > 0 else 0.0
         op_time_ps[mine] = self_ps[mine] * min(most_of_self, factor)
     order = np.argsort(-self_ps, kind="stable")

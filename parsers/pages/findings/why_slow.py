@@ -9,14 +9,9 @@ from tpuprof.parsers.base.errors import INTERNAL, behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.budget import Budget, Detector
 from tpuprof.parsers.pages.findings.capture import MEMORY_FULL, NO_DEVICE, memory_nearly_full, no_device_events
+from tpuprof.parsers.pages.findings.cores import collectives
 from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
 from tpuprof.parsers.pages.findings.cores.between_steps import between_steps
-from tpuprof.parsers.pages.findings.cores.collectives import (
-    across_slices,
-    exposed_collectives,
-    imbalance,
-    pipeline_bubbles,
-)
 from tpuprof.parsers.pages.findings.cores.late import late_host, slow_core, straggling
 from tpuprof.parsers.pages.findings.cores.slow_link import slow_link
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
@@ -24,35 +19,15 @@ from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
 from tpuprof.parsers.pages.findings.idle.outside import COMPILATION, SILENCE, compiling, long_silence, outside_steps
 from tpuprof.parsers.pages.findings.idle.waiting import idle_gaps, waiting_for_input
+from tpuprof.parsers.pages.findings.ops import kernels, moving, products
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
-from tpuprof.parsers.pages.findings.ops.kernels import (
-    LEADS,
-    kernel_waits,
-    slow_kernels,
-    uncounted_kernels,
-    uncounted_ps,
-    uncounted_waits,
-)
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
-from tpuprof.parsers.pages.findings.ops.moving import (
-    copy_waits,
-    debug_prints,
-    host_offload,
-    layout_copies,
-    shuffles,
-)
 from tpuprof.parsers.pages.findings.ops.needless.arguments import cast_arguments
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
 from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.needless.rewritten import rewritten
-from tpuprof.parsers.pages.findings.ops.products import (
-    needless_precision,
-    padded_products,
-    random_bits,
-    vector_work,
-)
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 
 DETECTORS: tuple[Detector, ...] = (
@@ -61,18 +36,18 @@ DETECTORS: tuple[Detector, ...] = (
     late_host,
     slow_core,
     slow_link,
-    imbalance,
-    pipeline_bubbles,
+    collectives.imbalance,
+    collectives.pipeline_bubbles,
     straggling,
     at_barriers,
     sparse_core_waits,
-    across_slices,
-    exposed_collectives,
+    collectives.across_slices,
+    collectives.exposed_collectives,
     idle_gaps,
     between_steps,
-    debug_prints,
-    host_offload,
-    copy_waits,
+    moving.debug_prints,
+    moving.host_offload,
+    moving.copy_waits,
     tiny_loops,
     repeated_casts,
     recomputation,
@@ -82,16 +57,16 @@ DETECTORS: tuple[Detector, ...] = (
     scores_in_hbm,
     few_rows,
     low_rank,
-    needless_precision,
-    padded_products,
-    kernel_waits,
-    slow_kernels,
+    products.needless_precision,
+    products.padded_products,
+    kernels.kernel_waits,
+    kernels.slow_kernels,
     latency_bound,
-    vector_work,
-    random_bits,
+    products.vector_work,
+    products.random_bits,
     unfused,
-    layout_copies,
-    shuffles,
+    moving.layout_copies,
+    moving.shuffles,
     memory_bound,
     slow_steps,
     unexplained,
@@ -114,7 +89,7 @@ KINDS: Mapping[str, Kind] = {
     for kind in sorted(
         {
             *(kind for kind, _ in OF_CAPTURE),
-            *(kind for detector in (*DETECTORS, uncounted_kernels) for kind in detector.kinds),
+            *(kind for detector in (*DETECTORS, kernels.uncounted_kernels) for kind in detector.kinds),
         },
         key=lambda kind: (kind.rank, kind.name),
     )
@@ -145,10 +120,13 @@ def look_for_findings(evidence: Evidence, whole: Budget | None) -> Looked:
     if whole is None:
         return Looked(tuple(of_capture), tuple(failed))
     known = sorted(_claiming(whole, failed), key=lambda found: (-(found.worth_ps or 0), KINDS[found.kind].rank))
-    (where, _), (unknown, _) = uncounted_kernels.look(whole, failed), uncounted_waits.look(whole, failed)
+    (where, _), (unknown, _) = (
+        kernels.uncounted_kernels.look(whole, failed),
+        kernels.uncounted_waits.look(whole, failed),
+    )
     # where most of the time is goes before a small saving, and behind a large one
-    least = max(LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
-    leads = uncounted_ps(whole) >= least
+    least = max(kernels.LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
+    leads = kernels.uncounted_ps(whole) >= least
     ordered = (*(where if leads else ()), *known, *unknown, *(() if leads else where), *of_capture)
     return Looked(ordered, tuple(failed))
 
@@ -166,6 +144,8 @@ def _claiming(left: Budget, failed: list[str]) -> list[Finding]:
 
 def undetectable(evidence: Evidence, failed: Sequence[str] = ()) -> dict[str, str]:
     """The kinds of findings that cannot be detected in this profile, and why; `failed` as of `Looked`."""
-    broken = {kind.name for each in (*DETECTORS, uncounted_kernels) if each.has_failed(failed) for kind in each.kinds}
+    broken = {
+        kind.name for each in (*DETECTORS, kernels.uncounted_kernels) if each.has_failed(failed) for kind in each.kinds
+    }
     reasons = {name: INTERNAL if name in broken else kind.lacks(evidence) for name, kind in KINDS.items()}
     return {name: why for name, why in reasons.items() if why}

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,10 @@ from tpuprof.parsers.base.intervals import Int64s, interval_index, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.thread_pool import ThreadPool
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
+from tpuprof.parsers.hosts.progress import Meter
 from tpuprof.parsers.hosts.reduction import left_out
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST
 from tpuprof.parsers.ops.core.ops import OPS_LINE
@@ -36,11 +38,6 @@ from tpuprof.parsers.pages.shared.host_files import each_host, opened
 from tpuprof.parsers.pages.shared.key import PageSession
 from tpuprof.parsers.pages.shared.steps import common_steps
 from tpuprof.parsers.steps.aligned import AlignedSteps
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.places import HostFile
-    from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
-    from tpuprof.parsers.hosts.progress import Meter
 
 NO_RUN = "the profile has no event of it"
 SPARSE = "SparseCores ran it: the timeline has their single runs"

@@ -6,15 +6,8 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS
+from tpuprof.parsers.pages.overview import model
 from tpuprof.parsers.pages.overview.ledger import MeanStep
-from tpuprof.parsers.pages.overview.model import (
-    HIGHLY_INPUT_BOUND,
-    MODERATELY_INPUT_BOUND,
-    Bottleneck,
-    Classification,
-    Step,
-    percent_of_steps,
-)
 from tpuprof.parsers.pages.overview.verdict import WAITS_FOR_HOST, Verdict
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
@@ -27,13 +20,13 @@ NO_OUTFEED = "the program has no outfeed ops"
 
 
 def bottleneck_of(
-    steps: Sequence[Step],
+    steps: Sequence[model.Step],
     table: OpTable,
     source: InputSource | None,
     account: MeanStep | None,
     unknown: dict[str, str],
     numbered: bool = False,
-) -> Bottleneck:
+) -> model.Bottleneck:
     """What limits the steps; unknown without steps.
 
     Args:
@@ -49,7 +42,7 @@ def bottleneck_of(
         return unknown_bottleneck(reason, unknown, _marking_advice(table, numbered))
     outfeed = None
     if "outfeed" in table.category or source == "infeed":
-        outfeed = percent_of_steps(steps, "outfeed_ps")
+        outfeed = model.percent_of_steps(steps, "outfeed_ps")
         outfeed *= account.step_ps / account.period_ps if account.steps_lie_apart else 1.0
     else:
         unknown["bottleneck.output_percent"] = NO_OUTFEED
@@ -58,7 +51,7 @@ def bottleneck_of(
     return of_account(account, source is not None, outfeed)
 
 
-def of_account(account: MeanStep, knows_input: bool, output_percent: float | None) -> Bottleneck:
+def of_account(account: MeanStep, knows_input: bool, output_percent: float | None) -> model.Bottleneck:
     """What limits the steps, in shares of the time that the verdict is about."""
     waits = 100 * account.verdict.input_fraction if knows_input else None
     return told(
@@ -72,26 +65,28 @@ def told(
     output_percent: float | None,
     idle_percent: float,
     steps_lie_apart: bool,
-) -> Bottleneck:
+) -> model.Bottleneck:
     """What limits the steps in the words of their verdict, so that no page says another than the overview."""
-    kind: Classification = "device"
-    if input_percent is not None and input_percent >= HIGHLY_INPUT_BOUND:
+    kind: model.Classification = "device"
+    if input_percent is not None and input_percent >= model.HIGHLY_INPUT_BOUND:
         kind = "host"
     elif verdict.kind in WAITS_FOR_HOST:
-        kind = "host" if 100 * (verdict.fraction or 0.0) >= HIGHLY_INPUT_BOUND else "both"
-    elif input_percent is not None and input_percent >= MODERATELY_INPUT_BOUND:
+        kind = "host" if 100 * (verdict.fraction or 0.0) >= model.HIGHLY_INPUT_BOUND else "both"
+    elif input_percent is not None and input_percent >= model.MODERATELY_INPUT_BOUND:
         kind = "both"
-    elif verdict.kind == "untraced" or (verdict.kind == "unknown" and idle_percent >= MODERATELY_INPUT_BOUND):
+    elif verdict.kind == "untraced" or (verdict.kind == "unknown" and idle_percent >= model.MODERATELY_INPUT_BOUND):
         kind = "unknown"
     advice = (verdict.next_step,) if verdict.next_step else ()
-    return Bottleneck(kind, input_percent, output_percent, idle_percent, verdict.statement, advice, steps_lie_apart)
+    return model.Bottleneck(
+        kind, input_percent, output_percent, idle_percent, verdict.statement, advice, steps_lie_apart
+    )
 
 
-def unknown_bottleneck(reason: str, unknown: dict[str, str], advice: tuple[str, ...] = ()) -> Bottleneck:
+def unknown_bottleneck(reason: str, unknown: dict[str, str], advice: tuple[str, ...] = ()) -> model.Bottleneck:
     """Nothing is known, for a reason; `unknown` receives it for each figure."""
     for key in ("input_percent", "output_percent", "idle_percent"):
         unknown[f"bottleneck.{key}"] = reason
-    return Bottleneck("unknown", None, None, None, f"Whether it waits for input is unknown: {reason}.", advice)
+    return model.Bottleneck("unknown", None, None, None, f"Whether it waits for input is unknown: {reason}.", advice)
 
 
 def _marking_advice(table: OpTable, numbered: bool) -> tuple[str, ...]:

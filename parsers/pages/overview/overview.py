@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from tpuprof.parsers.base.intervals import Int64s, interval_index, median
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN, shortened
 from tpuprof.parsers.files.core_names import core_label, host_of, labels_together
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls
@@ -44,19 +44,13 @@ from tpuprof.parsers.pages.findings.idle.outside import longest_outside, outside
 from tpuprof.parsers.pages.findings.ops.losses import losses
 from tpuprof.parsers.pages.findings.why_slow import look_for_findings, undetectable
 from tpuprof.parsers.pages.ops.ops import programs_of
+from tpuprof.parsers.pages.overview import performance as figures
 from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts, op_accounts
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
 from tpuprof.parsers.pages.overview.ledger import MeanStep, mean_step, of_group_shown, with_claims
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
-from tpuprof.parsers.pages.overview.performance import (
-    counted_words,
-    environment_of,
-    latencies_of,
-    performance_of,
-    step_parts,
-)
 from tpuprof.parsers.pages.overview.verdict import Verdict
 from tpuprof.parsers.pages.shared.common import device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.shared.groups import CoreGroup, group_shown
@@ -74,10 +68,6 @@ from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.serving import answers_requests, trains
 from tpuprof.parsers.steps.step_account import Account, tpu_account
 from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import HostFile
-
 
 _PRODUCT = pattern(r"MatMul|Conv\dD|Einsum")
 """Types of framework ops that a device would run, if there were one."""
@@ -120,7 +110,7 @@ def overview(
         shown_table = merge_tables([summary.table for summary in shown])
     steps = _steps(common.spans)
     environment = _environment(summaries, table, unknown)
-    performance = performance_of(summaries, table, common, modules, unknown)
+    performance = figures.performance_of(summaries, table, common, modules, unknown)
     shares, top_ops = shares_of(table, summaries), top_ops_of(table)
     numbered = any(summary.has_step_numbers for summary in summaries)
     infers = _infers(summaries, environment.is_training, None if common.grid is None else common.grid.source)
@@ -138,19 +128,19 @@ def overview(
         account = of_group_shown(account, main.label)
     outside, partners = map(outside_words, evidence.outside), lacking_partners(table, environment.device_core_count)
     above = above_peak_words(evidence.table, evidence.rates)
-    remarks = (*common.remarks, *outside, *counted_words(table), *above, partners, *failed)
+    remarks = (*common.remarks, *outside, *figures.counted_words(table), *above, partners, *failed)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
         performance=performance,
         shares=shares,
         steps=steps,
-        step_parts=step_parts(steps),
+        step_parts=figures.step_parts(steps),
         findings=looked.found,
         undetectable=undetectable(evidence, looked.failed),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, account, unknown, numbered),
-        inference=latencies_of(shown or summaries, environment.is_training, modules),
+        inference=figures.latencies_of(shown or summaries, environment.is_training, modules),
         infers=infers,
         account=account,
         groups=group_rows(summaries),
@@ -232,7 +222,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
         is_training, unknown["environment.is_training"] = None, _TRAINS_BY_NAME
     has_device = [summary.core_count + summary.gpu_count for summary in summaries]
     of_device = device.device_type if device else None, sum(has_device)
-    return environment_of(summaries, unknown, NO_SPAN, sum(map(bool, has_device)), of_device, is_training)
+    return figures.environment_of(summaries, unknown, NO_SPAN, sum(map(bool, has_device)), of_device, is_training)
 
 
 def _steps(grid: AlignedSteps | None) -> tuple[Step, ...]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST
 from tpuprof.parsers.pages.shared.key import PageSession
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import HostFile
 
 _UNKNOWN = (-1,)
 """Programs of a file that has to be opened to learn them: none that another file has."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.pages.shared.key import OnPartial, Page
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import HostFile
 
 PARTIAL_AFTER_SECONDS = 0.15
 """After this time it makes a page over the hosts that are read so far, unless all are."""

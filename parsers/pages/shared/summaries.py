@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.hosts.reduction import Reduced
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary
 from tpuprof.parsers.pages.shared.key import PageSession
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.places import HostFile
 
 
 def read(

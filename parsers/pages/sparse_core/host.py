@@ -30,15 +30,7 @@ from tpuprof.parsers.files.core_names import core_label, label_of_plane
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.ops.core.ops import (
-    CATEGORY,
-    OPS_LINE,
-    SPARSE_OPS_LINE,
-    event_spans,
-    line_spans,
-    op_name,
-    time_span,
-)
+from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.device import device_ordinal, is_sparse_core, is_tensor_core
 from tpuprof.parsers.ops.offload import STARTED_BY, sparse_ops
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
@@ -158,7 +150,7 @@ def needed_bytes(trace: Trace) -> int:
     beside = {device_ordinal(plane) for plane in trace.planes if is_sparse_core(plane)}
     planes = [plane for plane in trace.planes if device_ordinal(plane) in beside]
     lines = [line for plane in planes if is_tensor_core(plane) or is_sparse_core(plane) for line in plane.lines]
-    return sum(line.size for line in lines if line.name in (OPS_LINE, SPARSE_OPS_LINE, SYNCS_LINE))
+    return sum(line.size for line in lines if line.name in (core_ops.OPS_LINE, core_ops.SPARSE_OPS_LINE, SYNCS_LINE))
 
 
 def sparse_host(trace: Trace, host: str, steps: StepSpans | None, on_chunk: ChunkDone | None = None) -> SparseHost:
@@ -172,7 +164,7 @@ def sparse_host(trace: Trace, host: str, steps: StepSpans | None, on_chunk: Chun
     found = {device_ordinal(plane): plane for plane in trace.planes if is_tensor_core(plane)}
     tensors = [_tensor(found[number], on_chunk) if number in found else None for number in ordinals]
     sparse = [sparse_spans(plane, on_chunk) for plane in sparse_planes]
-    syncs = [union_of(line_spans(plane, SYNCS_LINE)) for plane in sparse_planes]
+    syncs = [union_of(core_ops.line_spans(plane, SYNCS_LINE)) for plane in sparse_planes]
     beside = np.array([ordinals.index(device_ordinal(plane)) for plane in sparse_planes], np.int64)
     together = [
         union_of([part.busy for part, of in zip(sparse, beside, strict=True) if of == place])
@@ -231,10 +223,10 @@ def _tensor(plane: Plane, on_chunk: ChunkDone | None) -> _Tensor:
     ids: list[Int64s] = []
     starters: list[Int64s] = []
     for line in plane.lines:
-        if line.name != OPS_LINE:
+        if line.name != core_ops.OPS_LINE:
             continue
         events = line.events(stats, on_chunk, places=False)
-        spans.append(event_spans(line, events))
+        spans.append(core_ops.event_spans(line, events))
         ids.append(events.metadata_id.astype(np.int64))
         columns = [events.stats.get(name) for name in stats]
         if stats and columns[0] is not None and columns[1] is not None:
@@ -270,9 +262,11 @@ def _waiting(plane: Plane, ids: Int64s, starters: Int64s) -> dict[int, tuple[str
     if not (has_text or len(starters)):
         return {}
     rows = metadata.rows(ids)
-    categories = MetadataStats(OpSource(metadata, plane.stat_metadata), rows, (CATEGORY,)).texts(CATEGORY)
+    categories = MetadataStats(OpSource(metadata, plane.stat_metadata), rows, (core_ops.CATEGORY,)).texts(
+        core_ops.CATEGORY
+    )
     texts = ["" if row < 0 else metadata.name(row) for row in rows.tolist()]
-    names = [op_name(metadata, row, number) for row, number in zip(rows.tolist(), ids.tolist(), strict=True)]
+    names = [core_ops.op_name(metadata, row, number) for row, number in zip(rows.tolist(), ids.tolist(), strict=True)]
     begun = set(starters.tolist())
     is_started = [number in begun for number in ids.tolist()]
     starts = {
@@ -315,7 +309,7 @@ def _whole(tensors: Sequence[_Tensor | None], sparse: Sequence[SparseSpans]) -> 
     """The time from the first op to the last as one step; no step without any op."""
     spans = [part.busy for part in sparse]
     spans += [span for tensor in tensors if tensor is not None for span in (tensor.working, tensor.waiting)]
-    first, last = time_span(spans)
+    first, last = core_ops.time_span(spans)
     if last <= first:
         return StepSpans((), no_ints(), no_ints(), "whole profile")
     return StepSpans(("whole profile",), np.array([first]), np.array([last]), "whole profile")

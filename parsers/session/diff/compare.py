@@ -25,10 +25,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.pages.shared.common import why_no_ops
 from tpuprof.parsers.pages.shared.split_runs import refuse_one_capture
-from tpuprof.parsers.session.diff import model, noise
-from tpuprof.parsers.session.diff.beside import core_groups, launches
-from tpuprof.parsers.session.diff.beside.memory import modules_memory
-from tpuprof.parsers.session.diff.beside.settings import about_settings, setting_changes, settings_of
+from tpuprof.parsers.session.diff import beside, model, noise
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
 from tpuprof.parsers.session.diff.groups import categories, classes, op_changes, op_groups, owner_changes
 from tpuprof.parsers.session.diff.match import matched
@@ -62,7 +59,7 @@ def compare(before: Session, after: Session, host: str | None = None) -> Diff:
 
 
 def compare_launches(
-    sides: core_groups.Sides, host: str | None = None, detect: float = launches.DETECT, group: int | None = None
+    sides: beside.Sides, host: str | None = None, detect: float = beside.DETECT, group: int | None = None
 ) -> tuple[Diff, tuple[Session, Session]]:
     """Compares one run, or several launches, with others; each launch is one observation where a side has several.
 
@@ -85,14 +82,14 @@ def compare_launches(
         refuse_one_capture(one.run, other.run)
     notes: list[str] = []
     read = [_readable(side, host, notes) for side in sides]
-    of_groups, alone = core_groups.sides_of_groups((read[0], read[1]), host, group)
+    of_groups, alone = beside.sides_of_groups((read[0], read[1]), host, group)
     found = [_compared(of.sides, host, detect) for of in of_groups]
-    shown, words = core_groups.most_changed([diff for diff, _ in found], of_groups, alone)
+    shown, words = beside.most_changed([diff for diff, _ in found], of_groups, alone)
     diff, middle = found[shown]
     return replace(diff, warnings=(*notes, *words, *diff.warnings)), middle
 
 
-def _compared(sides: core_groups.Sides, host: str | None, detect: float) -> tuple[Diff, tuple[Session, Session]]:
+def _compared(sides: beside.Sides, host: str | None, detect: float) -> tuple[Diff, tuple[Session, Session]]:
     """Compares runs of which all cores depend on each other; see `compare_launches`."""
     runs = _with_time_between(_of_one_step([[_Run.of(session, host) for session in side] for side in sides]))
     basis = _basis([*runs[0], *runs[1]])
@@ -102,7 +99,7 @@ def _compared(sides: core_groups.Sides, host: str | None, detect: float) -> tupl
     before, after = (_Side.of(side, basis, of) for side, of in zip(runs, bounds, strict=True))
     diff = _diff((before, after), basis, host, detect)
     if diff.launches is not None:
-        notes = [diff.launches.order] * bool(diff.launches.order) + [launches.OF_MEDIAN]
+        notes = [diff.launches.order] * bool(diff.launches.order) + [beside.OF_MEDIAN]
         diff = replace(diff, warnings=(*notes, *diff.warnings))
     if basis == "step" and before.run.has_time_between:
         diff = replace(diff, warnings=(_LIE_APART, *diff.warnings))
@@ -270,7 +267,7 @@ class _Side:
     @property
     def middle(self) -> int:
         """The number of the median launch, which stands for all."""
-        return launches.middle_of([launch.time_ps for launch in self.launches])
+        return beside.middle_of([launch.time_ps for launch in self.launches])
 
     @property
     def run(self) -> _Run:
@@ -278,7 +275,7 @@ class _Side:
 
     @property
     def pooled(self) -> BatchedTimes:
-        return launches.pooled(self.own, [run.ops.table for run in self.runs], self.middle)
+        return beside.pooled(self.own, [run.ops.table for run in self.runs], self.middle)
 
     @property
     def steps(self) -> list[Floats]:
@@ -328,7 +325,7 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
     settings = behind_wall("compare settings", lambda: _settings(runs, own, compiled, unknown), failed) or ()
     figures = _figures(runs, unknown)
     programs = runs[0].ops.program, runs[1].ops.program
-    compare_memory = partial(modules_memory, before, after, (compiled[0], compiled[1]), programs)
+    compare_memory = partial(beside.modules_memory, before, after, (compiled[0], compiled[1]), programs)
     modules = behind_wall("compare the memory of modules", compare_memory, failed) or ()
     if not modules and not failed:
         unknown["modules"] = "neither run names its programs"
@@ -353,11 +350,11 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
         warnings=(
             *cautions(of_sides, basis, pairs, bool(different)),
             *_of_whole_captures(runs, basis),
-            *about_settings(settings),
+            *beside.about_settings(settings),
             *failed,
         ),
         different=different,
-        launches=launches.launches_of(sides[0].launches, sides[1].launches, detect) if has_launches else None,
+        launches=beside.launches_of(sides[0].launches, sides[1].launches, detect) if has_launches else None,
     )
     parts = [
         PhaseSide(of, cache(partial(measure_whole, run.ops, run.summaries, 1)), run.summaries, run.ops.table)
@@ -380,14 +377,14 @@ def _settings(
     runs: Sequence[_Run], times: Sequence[BatchedTimes], compiled: Sequence[CompiledModules], unknown: dict[str, str]
 ) -> tuple[model.SettingChange, ...]:
     found = [
-        settings_of(run.files, run.summaries, modules, of.runs)
+        beside.settings_of(run.files, run.summaries, modules, of.runs)
         for run, modules, of in zip(runs, compiled, times, strict=True)
     ]
     told = [any(one.kind in ("version", "flag") for one in part) for part in found]
     if not all(told):
         each = _of_both(["" if is_told else NOT_RECORDED for is_told in told])
         unknown["settings"] = each if any(told) else f"in both runs, {NOT_RECORDED}"
-    return setting_changes(*found)
+    return beside.setting_changes(*found)
 
 
 def _of_both(reasons: Sequence[str]) -> str:
@@ -454,8 +451,7 @@ def _compiling(run: _Run) -> Bools | None:
     if account is None or len(account.steps) != len(run.step_ps):
         return None
     compiling = np.array([step.owner_ps[owner_index("compile")] for step in account.steps])
-    out: Bools = compiling > _COMPILES * run.step_ps
-    return out
+    return compiling > _COMPILES * run.step_ps
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMetric, ...]:

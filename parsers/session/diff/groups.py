@@ -14,32 +14,21 @@ from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.table import OpTable, clone_keys
 from tpuprof.parsers.pages.overview.ledger import MeanStep
+from tpuprof.parsers.session.diff import model
 from tpuprof.parsers.session.diff.match import OpPair
 from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
-from tpuprof.parsers.session.diff.model import (
-    UNKNOWN_CHANGE,
-    Change,
-    NamedChange,
-    OpChange,
-    OpGroupChange,
-    OwnerChange,
-    change_of,
-    change_of_either,
-    change_of_launches,
-    plain_change,
-)
 from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, estimate_both, estimate_steps, odd_by_design, within
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, Owner, has_input_ops
 
 _SOME = 0.1  # of the most that a step compiles, the share from which on another one does
 
-Compared = tuple[OpChange, OpPair]
+Compared = tuple[model.OpChange, OpPair]
 """An op's change, and the ops of both runs that it is of."""
 
 
 def op_groups(
     ops: Sequence[Compared], before: BatchedTimes, after: BatchedTimes, tables: tuple[OpTable, OpTable]
-) -> tuple[OpGroupChange, ...]:
+) -> tuple[model.OpGroupChange, ...]:
     """Groups the changes of ops with those of their clones in one program, the largest change first.
 
     The noise of a group is that of its ops' times added up, as one of as many comparisons as there are ops: a group
@@ -67,28 +56,30 @@ def op_groups(
     return tuple(sorted(groups, key=lambda group: (-abs(group.change.time.delta or 0.0), group.members)))
 
 
-def _group(ops: Sequence[Compared], members: list[int], before: BatchedTimes, after: BatchedTimes) -> OpGroupChange:
+def _group(
+    ops: Sequence[Compared], members: list[int], before: BatchedTimes, after: BatchedTimes
+) -> model.OpGroupChange:
     """The changes of some ops added up; names and texts are those of the op with the most time."""
     if len(members) == 1:
-        return OpGroupChange(ops[members[0]][0], tuple(members))
+        return model.OpGroupChange(ops[members[0]][0], tuple(members))
     changes, pairs = [ops[number][0] for number in members], [ops[number][1] for number in members]
     main = max(changes, key=lambda op: max(op.time.before or 0.0, op.time.after or 0.0))
     old = [pair.before for pair in pairs if pair.before is not None]
     new = [pair.after for pair in pairs if pair.after is not None]
     times = before.time(old) if old else None, after.time(new) if new else None
     counts = (float(run.count[rows].sum()) if rows else None for run, rows in ((before, old), (after, new)))
-    count = plain_change(*counts)
+    count = model.plain_change(*counts)
     if not old or not new:
         count = replace(count, mark="gone" if old else "new")
     change = replace(
         main,
         name=f"{main.name} ({len(members)} ops)",
         old_name=None,
-        time=change_of_either(*times, len(ops)),
+        time=model.change_of_either(*times, len(ops)),
         count=count,
         text_changed=any(op.text_changed for op in changes),
     )
-    return OpGroupChange(change, tuple(members))
+    return model.OpGroupChange(change, tuple(members))
 
 
 def op_changes(pairs: Sequence[OpPair], before: BatchedTimes, after: BatchedTimes) -> list[Compared]:
@@ -98,7 +89,7 @@ def op_changes(pairs: Sequence[OpPair], before: BatchedTimes, after: BatchedTime
     return ops
 
 
-def _op_change(pair: OpPair, before: BatchedTimes, after: BatchedTimes, comparisons: int) -> OpChange:
+def _op_change(pair: OpPair, before: BatchedTimes, after: BatchedTimes, comparisons: int) -> model.OpChange:
     old = before.ops[pair.before] if pair.before is not None else None
     new = after.ops[pair.after] if pair.after is not None else None
     shown = new or old
@@ -106,17 +97,17 @@ def _op_change(pair: OpPair, before: BatchedTimes, after: BatchedTimes, comparis
     rows = ((before, pair.before), (after, pair.after))
     time_before, time_after = (None if row is None else run.time([row]) for run, row in rows)
     count_before, count_after = (None if row is None else float(run.count[row]) for run, row in rows)
-    count = plain_change(count_before, count_after)
+    count = model.plain_change(count_before, count_after)
     if old is None or new is None:
         count = replace(count, mark="new" if old is None else "gone")
-    return OpChange(
+    return model.OpChange(
         name=shown.name,
         old_name=old.name if old is not None and new is not None and old.name != new.name else None,
         program=shown.program,
         category=shown.category,
         op_class=shown.op_class,
         framework_op=shown.framework_op,
-        time=change_of_either(time_before, time_after, comparisons),
+        time=model.change_of_either(time_before, time_after, comparisons),
         count=count,
         matched_by=pair.by,
         text_changed=pair.text_changed,
@@ -131,7 +122,7 @@ def _rows_by(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]
     return rows
 
 
-def categories(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...]:
+def categories(before: BatchedTimes, after: BatchedTimes) -> tuple[model.NamedChange, ...]:
     """The changes of HLO categories, the largest first."""
     parts = [_rows_by(run.ops, lambda op: op.category or "unknown") for run in (before, after)]
     names = sorted({*parts[0], *parts[1]})
@@ -141,14 +132,14 @@ def categories(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, 
         times = before.time(old) if old else None, after.time(new) if new else None
         run, rows = (after, new) if new else (before, old or [])
         main = max(rows, key=run.means.__getitem__)
-        changes.append(NamedChange(name, run.ops[main].op_class, change_of_either(*times, len(names))))
+        changes.append(model.NamedChange(name, run.ops[main].op_class, model.change_of_either(*times, len(names))))
     return tuple(sorted(changes, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
 
 
-def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...]:
+def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[model.NamedChange, ...]:
     """The changes of the classes that either run has, and of idle time."""
     parts = [_rows_by(run.ops, lambda op: op.op_class) for run in (before, after)]
-    changes: list[NamedChange] = []
+    changes: list[model.NamedChange] = []
     for name in OP_CLASSES:
         if name == "idle":
             times = before.idle, after.idle
@@ -156,7 +147,7 @@ def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...
             times = before.time(parts[0].get(name, ())), after.time(parts[1].get(name, ()))
         else:
             continue
-        changes.append(NamedChange(name, name, change_of(*times, len(OP_CLASSES))))
+        changes.append(model.NamedChange(name, name, model.change_of(*times, len(OP_CLASSES))))
     return tuple(changes)
 
 
@@ -164,7 +155,7 @@ def owner_changes(
     sides: Sequence[Sequence[MeanStep | None]],
     bounds: Sequence[Sequence[Bounds | None]],
     tables: tuple[OpTable, OpTable],
-) -> tuple[OwnerChange, ...]:
+) -> tuple[model.OwnerChange, ...]:
     """The changes of the owners that have time in steps, in the order of `OWNERS`; none without all accounts.
 
     Args:
@@ -187,15 +178,15 @@ def owner_changes(
             continue
         every, usual = _column(steps, column), _column(typical, column)
         if has_launches:
-            mean, of_typical = (change_of_launches(of, np.mean, len(OWNERS)) for of in (every, usual))
+            mean, of_typical = (model.change_of_launches(of, np.mean, len(OWNERS)) for of in (every, usual))
         else:
             ((before,), (after,)), ((old,), (new,)) = every, usual
             means = estimate_both(before, after, _special([side[0] for side in steps], owner, odd))
-            mean = change_of(*means, len(OWNERS))
-            of_typical = change_of(estimate_steps(old), estimate_steps(new), len(OWNERS))
+            mean = model.change_of(*means, len(OWNERS))
+            of_typical = model.change_of(estimate_steps(old), estimate_steps(new), len(OWNERS))
         # waits for input are ops in some profiles alone
         has_ops = owner not in WITHOUT_OPS and (owner != "input" or any(map(has_input_ops, tables)))
-        changes.append(OwnerChange(owner, mean, of_typical, has_ops))
+        changes.append(model.OwnerChange(owner, mean, of_typical, has_ops))
     return tuple(changes)
 
 
@@ -203,14 +194,14 @@ def _column(sides: Sequence[Sequence[Floats]], column: int) -> list[list[Floats]
     return [[times[:, column] for times in side] for side in sides]
 
 
-def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Sequence[Owner]) -> Change:
+def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Sequence[Owner]) -> model.Change:
     """The change of what some owners have of the mean step together; unknown where either run has no account."""
     if before is None or after is None or not owners:
-        return UNKNOWN_CHANGE
+        return model.UNKNOWN_CHANGE
     columns = [OWNERS.index(owner) for owner in owners]
     old, new = (np.array([step.owner_ps for step in run.steps]) for run in (before, after))
     special = _special([old, new], owners[0] if len(owners) == 1 else None, _odd(before, after))
-    return change_of(*estimate_both(old[:, columns].sum(axis=1), new[:, columns].sum(axis=1), special))
+    return model.change_of(*estimate_both(old[:, columns].sum(axis=1), new[:, columns].sum(axis=1), special))
 
 
 def _odd(before: MeanStep, after: MeanStep) -> tuple[Bools, Bools]:

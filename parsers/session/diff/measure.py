@@ -230,8 +230,7 @@ def _batch_of(grid: AlignedSteps, batch: Int64s, moments: Int64s) -> Int64s:
     """int64[n]: the batch of the step that each moment is in; -1 for one in no step."""
     of_step = np.append(batch, -1)  # the last one for moments in no step
     end = np.minimum(grid.end_ps, np.append(grid.start_ps[1:], grid.end_ps[-1:]))
-    found: Int64s = of_step[interval_index(moments, grid.start_ps, end)]
-    return found
+    return of_step[interval_index(moments, grid.start_ps, end)]
 
 
 def _keys(table: OpTable) -> tuple[OpKey, ...]:

@@ -315,5 +315,4 @@ def launch_bounds(sides: Sequence[Sequence[Floats]]) -> list[list[Bounds]]:
 
 def within(values: Floats, bounds: Bounds) -> Bools:
     """bool[steps]: which steps are typical."""
-    inside: Bools = (values >= bounds[0]) & (values <= bounds[1])
-    return inside
+    return (values >= bounds[0]) & (values <= bounds[1])

@@ -108,8 +108,7 @@ def scaled_down(parts: Int64s, total: Int64s) -> Int64s:
     scaled[:, -1] = total
     reached = running == running[:, -1:]  # nothing may be left for an owner without time
     scaled = np.where(reached, total[:, None], scaled)
-    out: Int64s = np.diff(scaled, axis=1, prepend=0)
-    return out
+    return np.diff(scaled, axis=1, prepend=0)
 
 
 def idle_by_owner(spans: Intervals, idle_ps: Int64s, busy: Intervals, causes: IdleCauses) -> Int64s:

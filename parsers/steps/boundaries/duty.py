@@ -10,15 +10,7 @@ from tpuprof.parsers.base.intervals import Intervals, union_length, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.core.ops import (
-    CATEGORY,
-    SPARSE_MODULES_LINE,
-    SPARSE_OPS_LINE,
-    as_interval,
-    event_spans,
-    line_spans,
-    time_span,
-)
+from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import OFF_DUTY, device_info, is_sparse_core
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
@@ -68,8 +60,8 @@ def core_duty(chip: str, sums: CoreSums, runs: ModuleRuns, shares_chip: bool, re
     Args:
         shares_chip: whether the chip has several cores, and needs the union of their intervals and not just a sum.
     """
-    ops = [] if sums.own_span is None else [as_interval(sums.own_span)]
-    first, last = time_span([*ops, (runs.start_ps, runs.end_ps)])
+    ops = [] if sums.own_span is None else [core_ops.as_interval(sums.own_span)]
+    first, last = core_ops.time_span([*ops, (runs.start_ps, runs.end_ps)])
     active = on_duty(sums)
     length = int((active[1] - active[0]).sum())
     span, lost_ps = (first, last) if last > first else None, int(recorded.lost_ps.sum())
@@ -119,14 +111,16 @@ def _sparse_activity(plane: Plane, on_chunk: ChunkDone | None) -> tuple[Interval
     ops: list[Intervals] = []
     active: list[Intervals] = []
     for line in plane.lines:
-        if line.name == SPARSE_OPS_LINE:
+        if line.name == core_ops.SPARSE_OPS_LINE:
             events = line.events((), on_chunk)
-            start, end = event_spans(line, events)
+            start, end = core_ops.event_spans(line, events)
             stats = MetadataStats(
-                OpSource(metadata, plane.stat_metadata), metadata.rows(events.metadata_id.astype(np.int64)), (CATEGORY,)
+                OpSource(metadata, plane.stat_metadata),
+                metadata.rows(events.metadata_id.astype(np.int64)),
+                (core_ops.CATEGORY,),
             )
-            works = ~stats.is_one_of(CATEGORY, OFF_DUTY)
+            works = ~stats.is_one_of(core_ops.CATEGORY, OFF_DUTY)
             ops.append((start, end))
             active.append((start[works], end[works]))
-    first, last = time_span([*ops, *line_spans(plane, SPARSE_MODULES_LINE)])
+    first, last = core_ops.time_span([*ops, *core_ops.line_spans(plane, core_ops.SPARSE_MODULES_LINE)])
     return union_of(active), (first, last) if last > first else None

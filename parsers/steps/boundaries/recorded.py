@@ -178,8 +178,7 @@ def device_durations(start_ps: Int64s, end_ps: Int64s, times: Int64s, device_tim
     if device_times is None or not len(own):
         return own
     duration = device_times[np.searchsorted(times, end_ps)] - device_times[np.searchsorted(times, start_ps)]
-    out: Int64s = np.where(duration > 0, duration, own)
-    return out
+    return np.where(duration > 0, duration, own)
 
 
 def _steps_of_runs(steps: CoreSteps, runs: ModuleRuns) -> Int64s:

@@ -19,17 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Bools,
-    Int64s,
-    Intervals,
-    distinct,
-    interval_index,
-    is_among,
-    no_ints,
-    opens,
-    union,
-)
+from tpuprof.parsers.base import intervals
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
 from tpuprof.parsers.formats.xspace.source import ByteSource
@@ -85,7 +75,7 @@ NOT_LAUNCHING = "no step that the host marks launched a kernel of these GPUs"
 
 
 def gpu_summary(
-    trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice], waits: Intervals
+    trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice], waits: intervals.Intervals
 ) -> GenericSummary | None:
     """Summarises the GPUs of a profile; None where there are none.
 
@@ -102,7 +92,7 @@ def gpu_summary(
         EventGroups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
     )
     marking = {root.group for root in groups.roots if root.step_num is not None or is_marker(root.name)}
-    launching = {group for line in groups.streams for group in distinct(line.of_events()).tolist()}
+    launching = {group for line in groups.streams for group in intervals.distinct(line.of_events()).tolist()}
     ops, why = [op_events(gpu) for gpu in gpus], NOT_LAUNCHING if marking else NOT_MARKED
     found, beside = None, OpEvents.joined(ops)
     if not grouped and not marking & launching:
@@ -113,11 +103,11 @@ def gpu_summary(
     if found is None:
         steps, whole = _of_groups(gpus, kinds, host, groups, waits, not grouped)
         holed = np.concatenate(
-            [no_ints(), *(of.of_events()[at] for of, at in zip(groups.threads, lost.rows, strict=True))]
+            [intervals.no_ints(), *(of.of_events()[at] for of, at in zip(groups.threads, lost.rows, strict=True))]
         )
     else:
         steps, whole = _of_spans(gpus, kinds, beside, host, found.of_cores[0], waits)
-        holed = interval_index(lost.start_ps, found.of_cores[0].start_ps, found.of_cores[0].end_ps)
+        holed = intervals.interval_index(lost.start_ps, found.of_cores[0].start_ps, found.of_cores[0].end_ps)
     start, end = spans_of(steps)
     follow = bool((start[1:] >= end[:-1]).all())  # those of several threads overlap
     lost_ps = [
@@ -125,7 +115,7 @@ def gpu_summary(
         for gpu, of in zip(gpus, ops, strict=True)
     ]
     are_lost = np.any([of > 0 for of in lost_ps], axis=0)
-    are_lost |= is_among(np.array([step.group_id for step in steps], np.int64), distinct(holed))
+    are_lost |= intervals.is_among(np.array([step.group_id for step in steps], np.int64), intervals.distinct(holed))
     lacking = {step.group_id for step, is_lost in zip(steps, are_lost.tolist(), strict=True) if is_lost}
     without = set(holed[holed >= 0].tolist()) - {step.group_id for step in steps}
     if trace.source.origin or not (whole[EventType.COMPUTE_16] or any(len(of.stat("shape").rows) for of in every)):
@@ -175,7 +165,7 @@ either: that is the host's time, whether or not Python's functions were traced.
 
 
 def account_on_gpus(
-    steps: Sequence[GenericStep], ops: OpEvents, follows: Bools, began_ns: int | None = None
+    steps: Sequence[GenericStep], ops: OpEvents, follows: intervals.Bools, began_ns: int | None = None
 ) -> HostOnCpu:
     """The steps on the GPUs of one host, all of them together, as those on a CPU.
 
@@ -206,16 +196,16 @@ def account_on_gpus(
         collective_names=("",),  # all of them together
         collective_ps=owner_ps[:, [owner_index("collective_transfer")]],
         waits_ps=none,
-        of_devices=device_times(ops, (start, end), distinct(ops.device)),
+        of_devices=device_times(ops, (start, end), intervals.distinct(ops.device)),
         began_ns=began_ns,
         met_ps=np.where(met > start, met, -1),
     )
 
 
-_Steps = tuple[tuple[GenericStep, ...], Int64s]
+_Steps = tuple[tuple[GenericStep, ...], intervals.Int64s]
 """Steps, and the time of each kind of event in and outside of them; 0 where no event tells the types of its tensors."""
 
-_Kinds = Sequence[Sequence[Int64s]]
+_Kinds = Sequence[Sequence[intervals.Int64s]]
 """What each event of the streams of each GPU is."""
 
 
@@ -224,7 +214,7 @@ def _of_groups(
     kinds: _Kinds,
     host: HostEvents | None,
     groups: EventGroups,
-    waits: Intervals,
+    waits: intervals.Intervals,
     derives: bool,
 ) -> _Steps:
     """The steps whose roots launched what the GPUs ran: those with compute."""
@@ -234,12 +224,12 @@ def _of_groups(
         for gpu, of_streams in zip(gpus, kinds, strict=True)
     ]
     step_events, spans = StepEvents.joined([part for part, _ in parts]), Spans.joined([part for _, part in parts])
-    numbers = distinct(step_events.group)
+    numbers = intervals.distinct(step_events.group)
     begin, stop = _longest(spans, numbers)
     beside = [during(waits, numbers, begin, stop, EventType.WAIT_INPUT)]
     if host is not None:
         of_host = host_step_events(host, [line.of_events() for line in groups.threads], launches=True)
-        beside.append(of_host.take(is_among(of_host.group, numbers)))
+        beside.append(of_host.take(intervals.is_among(of_host.group, numbers)))
     names = [step_name(number, groups.roots) for number in numbers.tolist()]
     steps, whole = generic_steps(StepEvents.joined([step_events, *beside]), begin, stop, numbers, names)
     computes = (step_events.kind >= EventType.COMPUTE_32) & (step_events.end > step_events.start)
@@ -253,20 +243,20 @@ def _of_spans(
     events: OpEvents,
     host: HostEvents | None,
     steps: CoreSteps,
-    waits: Intervals,
+    waits: intervals.Intervals,
 ) -> _Steps:
     """What went on at some times, on all GPUs and on the thread of the host that launches most kernels."""
     numbers, begin, stop = np.arange(len(steps)), steps.start_ps, steps.end_ps
-    kind = np.concatenate([no_ints(), *(kind for of in kinds for kind in of)])
+    kind = np.concatenate([intervals.no_ints(), *(kind for of in kinds for kind in of)])
     parts = [during(waits, numbers, begin, stop, EventType.WAIT_INPUT)]
-    for each in distinct(kind).tolist():
-        ran = union(events.start[kind == each], events.end[kind == each])
+    for each in intervals.distinct(kind).tolist():
+        ran = intervals.union(events.start[kind == each], events.end[kind == each])
         parts.append(during(ran, numbers, begin, stop, EventType(each)))
     if host is not None:
         groups = [np.full(len(each), -1) for each in host.threads]
         if groups:
             most = int(launches_for(host, gpus).argmax())
-            groups[most] = interval_index(host.threads[most].start_ps, begin, stop)
+            groups[most] = intervals.interval_index(host.threads[most].start_ps, begin, stop)
         parts.append(host_step_events(host, groups, launches=True))
     return generic_steps(StepEvents.joined(parts), begin, stop, numbers, steps.names)
 
@@ -280,7 +270,7 @@ def _eager(gpus: Sequence[StreamDevice]) -> int | None:
 
 
 def _gpu(
-    gpu: StreamDevice, of_streams: Sequence[Int64s], groups: Sequence[Int64s], derives: bool
+    gpu: StreamDevice, of_streams: Sequence[intervals.Int64s], groups: Sequence[intervals.Int64s], derives: bool
 ) -> tuple[StepEvents, Spans]:
     """Reads what one GPU did for steps: its events that count for steps, and its steps' spans.
 
@@ -300,12 +290,12 @@ def _gpu(
     for stream in gpu.streams:
         number, has = stream.stat("correlation_id").integers_at(np.arange(len(stream)))
         launched.append(has & (number >= 0))
-    events = StepEvents(group, every.start, every.end, np.concatenate([no_ints(), *of_streams]))
+    events = StepEvents(group, every.start, every.end, np.concatenate([intervals.no_ints(), *of_streams]))
     events = events.take(np.concatenate(launched) & (group >= 0) & np.isin(group, spans.group))
     return events, spans.take(np.isin(spans.group, events.group))
 
 
-def _filled(group: Int64s) -> Int64s:
+def _filled(group: intervals.Int64s) -> intervals.Int64s:
     """The last group before each event that has none."""
     last = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
     return np.where(last >= 0, group[last], -1)
@@ -314,7 +304,7 @@ def _filled(group: Int64s) -> Int64s:
 def _runs(events: Spans) -> Spans:
     """The runs of events of one group; the events are in order, and from one on all have groups."""
     events = events.take(events.group >= 0)
-    first = np.flatnonzero(opens(events.group))
+    first = np.flatnonzero(intervals.opens(events.group))
     stop = np.maximum.reduceat(events.end, first) if len(first) else events.end
     return Spans(events.group[first], events.start[first], stop)
 
@@ -330,7 +320,7 @@ def _recorded_spans(plane: Plane) -> Spans:
     return Spans.joined(spans)
 
 
-def _kinds(plane: Plane, stream: HostThread) -> Int64s:
+def _kinds(plane: Plane, stream: HostThread) -> intervals.Int64s:
     """What each event of a stream is, by its name and the shapes of the tensors that it works on."""
     table = plane.event_metadata
     ids, which = np.unique(stream.metadata_id, return_inverse=True)
@@ -358,7 +348,7 @@ def _kind_of(name: str) -> int:
     return _COPIES.get(copy_kind(name), computes)
 
 
-def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> Bools:
+def _holding(source: ByteSource, word: bytes, begin: intervals.Int64s, length: intervals.Int64s) -> intervals.Bools:
     """Which of the texts at these places of a file hold a word. It reads the file in pieces, in order of place."""
     out = np.zeros(len(begin), np.bool_)
     order = np.argsort(begin, kind="stable")
@@ -381,7 +371,7 @@ def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> 
     return out
 
 
-def _longest(spans: Spans, groups: Int64s) -> tuple[Int64s, Int64s]:
+def _longest(spans: Spans, groups: intervals.Int64s) -> tuple[intervals.Int64s, intervals.Int64s]:
     """Start and end of the longest span of each group; the first of equally long ones counts."""
     spans = spans.take(np.lexsort((-np.arange(len(spans)), spans.end - spans.start, spans.group)))
     last = np.searchsorted(spans.group, groups, side="right") - 1

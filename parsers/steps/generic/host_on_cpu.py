@@ -37,21 +37,12 @@ from tpuprof.parsers.ops.streams.attribution import StreamOp
 from tpuprof.parsers.ops.streams.devices import DEVICE, RUN, StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import HostFunction, HostOnCpu
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
-from tpuprof.parsers.steps.generic import step_events
-from tpuprof.parsers.steps.generic.functions import (
-    GETS_INPUT,
-    are_named,
-    compiled_on,
-    functions_in,
-    launches,
-    names_on,
-    spans_of,
-)
-from tpuprof.parsers.steps.generic.host_parts import callbacks, other_python, part_of
+from tpuprof.parsers.steps.generic import functions, step_events
+from tpuprof.parsers.steps.generic.functions import callbacks, other_python, part_of
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, NO_RUN, OpEvents, device_times
 from tpuprof.parsers.steps.generic.programs import bounds
 from tpuprof.parsers.steps.generic.step_events import GenericStep
-from tpuprof.parsers.steps.requests.waiting import ids_of_requests
+from tpuprof.parsers.steps.requests.inferred import ids_of_requests
 
 LATENCY_PS, SLOWEST_BYTES, PS_PER_SECOND = 1_000_000_000, 100_000_000, 10**12
 """A collective between processes moves its bytes at this many a second at least, after a millisecond: what it takes
@@ -87,12 +78,12 @@ def host_on_cpu(
     end = np.minimum(end, np.append(start[1:], end[-1:]))
     step, between = (start, end), (end, np.append(start[1:], end[-1:]))
     computing, moving = ops.when(COMPUTES), ops.when(COLLECTIVE)
-    ids = names_on(host, thread)
+    ids = functions.names_on(host, thread)
     of_requests = ids_of_requests(host) if len(unasked[0]) else no_ints()
     numbering = thread.metadata_id[thread.stat("step_num").rows].astype(np.int64)
     marks = distinct(np.concatenate([host.ids_named(step_events.is_marker), numbering, of_requests]))
     is_mark = is_among(thread.metadata_id, marks)
-    launching = spans_of(thread, are_named(thread, ids, launches))
+    launching = functions.spans_of(thread, functions.are_named(thread, ids, functions.launches))
     calls, others = callbacks(cpu), other_python(host, cpu, thread)
     causes: list[tuple[Owner, Intervals]] = [
         ("uncounted", computing),
@@ -103,7 +94,7 @@ def host_on_cpu(
         ("input", waits),
         ("host", others.during),
         ("dispatch", launching),
-        ("host", spans_of(thread, ~is_mark)),
+        ("host", functions.spans_of(thread, ~is_mark)),
     ]
     divided, left = list[Intervals](), subtract(*union_of((step, between)), *unasked)
     for _, of in causes:
@@ -134,7 +125,7 @@ def host_on_cpu(
         untraced_between_ps=untraced[1],
         functions=tuple(each for owner in _OWN for each in _functions(host, thread, owner, own[owner], is_mark)),
         parts=tuple(part_of(host, thread, each, of, step, between) for each, of in parts if len(of[0])),
-        compiled=compiled_on(thread, ids, own["compile"]),
+        compiled=functions.compiled_on(thread, ids, own["compile"]),
         collective_names=tuple(each.op.name for each in collectives),
         collective_ps=np.stack(alone, axis=1) if alone else np.zeros((len(names), 0), np.int64),
         waits_ps=np.minimum(waited, columns[0][:, owner_index("collective_transfer")]),
@@ -151,13 +142,16 @@ def _functions(
 ) -> list[HostFunction]:
     """What the step's thread was in; for input that TensorFlow gets on a thread of its own, what that one was in."""
     if owner == "input":
-        gets = host.ids_named(lambda name: GETS_INPUT.match(name) is not None)
-        times = [int(overlap(*spans, *spans_of(each, is_among(each.metadata_id, gets))).sum()) for each in host.threads]
+        gets = host.ids_named(lambda name: functions.GETS_INPUT.match(name) is not None)
+        times = [
+            int(overlap(*spans, *functions.spans_of(each, is_among(each.metadata_id, gets))).sum())
+            for each in host.threads
+        ]
         most = host.threads[times.index(max(times))]
         if most is not thread and 2 * max(times) > int((spans[1] - spans[0]).sum()):
-            found = functions_in(host, most, owner, spans, np.zeros(len(most), np.bool_))
+            found = functions.functions_in(host, most, owner, spans, np.zeros(len(most), np.bool_))
             return [replace(function, thread=f"Thread {most.line.name}") for function in found]
-    return functions_in(host, thread, owner, spans, is_mark)
+    return functions.functions_in(host, thread, owner, spans, is_mark)
 
 
 # ---- ops -------------------------------------------------------------------------------------------------------------
@@ -176,7 +170,9 @@ def runs_after(host: HostEvents, ops: OpEvents, start: Int64s, end: Int64s, thre
     if not len(start) or not len(ops):
         return False
     last = int(end.max())
-    later = thread.start_ps[are_named(thread, names_on(host, thread), launches) & (thread.start_ps >= last)]
+    later = thread.start_ps[
+        functions.are_named(thread, functions.names_on(host, thread), functions.launches) & (thread.start_ps >= last)
+    ]
     until = int(later.min()) if len(later) else np.iinfo(np.int64).max
     ran = ops.when(COMPUTES, COLLECTIVE)
     within = overlap(*union(start, end), *ran).sum()
@@ -186,7 +182,7 @@ def runs_after(host: HostEvents, ops: OpEvents, start: Int64s, end: Int64s, thre
 
 def launching_thread(host: HostEvents, among: frozenset[int]) -> int:
     """The number of the thread that launches most programs, of some threads or (none) of all; 0 where none does."""
-    ids = host.ids_named(launches)
+    ids = host.ids_named(functions.launches)
     counts = [len(of.rows_of(ids)) * (not among or at in among) for at, of in enumerate(host.threads)]
     return counts.index(max(counts)) if max(counts, default=0) else 0
 

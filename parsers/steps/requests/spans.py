@@ -13,20 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Columns,
-    Int64s,
-    in_nesting_order,
-    interval_index,
-    is_among,
-    no_ints,
-    numbered,
-    opens,
-    overlap,
-    positions,
-    ranges,
-    union,
-)
+from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
@@ -50,15 +37,15 @@ _LONGEST = 1 << 61
 
 
 @dataclass(frozen=True, slots=True)
-class Spans(Columns):
+class Spans(intervals.Columns):
     """Intervals, each with the number of what it belongs to: int64[n] each."""
 
-    group: Int64s
-    start: Int64s
-    end: Int64s
+    group: intervals.Int64s
+    start: intervals.Int64s
+    end: intervals.Int64s
 
     @classmethod
-    def of(cls, thread: HostThread, group: Int64s, rows: Int64s) -> Spans:
+    def of(cls, thread: HostThread, group: intervals.Int64s, rows: intervals.Int64s) -> Spans:
         """Some events of a thread, given the groups of all its events."""
         return cls(group[rows], thread.start_ps[rows], thread.end_ps[rows])
 
@@ -72,32 +59,32 @@ class Membership:
         request, child: int64[m] each; pairs of a request's number and another group, such as a batch's.
     """
 
-    found: Int64s
-    request: Int64s
-    child: Int64s
+    found: intervals.Int64s
+    request: intervals.Int64s
+    child: intervals.Int64s
 
     def of(self, spans: Spans) -> Spans:
         """Turns groups' intervals into requests' intervals; those of a batch belong to each request in it."""
-        own = positions(spans.group, self.found)
+        own = intervals.positions(spans.group, self.found)
         mine = np.flatnonzero(own >= 0)
         order = np.argsort(self.child, kind="stable")
         first, last = (np.searchsorted(self.child[order], spans.group, side) for side in ("left", "right"))
-        span, pair = ranges(first.astype(np.int64), last.astype(np.int64))
+        span, pair = intervals.ranges(first.astype(np.int64), last.astype(np.int64))
         shared = Spans(self.request[order][pair], spans.start[span], spans.end[span])
         return Spans.joined([Spans(own[mine], spans.start[mine], spans.end[mine]), shared])
 
 
-def grouped_threads(host: HostEvents, groups: EventGroups) -> Iterator[tuple[HostThread, Int64s]]:
+def grouped_threads(host: HostEvents, groups: EventGroups) -> Iterator[tuple[HostThread, intervals.Int64s]]:
     """Each thread with the groups of its events, unpacked one at a time."""
     for thread, packed in zip(host.threads, groups.threads, strict=False):
         yield thread, packed.of_events()
 
 
-def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> Int64s:
+def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> intervals.Int64s:
     """Metadata ids of events by name or its beginning; it reads names only where their bytes occur at all."""
     body = host.plane.event_metadata.body
     if not any(text.encode() in body for text in (*names, prefix) if text):
-        return no_ints()
+        return intervals.no_ints()
     wanted = frozenset(names)
     return host.ids_named(lambda name: name in wanted or (bool(prefix) and name.startswith(prefix)))
 
@@ -105,7 +92,7 @@ def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> Int64
 # --- what requests lead to -----------------------------------------------------------------------------------------
 
 
-def membership(host: HostEvents, groups: EventGroups, requests: Int64s) -> Membership:
+def membership(host: HostEvents, groups: EventGroups, requests: intervals.Int64s) -> Membership:
     """Which other groups requests lead to: one of their events starts one of such a group, or holds it on its thread.
 
     Args:
@@ -113,7 +100,7 @@ def membership(host: HostEvents, groups: EventGroups, requests: Int64s) -> Membe
     """
     produced, consumed, pairs = [], [], []
     for thread, group in grouped_threads(host, groups):
-        request = positions(group, requests)
+        request = intervals.positions(group, requests)
         produced.append(_of_groups(thread.producers(), request))
         consumed.append(_of_groups(thread.consumers(), group))
         if (request >= 0).any():
@@ -124,27 +111,29 @@ def membership(host: HostEvents, groups: EventGroups, requests: Int64s) -> Membe
     return Membership(requests, request[others], group[others])
 
 
-def _of_groups(ends: Ends, groups: Int64s) -> Ends:
+def _of_groups(ends: Ends, groups: intervals.Int64s) -> Ends:
     """The ends of events that have a group, with the group in place of the event's row."""
     return Ends(groups[ends.rows], ends.kind, ends.id).take(groups[ends.rows] >= 0)
 
 
-def _linked(produced: Ends, consumed: Ends) -> tuple[Int64s, Int64s]:
+def _linked(produced: Ends, consumed: Ends) -> tuple[intervals.Int64s, intervals.Int64s]:
     """Pairs each producer's number with the group of each consumer of its type and id."""
     both = Ends.joined([produced, consumed])
-    number, border = numbered(both.kind, both.id), len(produced)
+    number, border = intervals.numbered(both.kind, both.id), len(produced)
     starts = np.unique(np.stack([number[:border], produced.rows]), axis=1)
     ends = np.unique(np.stack([number[border:], consumed.rows]), axis=1)
     first, last = (np.searchsorted(ends[0], starts[0], side) for side in ("left", "right"))
     crowded = (np.bincount(starts[0])[starts[0]] >= MOST_OF_BOTH) & (last - first >= MOST_OF_BOTH)
-    chosen, end = ranges(first.astype(np.int64), np.where(crowded, first, last).astype(np.int64))
+    chosen, end = intervals.ranges(first.astype(np.int64), np.where(crowded, first, last).astype(np.int64))
     return starts[1][chosen], ends[1][end]
 
 
-def _held(thread: HostThread, request: Int64s, group: Int64s) -> tuple[Int64s, Int64s]:
+def _held(
+    thread: HostThread, request: intervals.Int64s, group: intervals.Int64s
+) -> tuple[intervals.Int64s, intervals.Int64s]:
     """Requests whose events directly hold events of other groups, and these groups."""
     rows = np.flatnonzero(group >= 0)
-    start, end, inside = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows], rows)
+    start, end, inside = intervals.in_nesting_order(thread.start_ps[rows], thread.end_ps[rows], rows)
     parent = nest(start, end).parent
     holder = inside[np.maximum(parent, 0)]
     holds = (parent >= 0) & (request[holder] >= 0) & (group[holder] != group[inside])
@@ -173,7 +162,7 @@ def _within_steps(runs: ModuleRuns, steps: Spans) -> Spans:
     if not len(steps):
         return steps
     steps = steps.take(np.argsort(steps.start, kind="stable"))
-    step = interval_index(runs.start_ps, steps.start, steps.end)
+    step = intervals.interval_index(runs.start_ps, steps.start, steps.end)
     return Spans(np.where(step >= 0, steps.group[step], -1), runs.start_ps, runs.end_ps)
 
 
@@ -191,21 +180,21 @@ def transfer_spans(host: HostEvents, groups: EventGroups, way: Way) -> Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class _Linked(Columns):
+class _Linked(intervals.Columns):
     """Events with a link: the link's id, and group and span."""
 
-    id: Int64s
-    group: Int64s
-    start: Int64s
-    end: Int64s
+    id: intervals.Int64s
+    group: intervals.Int64s
+    start: intervals.Int64s
+    end: intervals.Int64s
 
 
-def _linked_events(thread: HostThread, group: Int64s, ids: Int64s) -> _Linked:
+def _linked_events(thread: HostThread, group: intervals.Int64s, ids: intervals.Int64s) -> _Linked:
     """Events of these names that have a group and a link."""
     stat = thread.stat("_c")
     rows = stat.rows
     linked = _Linked(stat.values.integers(), group[rows], thread.start_ps[rows], thread.end_ps[rows])
-    return linked.take(is_among(thread.metadata_id[rows], ids) & (linked.group >= 0))
+    return linked.take(intervals.is_among(thread.metadata_id[rows], ids) & (linked.group >= 0))
 
 
 def _from_issue_to_done(issues: _Linked, dones: _Linked) -> Spans:
@@ -213,7 +202,7 @@ def _from_issue_to_done(issues: _Linked, dones: _Linked) -> Spans:
     if not len(issues) or not len(dones):
         return Spans.joined([])
     issues = issues.take(np.argsort(issues.id, kind="stable"))
-    issues = issues.take(np.append(opens(issues.id)[1:], True))
+    issues = issues.take(np.append(intervals.opens(issues.id)[1:], True))
     dones = dones.take(np.lexsort((dones.start, dones.id)))
     last = np.searchsorted(dones.id, issues.id, side="right") - 1
     end = np.maximum(last, 0)
@@ -221,7 +210,7 @@ def _from_issue_to_done(issues: _Linked, dones: _Linked) -> Spans:
     return Spans(issues.group, issues.start, dones.end[end]).take(meets)
 
 
-def exclusive(start: Int64s, end: Int64s, kinds: Sequence[Spans]) -> list[Int64s]:
+def exclusive(start: intervals.Int64s, end: intervals.Int64s, kinds: Sequence[Spans]) -> list[intervals.Int64s]:
     """Time of each request in intervals of each kind, int64[n]; what two kinds share counts for the first.
 
     Requests may overlap, so they are laid end to end, each with its intervals, and one union serves all.
@@ -232,15 +221,15 @@ def exclusive(start: Int64s, end: Int64s, kinds: Sequence[Spans]) -> list[Int64s
     """
     room = np.clip(end - start, 0, _LONGEST // max(1, len(start)))
     base = np.cumsum(room + 1) - (room + 1)
-    begins, ends = [no_ints()], [no_ints()]
+    begins, ends = [intervals.no_ints()], [intervals.no_ints()]
     before = np.zeros(len(start), np.int64)
-    out: list[Int64s] = []
+    out: list[intervals.Int64s] = []
     for spans in kinds:
         of = spans.group
         begins.append(base[of] + np.clip(spans.start - start[of], 0, room[of]))
         ends.append(base[of] + np.clip(spans.end - start[of], 0, room[of]))
-        both = union(np.concatenate(begins), np.concatenate(ends))
-        time = overlap(base, base + room, *both)
+        both = intervals.union(np.concatenate(begins), np.concatenate(ends))
+        time = intervals.overlap(base, base + room, *both)
         out.append(time - before)
         before = time
     return out

@@ -21,9 +21,15 @@ from tests.parity.oracle.golden import GPUS, PROFILES, RUNS, files_of, golden_an
 from tests.parity.oracle.live import ask
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.memory.allocators.at_peak import EARLIER, STACK
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile
-from tpuprof.parsers.memory.allocators.profile import FLAT_DEVICE, host_memory, memory_profile_of, runs_of_devices
+from tpuprof.parsers.memory.allocators.profile import (
+    EARLIER,
+    FLAT_DEVICE,
+    STACK,
+    host_memory,
+    memory_profile_of,
+    runs_of_devices,
+)
 
 CLOCK = "XProf leaves out where the line's clock begins; ours is the trace's clock, as in the trace viewer"
 LAST_EVENT = "XProf takes the event that stands last in the file, of whatever thread; ours is the largest reported"

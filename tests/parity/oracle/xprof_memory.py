@@ -14,8 +14,8 @@ import numpy as np
 
 from tests.parity.oracle.fields import Value
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.memory.allocators.at_peak import STACK, data_type_name, describe
 from tpuprof.parsers.memory.allocators.events import allocator_events, host_plane, stats_at
+from tpuprof.parsers.memory.allocators.profile import STACK, data_type_name, describe
 
 UNUSED = "unused preallocated device memory"
 

@@ -16,15 +16,7 @@ from hypothesis import strategies as st
 
 from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.parsers.ops.filtering.filter import (
-    HELP,
-    LONGEST_PATTERN,
-    LONGEST_SEARCHED,
-    FilterError,
-    OpColumns,
-    TimeTerm,
-    parse_filter,
-)
+from tpuprof.parsers.ops.filtering import filter
 
 INT64_MAX = 2**63 - 1
 NAMES = ("fusion.7", "Copy.1", "all-reduce.2", "fusion.70")
@@ -43,7 +35,7 @@ def nothing_later(name: str) -> Sequence[str]:
     raise AssertionError(f"asked for {name}")
 
 
-def columns(**given_columns: Sequence[str]) -> OpColumns:
+def columns(**given_columns: Sequence[str]) -> filter.OpColumns:
     texts: dict[str, Sequence[str]] = {
         "name": NAMES,
         "category": ("loop fusion", "copy", "all-reduce", "convolution fusion"),
@@ -52,7 +44,7 @@ def columns(**given_columns: Sequence[str]) -> OpColumns:
         "bound_by": ("hbm", "unknown", "vmem read", "compute"),
         **given_columns,
     }
-    return OpColumns(
+    return filter.OpColumns(
         texts["name"],
         texts["category"],
         texts["framework_op"],
@@ -65,7 +57,7 @@ def columns(**given_columns: Sequence[str]) -> OpColumns:
 
 
 def kept(text: str) -> list[int]:
-    return [int(row) for row in np.flatnonzero(parse_filter(text).mask(columns()))]
+    return [int(row) for row in np.flatnonzero(filter.parse_filter(text).mask(columns()))]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +131,7 @@ def test_what_a_filter_keeps(text: str, rows: list[int]) -> None:
         (">١ms", ">١ms is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
         (">\x1bms", ">␛ms is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
         (f">{'9' * 5000}ms", "the number after > is too long"),
-        (f"~{'a' * (LONGEST_PATTERN + 1)}", "the regex is longer than 200 characters"),
+        (f"~{'a' * (filter.LONGEST_PATTERN + 1)}", "the regex is longer than 200 characters"),
         ("~(", "not a regex: missing ), unterminated subpattern at position 0"),
         ("hlo:~(", "not a regex: missing ), unterminated subpattern at position 0"),
         ("shape:~", "something must follow shape:~"),
@@ -149,34 +141,34 @@ def test_what_a_filter_keeps(text: str, rows: list[int]) -> None:
     ],
 )
 def test_what_is_no_filter(text: str, sentence: str) -> None:
-    with pytest.raises(FilterError) as caught:
-        parse_filter(text)
+    with pytest.raises(filter.FilterError) as caught:
+        filter.parse_filter(text)
     assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("pattern", ["*", "[", "(?L)a", "(?a)(?u)a", "a{99999999999}", "(?P<a", r"\x1", "a**", "(?z)"])
 def test_no_regex_at_all(pattern: str) -> None:
-    with pytest.raises(FilterError, match=r"^not a regex: "):
-        parse_filter(f"~{pattern}")
+    with pytest.raises(filter.FilterError, match=r"^not a regex: "):
+        filter.parse_filter(f"~{pattern}")
 
 
-@pytest.mark.parametrize("pattern", ["[[a]", "[a&&b]", "[a||b]", "(" * 100 + ")" * 100, "a" * LONGEST_PATTERN])
+@pytest.mark.parametrize("pattern", ["[[a]", "[a&&b]", "[a||b]", "(" * 100 + ")" * 100, "a" * filter.LONGEST_PATTERN])
 def test_regexes_that_python_doubts_or_nests_deep(pattern: str) -> None:
     """A FutureWarning would be written over the screen (here: an error); nesting stays within the stack."""
-    assert parse_filter(f"~{pattern}").mask(columns()).shape == (4,)
+    assert filter.parse_filter(f"~{pattern}").mask(columns()).shape == (4,)
 
 
 def test_a_regex_sees_the_start_of_a_hostile_text_only() -> None:
-    name = ("x" * (LONGEST_SEARCHED - 1) + "yz", "yz", "", "")
-    assert parse_filter("~y").mask(columns(name=name)).tolist() == [True, True, False, False]
-    assert parse_filter("~z").mask(columns(name=name)).tolist() == [False, True, False, False]
-    assert parse_filter("yz").mask(columns(name=name)).tolist() == [True, True, False, False]
+    name = ("x" * (filter.LONGEST_SEARCHED - 1) + "yz", "yz", "", "")
+    assert filter.parse_filter("~y").mask(columns(name=name)).tolist() == [True, True, False, False]
+    assert filter.parse_filter("~z").mask(columns(name=name)).tolist() == [False, True, False, False]
+    assert filter.parse_filter("yz").mask(columns(name=name)).tolist() == [True, True, False, False]
 
 
 def test_examples_in_the_help_are_filters() -> None:
-    assert len({example for example, _ in HELP}) == len(HELP)
-    for example, meaning in HELP:
-        assert parse_filter(example).terms, example
+    assert len({example for example, _ in filter.HELP}) == len(filter.HELP)
+    for example, meaning in filter.HELP:
+        assert filter.parse_filter(example).terms, example
         assert meaning.endswith(".")
 
 
@@ -188,10 +180,10 @@ def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
         return LATER_TEXTS[name]
 
     table = replace(columns(), later=later)
-    parse_filter("fusion !~x bound:hbm >1ms").mask(table)
+    filter.parse_filter("fusion !~x bound:hbm >1ms").mask(table)
     assert asked == []
-    assert parse_filter("src:.PY").mask(table).tolist() == [True, False, True, False]
-    assert parse_filter("src:train !src:model").mask(table).tolist() == [False, False, True, False]
+    assert filter.parse_filter("src:.PY").mask(table).tolist() == [True, False, True, False]
+    assert filter.parse_filter("src:train !src:model").mask(table).tolist() == [False, False, True, False]
     assert asked == ["source"]
 
 
@@ -213,15 +205,15 @@ def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
     ],
 )
 def test_columns_that_are_read_later(text: str, rows: list[int]) -> None:
-    wanted = parse_filter(text)
+    wanted = filter.parse_filter(text)
     assert wanted.takes_time
     assert np.flatnonzero(wanted.mask(replace(columns(), later=LATER_TEXTS.__getitem__))).tolist() == rows
 
 
 def test_a_filter_of_words_takes_no_time() -> None:
-    assert not parse_filter("fusion !cat:copy >1ms").takes_time
-    assert parse_filter("fusion !copy").is_words
-    assert not parse_filter("cat:copy").is_words
+    assert not filter.parse_filter("fusion !cat:copy >1ms").takes_time
+    assert filter.parse_filter("fusion !copy").is_words
+    assert not filter.parse_filter("cat:copy").is_words
 
 
 @pytest.mark.parametrize(("distinct", "searched"), [(10, 10), (499, 499), (501, 1000), (1000, 1000)])
@@ -230,7 +222,7 @@ def test_each_distinct_text_is_searched_once(distinct: int, searched: int) -> No
     rows = 1000
     name = [f"fusion.{row % distinct}" for row in range(rows)]
     other = [""] * rows
-    table = OpColumns(
+    table = filter.OpColumns(
         name, other, name, other, other, nothing_later, np.zeros(rows, np.int64), np.zeros(rows, np.float64)
     )
     (texts,) = table.texts(("name", "framework_op"))  # one object, searched once
@@ -239,13 +231,13 @@ def test_each_distinct_text_is_searched_once(distinct: int, searched: int) -> No
     expected = ["fusion.7" in text for text in name]
     assert sum(expected) > 1
     for word in ("FUSION.7", r"~fusion\.7"):
-        assert parse_filter(word).mask(table).tolist() == expected
+        assert filter.parse_filter(word).mask(table).tolist() == expected
 
 
 def test_no_rows() -> None:
-    table = OpColumns((), (), (), (), (), lambda _: (), np.zeros(0, np.int64), np.zeros(0, np.float64))
+    table = filter.OpColumns((), (), (), (), (), lambda _: (), np.zeros(0, np.int64), np.zeros(0, np.float64))
     for text in ("", "a", "~a", ">1ms", "!<5%", "src:a"):
-        assert parse_filter(text).mask(table).tolist() == []
+        assert filter.parse_filter(text).mask(table).tolist() == []
 
 
 UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 10**9, "s": 10**12, "S": 10**12}
@@ -258,8 +250,8 @@ UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 10
     off=st.integers(-2, 2),
 )
 def test_times_are_exact(number: str, unit: str, relation: str, off: int) -> None:
-    term = parse_filter(f"{relation}{number}{unit}").terms[0].condition
-    assert isinstance(term, TimeTerm)
+    term = filter.parse_filter(f"{relation}{number}{unit}").terms[0].condition
+    assert isinstance(term, filter.TimeTerm)
     exact = Fraction("0" + number if number.startswith(".") else number.rstrip(".")) * UNITS[unit]
     assert term.bound == exact
     times = [min(INT64_MAX, max(0, int(exact) + off)), 0, INT64_MAX]
@@ -270,7 +262,7 @@ def test_times_are_exact(number: str, unit: str, relation: str, off: int) -> Non
         "<=": [time <= exact for time in times],
     }[relation]
     texts = ("",) * 3
-    table = OpColumns(
+    table = filter.OpColumns(
         texts, texts, texts, texts, texts, nothing_later, np.array(times, np.int64), np.zeros(3, np.float64)
     )
     assert term.mask(table).tolist() == expected
@@ -298,9 +290,9 @@ TERM = st.one_of(
 ).flatmap(lambda term: st.sampled_from([term, "!" + term, "!!" + term]))
 
 
-def of_rows(rows: list[Row]) -> OpColumns:
+def of_rows(rows: list[Row]) -> filter.OpColumns:
     name = [row[0] for row in rows]
-    return OpColumns(
+    return filter.OpColumns(
         name,
         [row[1] for row in rows],
         [row[2] for row in rows],
@@ -328,9 +320,9 @@ def in_process() -> Iterator[None]:
 @given(rows=ROWS, term=TERM)
 def test_not_is_the_opposite(rows: list[Row], term: str) -> None:
     table = of_rows(rows)
-    mask = parse_filter(term).mask(table)
+    mask = filter.parse_filter(term).mask(table)
     assert mask.dtype == np.bool_
-    assert (parse_filter("!" + term).mask(table) == ~mask).all()
+    assert (filter.parse_filter("!" + term).mask(table) == ~mask).all()
 
 
 @pytest.mark.usefixtures("in_process")
@@ -339,8 +331,8 @@ def test_terms_must_all_hold(rows: list[Row], terms: list[str]) -> None:
     table = of_rows(rows)
     expected = np.ones(len(rows), np.bool_)
     for term in terms:
-        expected &= parse_filter(term).mask(of_rows(rows))
-    whole = parse_filter(" ".join(terms))
+        expected &= filter.parse_filter(term).mask(of_rows(rows))
+    whole = filter.parse_filter(" ".join(terms))
     assert len(whole.terms) == len(terms)
     assert whole.mask(table).tolist() == expected.tolist()
     assert whole.mask(table).tolist() == expected.tolist()  # and again, from what the columns keep
@@ -349,7 +341,7 @@ def test_terms_must_all_hold(rows: list[Row], terms: list[str]) -> None:
 @given(rows=ROWS, word=st.text(alphabet="abAB.µß", min_size=1, max_size=3))
 def test_a_word_is_in_any_of_four_columns(rows: list[Row], word: str) -> None:
     expected = [any(word.casefold() in text.casefold() for text in (row[0], row[1], row[2], row[3])) for row in rows]
-    assert parse_filter(word).mask(of_rows(rows)).tolist() == expected
+    assert filter.parse_filter(word).mask(of_rows(rows)).tolist() == expected
 
 
 @given(
@@ -361,8 +353,8 @@ def test_a_word_is_in_any_of_four_columns(rows: list[Row], word: str) -> None:
 )
 def test_any_text_is_a_filter_or_a_filter_error(text: str) -> None:
     try:
-        parsed = parse_filter(text)
-    except FilterError as error:
+        parsed = filter.parse_filter(text)
+    except filter.FilterError as error:
         said = str(error)
         assert len(said.splitlines()) == 1
         said.encode("utf-8")
@@ -374,8 +366,10 @@ def test_any_text_is_a_filter_or_a_filter_error(text: str) -> None:
 def test_a_regex_that_would_take_forever_is_given_up(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regex, "SEARCH_SECONDS", 0.3)
     name = ("a" * 50 + "!", "fusiondotaddmul" * 200, "", "")
-    with pytest.raises(FilterError, match=r"^the regex finds nothing: it takes longer than 0.3 s on these names$"):
-        parse_filter(f"~{pattern}").mask(columns(name=name))
+    with pytest.raises(
+        filter.FilterError, match=r"^the regex finds nothing: it takes longer than 0.3 s on these names$"
+    ):
+        filter.parse_filter(f"~{pattern}").mask(columns(name=name))
 
 
 def test_a_search_ends_when_it_is_no_longer_wanted() -> None:
@@ -386,20 +380,20 @@ def test_a_search_ends_when_it_is_no_longer_wanted() -> None:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        parse_filter("~(a+)+$").mask(columns(name=("a" * 50 + "!", "", "", "")), poll)
+        filter.parse_filter("~(a+)+$").mask(columns(name=("a" * 50 + "!", "", "", "")), poll)
 
 
 def test_a_search_without_a_process_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(FilterError, match="the search process cannot be started"):
-        parse_filter("~a").mask(columns())
+    with pytest.raises(filter.FilterError, match="the search process cannot be started"):
+        filter.parse_filter("~a").mask(columns())
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(FilterError, match="ended early"):
-        parse_filter("~a").mask(columns())
+    with pytest.raises(filter.FilterError, match="ended early"):
+        filter.parse_filter("~a").mask(columns())
 
 
 @pytest.mark.parametrize(
     "pattern", ["dot.*grad", "fusion\\.[0-9]+$", "(jvp|transpose).*mlp", "a{2}b*", "(a{2}){3}", "[a-z]+_[0-9]+"]
 )
 def test_ordinary_regexes_are_taken(pattern: str) -> None:
-    assert parse_filter(f"~{pattern}").terms
+    assert filter.parse_filter(f"~{pattern}").terms

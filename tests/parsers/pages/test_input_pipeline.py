@@ -14,8 +14,7 @@ from tests.support.build import OpSpec, PlaneBuilder, bare_host, present, summar
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.host_events.input_events import TRANSFER, WAIT, InputRows, merge_input_rows
 from tpuprof.parsers.ops.host_events.ops import HostOps, merge_host_ops
-from tpuprof.parsers.pages.input.advice import NO_EVENTS, NO_HOST_EVENTS
-from tpuprof.parsers.pages.input.input import input_pipeline_page, page_of, stages_of
+from tpuprof.parsers.pages.input.input import NO_EVENTS, NO_HOST_EVENTS, input_pipeline_page, page_of, stages_of
 from tpuprof.parsers.pages.input.model import InputOp, InputPipelinePage
 from tpuprof.parsers.pages.overview.overview import overview
 

@@ -17,23 +17,12 @@ from tests.support.build import present
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
 from tpuprof.parsers.steps import aligned as module
+from tpuprof.parsers.steps import times as step_times
 from tpuprof.parsers.steps import xprof_view
 from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, LostOps, align, join_hosts
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.times import (
-    ASYNC_DONE,
-    COMPUTE,
-    HOST_TRANSFER,
-    INFEED,
-    MEGACORE,
-    OUTFEED,
-    PART_COUNT,
-    SPARSE_CORE_WAIT,
-    CoreStepTimes,
-    SlowOp,
-)
 from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
 
 AllReduce = tuple[int, int, int]
@@ -50,12 +39,12 @@ def core(
     names: Sequence[str] | None = None,
     all_reduces: Sequence[AllReduce] = (),
     waits: int = 0,
-    slow_ops: tuple[SlowOp, ...] = (),
-) -> CoreStepTimes:
+    slow_ops: tuple[step_times.SlowOp, ...] = (),
+) -> step_times.CoreStepTimes:
     """A core with steps of so many ops and such durations, which wait for the host for so long each."""
     end, duration = np.cumsum(lengths), int64s(lengths)
-    part_ps = np.zeros((len(ops), PART_COUNT), np.int64)
-    part_ps[:, COMPUTE] = duration - waits
+    part_ps = np.zeros((len(ops), step_times.PART_COUNT), np.int64)
+    part_ps[:, step_times.COMPUTE] = duration - waits
     class_ps = np.zeros((len(ops), len(OP_CLASSES)), np.int64)
     class_ps[:, OP_CLASSES.index("compute")] = duration - waits
     class_ps[:, OP_CLASSES.index("idle")] = waits
@@ -63,7 +52,7 @@ def core(
     owner_ps = np.zeros((len(ops), len(OWNERS)), np.int64)
     owner_ps[:, OWNERS.index("ideal")] = duration - waits
     owner_ps[:, OWNERS.index("input")] = waits
-    return CoreStepTimes(
+    return step_times.CoreStepTimes(
         steps=CoreSteps(tuple(names or map(str, range(len(ops)))), end - duration, end, duration),
         part_ps=part_ps,
         class_ps=class_ps,
@@ -84,13 +73,13 @@ def core(
 
 
 def aligned(
-    *cores: CoreStepTimes, source: StepSource = "steps", input_source: InputSource | None = None
+    *cores: step_times.CoreStepTimes, source: StepSource = "steps", input_source: InputSource | None = None
 ) -> AlignedSteps | None:
     names = [f"host0:{at}" for at in range(len(cores))]
     return align(cores, source, names, input_source)
 
 
-def the_grid(*cores: CoreStepTimes, source: StepSource = "steps") -> AlignedSteps:
+def the_grid(*cores: step_times.CoreStepTimes, source: StepSource = "steps") -> AlignedSteps:
     return present(aligned(*cores, source=source))
 
 
@@ -146,7 +135,7 @@ def test_nothing_to_match_gives_no_grid() -> None:
 
 
 @pytest.mark.parametrize("unused", [core([], []), core([0, 0], [10, 10])], ids=["no steps", "no ops"])
-def test_a_core_that_ran_nothing_takes_no_part(unused: CoreStepTimes) -> None:
+def test_a_core_that_ran_nothing_takes_no_part(unused: step_times.CoreStepTimes) -> None:
     one = the_grid(unused, core([5, 5], [9, 9]), unused)
     assert (one.core_names, one.duration_ps.tolist()) == (("host0:1",), [[9, 9]])
     assert one.incomplete == (
@@ -227,11 +216,11 @@ def test_all_reduces_without_ids_are_unknown() -> None:
 def test_time_that_the_host_waits_counts_as_infeed_where_there_is_none() -> None:
     cores = [core([5, 5], [10, 10], waits=2), core([5, 5], [10, 10], waits=4)]
     by_host = present(aligned(*cores, input_source="host"))
-    assert by_host.part_ps[:, :, INFEED].tolist() == [[2, 2], [4, 4]]
+    assert by_host.part_ps[:, :, step_times.INFEED].tolist() == [[2, 2], [4, 4]]
     assert [(row.infeed_ps, row.infeed_percent_maximum, row.idle_ps) for row in xprof_breakdowns(by_host)] == [
         (4, 40, 0)
     ] * 2
-    assert not the_grid(*cores).part_ps[:, :, INFEED].any()
+    assert not the_grid(*cores).part_ps[:, :, step_times.INFEED].any()
 
 
 def test_no_part_is_more_than_the_step_although_an_op_outlasts_it() -> None:
@@ -242,14 +231,14 @@ def test_no_part_is_more_than_the_step_although_an_op_outlasts_it() -> None:
 
 
 def test_slow_ops_are_those_of_the_core_with_the_most() -> None:
-    one, other = (SlowOp("1", "a", 5), SlowOp("1", "b", 4)), (SlowOp("1", "a", 8),)
+    one, other = (step_times.SlowOp("1", "a", 5), step_times.SlowOp("1", "b", 4)), (step_times.SlowOp("1", "a", 8),)
     cores = [core([5, 5], [10, 20], slow_ops=other), core([5, 5], [10, 20], slow_ops=one)]
     assert the_grid(*cores).slow_ops == one
 
 
 # --- breakdown -----------------------------------------------------------------------------------------------------
 
-_PARTS = st.lists(st.integers(0, 20), min_size=PART_COUNT, max_size=PART_COUNT)
+_PARTS = st.lists(st.integers(0, 20), min_size=step_times.PART_COUNT, max_size=step_times.PART_COUNT)
 
 
 @given(st.lists(st.lists(_PARTS, min_size=3, max_size=3), min_size=1, max_size=4), st.integers(0, 30))
@@ -264,12 +253,15 @@ def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int
         assert step == int(duration[:, at].max())
         used = row.compute_ps + row.infeed_ps + row.outfeed_ps + row.sparse_core_ps
         assert row.idle_ps == pytest.approx(max(0.0, step - used))
-        assert row.compute_ps == parts[:, at, [COMPUTE, MEGACORE, ASYNC_DONE]].sum(axis=1).min()
-        assert row.active_ps == pytest.approx(parts[:, at, COMPUTE].mean())
-        assert row.infeed_ps == parts[:, at, INFEED].max()
-        assert row.outfeed_ps == pytest.approx(parts[:, at, OUTFEED].mean())
-        assert row.host_transfer_ps == parts[:, at, HOST_TRANSFER].max()
-        assert row.sparse_core_ps == parts[:, at, SPARSE_CORE_WAIT].max()
+        assert (
+            row.compute_ps
+            == parts[:, at, [step_times.COMPUTE, step_times.MEGACORE, step_times.ASYNC_DONE]].sum(axis=1).min()
+        )
+        assert row.active_ps == pytest.approx(parts[:, at, step_times.COMPUTE].mean())
+        assert row.infeed_ps == parts[:, at, step_times.INFEED].max()
+        assert row.outfeed_ps == pytest.approx(parts[:, at, step_times.OUTFEED].mean())
+        assert row.host_transfer_ps == parts[:, at, step_times.HOST_TRANSFER].max()
+        assert row.sparse_core_ps == parts[:, at, step_times.SPARSE_CORE_WAIT].max()
         assert 0 <= row.infeed_percent_minimum <= row.infeed_percent_average + 1e-9
         assert row.infeed_percent_average <= row.infeed_percent_maximum + 1e-9 <= 100 + 1e-6
 

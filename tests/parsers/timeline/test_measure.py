@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -69,26 +68,6 @@ def test_transfers_side_by_side_keep_their_time_and_those_of_one_name_are_one_ro
     assert {row.name: row.total_ps for row in found.rows() if row.total_ps} == +total
     assert found.self_ps.tolist() == found.total_ps.tolist()
     assert found.tracks[0].busy_ps == len({cell for event in events for cell in cells(event, *sorted((a, b)))})
-
-
-@given(nested_events(), TIMES, TIMES)
-def test_self_times_of_nested_events_add_up_to_the_busy_time(events: list[LaneEvent], a: int, b: int) -> None:
-    found = measure(timeline([track(events)]), a, b)
-    assert int(found.self_ps.sum()) == found.tracks[0].busy_ps
-
-
-@given(st.one_of(nested_events(), loose_events()), st.lists(TIMES, min_size=2, max_size=6))
-def test_the_parts_of_an_interval_add_up_to_the_whole(events: list[LaneEvent], borders: list[int]) -> None:
-    one = timeline([track(events)])
-    borders = sorted(borders)
-    whole = measure(one, borders[0], borders[-1])
-    parts = [measure(one, a, b) for a, b in pairwise(borders)]
-    assert whole.tracks[0].busy_ps == sum(part.tracks[0].busy_ps for part in parts)
-    for column in ("total_ps", "self_ps"):
-        added: Counter[tuple[int, int]] = Counter()
-        for part in parts:
-            added.update(sums(part, column))
-        assert +added == +sums(whole, column)
 
 
 @given(st.one_of(nested_events(), loose_events()), TIMES, TIMES)

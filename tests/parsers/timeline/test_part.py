@@ -12,21 +12,9 @@ from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, timeline, track
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.timeline import model
 from tpuprof.parsers.timeline.hosts.joined import clock_words, clocks_sentence
 from tpuprof.parsers.timeline.measure import measure
-from tpuprof.parsers.timeline.model import (
-    Clock,
-    ClockSource,
-    CounterTrack,
-    HostPart,
-    Section,
-    SectionKind,
-    StepSpan,
-    Timeline,
-    Track,
-    TrackKind,
-    busy_between,
-)
 from tpuprof.parsers.timeline.part import (
     Interval,
     counter_ranges,
@@ -40,20 +28,20 @@ from tpuprof.parsers.timeline.read.flows import _within_groups
 from tpuprof.parsers.timeline.read.timeline import _time_span
 
 EVENTS = st.one_of(nested_events(), loose_events())
-KINDS: tuple[SectionKind, ...] = ("core", "sparse_core", "gpu", "host", "other")
-TRACKS: tuple[TrackKind, ...] = ("steps", "modules", "ops", "stream", "thread")
+KINDS: tuple[model.SectionKind, ...] = ("core", "sparse_core", "gpu", "host", "other")
+TRACKS: tuple[model.TrackKind, ...] = ("steps", "modules", "ops", "stream", "thread")
 VALUES = st.lists(st.tuples(st.integers(0, 60), st.sampled_from([math.nan, 1.0, -2.0, 5.5])), max_size=5)
 
 
 @st.composite
-def tracks(draw: st.DrawFn) -> Track:
+def tracks(draw: st.DrawFn) -> model.Track:
     """A track of any kind."""
     events: list[LaneEvent] = draw(EVENTS)
     return track(events, kind=draw(st.sampled_from(TRACKS)), is_derived=draw(st.booleans()))
 
 
 @st.composite
-def timelines(draw: st.DrawFn) -> Timeline:
+def timelines(draw: st.DrawFn) -> model.Timeline:
     """Sections of any kind with their tracks and counters."""
     sections = []
     for number in range(draw(st.integers(0, 3))):
@@ -62,19 +50,21 @@ def timelines(draw: st.DrawFn) -> Timeline:
         for place, values in enumerate(draw(st.lists(VALUES, max_size=2))):
             times = sorted(dict(values).items())
             columns = np.array([time for time, _ in times], np.int64), np.array([value for _, value in times], float)
-            counters.append(CounterTrack(f"counter {place}", *columns))
+            counters.append(model.CounterTrack(f"counter {place}", *columns))
         kind = draw(st.sampled_from(KINDS))
-        sections.append(Section(f"Chip {number}", f"/device:{number}", kind, tuple(named), counters=tuple(counters)))
+        sections.append(
+            model.Section(f"Chip {number}", f"/device:{number}", kind, tuple(named), counters=tuple(counters))
+        )
     first, last = _time_span(sections)
     return replace(timeline(), sections=tuple(sections), first_ps=first, last_ps=last)
 
 
-def events_of(one: Track) -> list[tuple[int, int]]:
+def events_of(one: model.Track) -> list[tuple[int, int]]:
     return list(zip(one.start_ps.tolist(), one.end_ps[:].tolist(), strict=True))
 
 
 @given(timelines())
-def test_a_timeline_is_what_its_events_are(whole: Timeline) -> None:
+def test_a_timeline_is_what_its_events_are(whole: model.Timeline) -> None:
     of_tracks = [event for section in whole.sections for each in section.tracks for event in events_of(each)]
     times = [int(time) for section in whole.sections for counter in section.counters for time in counter.time_ps]
     times += [time for event in of_tracks for time in event]
@@ -93,11 +83,13 @@ def test_a_timeline_is_what_its_events_are(whole: Timeline) -> None:
 
 
 @given(timelines(), st.integers(-5, 65), st.integers(1, 70), st.sampled_from(["", "row 1", "CHIP 0", "chip 1 / row"]))
-def test_a_part_holds_the_events_and_values_that_lie_in_it(whole: Timeline, first: int, span: int, name: str) -> None:
+def test_a_part_holds_the_events_and_values_that_lie_in_it(
+    whole: model.Timeline, first: int, span: int, name: str
+) -> None:
     interval = Interval(first, first + span, name)
-    wanted: list[Track | CounterTrack] = []
+    wanted: list[model.Track | model.CounterTrack] = []
     for section in whole.sections:
-        rows: tuple[Track | CounterTrack, ...] = (*section.tracks, *section.counters)
+        rows: tuple[model.Track | model.CounterTrack, ...] = (*section.tracks, *section.counters)
         for row in rows:
             is_part = name.lower() in f"{section.title} / {row.name}".lower()
             wanted += [row] if (is_part if name else not getattr(row, "is_derived", False)) else []
@@ -108,7 +100,7 @@ def test_a_part_holds_the_events_and_values_that_lie_in_it(whole: Timeline, firs
     part = part_of(whole, interval)
     own = [whole.track(place) for place in part.places]
     assert [*map(id, own), *(id(counter) for _, counter in part.counters)] == [
-        id(row) for kind in (Track, CounterTrack) for row in wanted if isinstance(row, kind)
+        id(row) for kind in (model.Track, model.CounterTrack) for row in wanted if isinstance(row, kind)
     ]
     end = first + span
     inside = []
@@ -123,7 +115,7 @@ def test_a_part_holds_the_events_and_values_that_lie_in_it(whole: Timeline, firs
     assert list(found) == [event[1:] for event in sorted(inside)] and len(chosen) == len(inside)
     for number, summary in enumerate(summaries(part)):
         assert summary.events == sum(event[1] == number for event in inside)
-        assert summary.busy_ps == busy_between(own[number], first, end)
+        assert summary.busy_ps == model.busy_between(own[number], first, end)
         assert summary.busy_fraction == summary.busy_ps / span
         assert [op.self_ps for op in summary.top] == sorted((op.self_ps for op in summary.top), reverse=True)
         measured = measure(whole, first, end, [part.places[number]]).rows(sort="track")
@@ -143,7 +135,7 @@ def test_a_part_holds_the_events_and_values_that_lie_in_it(whole: Timeline, firs
 
 
 @given(timelines(), st.integers(0, 4))
-def test_the_first_tracks_are_those_of_the_screen(whole: Timeline, limit: int) -> None:
+def test_the_first_tracks_are_those_of_the_screen(whole: model.Timeline, limit: int) -> None:
     rows, lasting = track_rows(whole, limit), whole.last_ps - whole.first_ps
     all_ = [each for section in whole.sections for each in section.tracks]
     assert [row.track for row in rows] == all_[: limit or None]
@@ -170,13 +162,13 @@ def test_times_have_as_many_decimals_as_a_thousandth_takes(span: int) -> None:
     assert time_decimals(7, 7) == 3
 
 
-SOURCES: tuple[ClockSource, ...] = ("axis", "collectives", "start times", "none")
-CLOCKS = st.builds(Clock, st.sampled_from(SOURCES), st.just(0), st.integers(1, 9), st.none() | st.integers(1, 9))
+SOURCES: tuple[model.ClockSource, ...] = ("axis", "collectives", "start times", "none")
+CLOCKS = st.builds(model.Clock, st.sampled_from(SOURCES), st.just(0), st.integers(1, 9), st.none() | st.integers(1, 9))
 
 
 @given(st.lists(st.none() | CLOCKS, max_size=6))
-def test_hosts_of_one_kind_of_clock_are_told_together_with_the_worst_of_them(clocks: list[Clock | None]) -> None:
-    parts = [HostPart(f"host{number}", "", 0, 0, clock) for number, clock in enumerate(clocks)]
+def test_hosts_of_one_kind_of_clock_are_told_together_with_the_worst_of_them(clocks: list[model.Clock | None]) -> None:
+    parts = [model.HostPart(f"host{number}", "", 0, 0, clock) for number, clock in enumerate(clocks)]
     said = clocks_sentence(replace(timeline(), hosts=tuple(parts)))
     told = [part for part in parts if part.clock is not None and part.clock.source != "axis"]
     kinds = list(dict.fromkeys((part.clock.source, part.clock.error_ps is None) for part in told if part.clock))
@@ -185,7 +177,7 @@ def test_hosts_of_one_kind_of_clock_are_told_together_with_the_worst_of_them(clo
         same = [part for part in told if part.clock and (part.clock.source, part.clock.error_ps is None) == kind]
         least = min(part.clock.collectives for part in same if part.clock)
         error = max((part.clock.error_ps or 0 for part in same if part.clock), default=0)
-        worst = Clock(kind[0], 0, least, None if kind[1] else error)
+        worst = model.Clock(kind[0], 0, least, None if kind[1] else error)
         whose = same[0].host if len(same) == 1 else f"{len(same)} hosts"
         words.append(f"clocks{f' of {whose}' * (len(kinds) > 1)} {clock_words(worst)}")
     assert said == "; ".join(words)
@@ -201,7 +193,7 @@ def test_rows_of_a_group_come_in_the_order_of_their_values(groups: list[list[int
 
 @given(st.lists(st.integers(0, 20), max_size=6), st.integers(-1, 25))
 def test_the_step_at_an_instant_is_the_last_that_began_and_has_not_ended(begins: list[int], at: int) -> None:
-    steps = [StepSpan(str(number), begin, begin + 3) for number, begin in enumerate(sorted(begins))]
+    steps = [model.StepSpan(str(number), begin, begin + 3) for number, begin in enumerate(sorted(begins))]
     begun = [number for number, step in enumerate(steps) if step.start_ps <= at]
     whole = timeline(steps=steps)
     assert whole.step_begun(at) == (begun[-1] if begun else None)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tests.support.made.pages import MS, training_overview
 from tpuprof.parsers.ops.host_events.input_events import TRANSFER, WAIT
-from tpuprof.parsers.pages.input.advice import NO_EVENTS
-from tpuprof.parsers.pages.input.input import NO_INPUT_OPS, stages_of
+from tpuprof.parsers.pages.input.input import NO_EVENTS, NO_INPUT_OPS, stages_of
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputBreakdown, InputOp, InputPipelinePage, StepWait
 from tpuprof.parsers.pages.overview.model import Bottleneck
 

@@ -6,13 +6,7 @@ import re
 from dataclasses import field, replace
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.oom.read.entries import (
-    AllocationEntry,
-    allocation_entry,
-    loose_entry,
-    read_part,
-    stack_entry,
-)
+from tpuprof.parsers.memory.oom.read import entries as entry_lines
 from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, PrintedSize, exactly, printed
 
 MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22  # of a text: entries beyond either are counted only
@@ -127,15 +121,15 @@ class PartialReport:
     fractions: dict[str, float] = field(default_factory=dict)
     said_unknown: set[str] = field(default_factory=set)
     devices: dict[str, None] = field(default_factory=dict)
-    entries: list[AllocationEntry] = field(default_factory=list)
+    entries: list[entry_lines.AllocationEntry] = field(default_factory=list)
     entries_dropped: int = 0
-    stack: AllocationEntry | None = None
+    stack: entry_lines.AllocationEntry | None = None
     count: int = 1
     verb: str = ""
     is_running: bool = False
     table: str = ""
     seen: set[str] = field(default_factory=set)
-    entry: AllocationEntry | None = None
+    entry: entry_lines.AllocationEntry | None = None
     open_allocation: bool = False
     characters: int = 0
     numbered: int = 0
@@ -214,7 +208,7 @@ class PartialReport:
     def _stack(self, piece: Piece) -> bool:
         if self.form != "ran" or self.stack is not None:
             return False
-        self.stack = stack_entry(piece.rest)
+        self.stack = entry_lines.stack_entry(piece.rest)
         if self.stack.name is None or (piece.ends_log and self.stack.name == piece.rest.strip().lstrip("%")):
             self.stack = None
         elif self.sentence:
@@ -261,7 +255,7 @@ class PartialReport:
         self.sentence.append(match[0] + ".")
         rest = piece.text[match.end() :]
         if rest.startswith((" ::", "::")) or (piece.ends_log and rest.strip() == ":"):
-            entry = allocation_entry(rest, size)
+            entry = entry_lines.allocation_entry(rest, size)
             self.open_allocation = not re.search(r"\] :: [\w<]", rest)
             self.entries.append(entry if not self.open_allocation else replace(entry, name=None))
         return True
@@ -391,7 +385,7 @@ class PartialReport:
         if "loose_list" not in self.seen or (piece.ends_log and "]" not in piece.text):
             return False
         self._close_entry(False)
-        self.entry = loose_entry(piece.text)
+        self.entry = entry_lines.loose_entry(piece.text)
         self._close_entry(True)
         return True
 
@@ -412,11 +406,11 @@ class PartialReport:
             if piece.number != self.numbered + 1:  # some are missing, or those of a copy are among them
                 self.seen.add("gap" if piece.number > self.numbered else "mixed")
             self.numbered = piece.number
-        attributes = read_part(piece.form, piece.rest, piece.ends_log)
-        entry = self.entry or AllocationEntry()
+        attributes = entry_lines.read_part(piece.form, piece.rest, piece.ends_log)
+        entry = self.entry or entry_lines.AllocationEntry()
         if piece.form == "size" or any(getattr(entry, name) is not None for name in attributes):
             self._close_entry(False)
-            entry = AllocationEntry()
+            entry = entry_lines.AllocationEntry()
         self.entry = replace(entry, **attributes)  # type: ignore[arg-type]  # the names and types are Entry's own
         return True
 

@@ -114,8 +114,7 @@ class OnCpu:
                 between = float(part.between_ps[:-1].sum()) / max(len(steps) - 1, 1)
                 of_step = float(part.step_ps.mean()) + between * self.account.steps_lie_apart
                 out[row] += of_step if part.cause == cause else 0.0
-        parts: Floats = np.minimum(out, self.cells()[:, owner_index("host")])
-        return parts
+        return np.minimum(out, self.cells()[:, owner_index("host")])
 
 
 def _claimed(left: Floats, chosen: Bools, owners: Sequence[Owner]) -> Floats:

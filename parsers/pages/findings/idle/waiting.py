@@ -15,16 +15,7 @@ from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime, is_of_p
 from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, NOTHING, Budget, Claimed, Steps, detects
 from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, joined, taken
 from tpuprof.parsers.pages.findings.finding import JumpTarget, Kind
-from tpuprof.parsers.pages.findings.idle.meanwhile import (
-    EXPLAINS,
-    but_for_compiling,
-    launcher,
-    main_activity,
-    of_launcher,
-    reading,
-    titled,
-    working,
-)
+from tpuprof.parsers.pages.findings.idle import meanwhile
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, owner_index
 from tpuprof.parsers.steps.requests.serving import answers_requests
@@ -90,7 +81,8 @@ def waiting_for_input(budget: Budget) -> Claimed:
     return budget.finding(
         INPUT,
         claim,
-        _input_title(waits, timing, host) + (f": {shortened(titled(maker.name))}" if maker is not None else ""),
+        _input_title(waits, timing, host)
+        + (f": {shortened(meanwhile.titled(maker.name))}" if maker is not None else ""),
         f"Mean over cores and complete steps of {measured}{more}.",
         [
             f"The device waits for input {budget.amount(worth)}, {mean}{worst}."
@@ -118,19 +110,19 @@ def _feeding(budget: Budget, host: str) -> tuple[Activity | None, tuple[str, ...
     gaps = budget.evidence.host_gaps.get(host) or budget.evidence.gaps or IdleTime()
     at_work = [
         each
-        for each in working(replace(gaps, activities=gaps.feeding))
+        for each in meanwhile.working(replace(gaps, activities=gaps.feeding))
         if each.overlap_ps >= _HARDLY * gaps.feeding_ps > 0
         if is_of_program(each.name) and not waits_for_python(each.name) and not each.marks_step
     ]
-    own = launcher(gaps)
+    own = meanwhile.launcher(gaps)
     at_work.sort(key=lambda each: each.thread == own and each.occurrences == 1)  # the loop around all comes last
-    at_work.sort(key=lambda each: each.thread == own or each.overlap_ps < EXPLAINS * gaps.feeding_ps)
+    at_work.sort(key=lambda each: each.thread == own or each.overlap_ps < meanwhile.EXPLAINS * gaps.feeding_ps)
     words = tuple(
         f"Meanwhile {sentence_name(each.thread) or 'a host thread'} is in {sentence_name(each.name)} for "
         f"{share(min(1.0, each.overlap_ps / gaps.feeding_ps))} of the time ({counted(each.occurrences, 'time')})."
         for each in at_work[:_MOST_NAMED]
     )
-    makes = at_work and at_work[0].overlap_ps >= EXPLAINS * gaps.feeding_ps
+    makes = at_work and at_work[0].overlap_ps >= meanwhile.EXPLAINS * gaps.feeding_ps
     return at_work[0] if makes else None, words
 
 
@@ -250,10 +242,10 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     longest = gaps.longest[1] - gaps.longest[0]
     if max(float(gaps.gap_ps or inside), longest) > _ELSEWHERE * inside:
         gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
-    gaps = of_launcher(but_for_compiling(gaps, compiled))
+    gaps = meanwhile.of_launcher(meanwhile.but_for_compiling(gaps, compiled))
     everything = float(gaps.gap_ps or inside)
     kind, title, place = _gap_title(gaps, everything, step)
-    result = reading(gaps)
+    result = meanwhile.reading(gaps)
     if result is not None and result.overlap_ps < _HARDLY * everything and not title.startswith(_READS):
         result = None  # it is there when the host asks for it
     late = (  # a host that launches too late sends input too late as well
@@ -269,7 +261,7 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
         between = min(own_ps, float(steps.account.mean_between_ps[idle].sum()))
     if worth < LEAST_IDLE * budget.whole_ps:
         return NOTHING
-    main, programs = main_activity(gaps, everything), ""
+    main, programs = meanwhile.main_activity(gaps, everything), ""
     if kind is IDLE and place.target == step and (main is None or is_of_runtime(main.name)):
         title, programs = _many_programs(budget, title, claim.worth_ps)
     serves = budget.evidence.serves
@@ -373,13 +365,13 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kin
     async_op = next(iter(gaps.in_flight), "")
     if async_op and gaps.in_flight[async_op] >= _IN_FLIGHT * everything:
         return IDLE, f"Device idle while {shortened(async_op)} is in flight", JumpTarget("timeline", async_op)
-    first = main_activity(gaps, everything)
+    first = meanwhile.main_activity(gaps, everything)
     if first is not None:
         kind = HOST if is_of_program(first.name) else IDLE
-        return kind, f"{_WHILE} {titled(first.name)}", JumpTarget("timeline", step)
-    result = reading(gaps)
+        return kind, f"{_WHILE} {meanwhile.titled(first.name)}", JumpTarget("timeline", step)
+    result = meanwhile.reading(gaps)
     if result is not None:
-        return HOST, f"{_READS}: {titled(result.name)}", JumpTarget("timeline", step)
+        return HOST, f"{_READS}: {meanwhile.titled(result.name)}", JumpTarget("timeline", step)
     return IDLE, _UNEXPLAINED, JumpTarget("timeline", step)
 
 
@@ -399,7 +391,7 @@ def _meanwhile(gaps: IdleTime, everything: float, are_marked: bool) -> Iterator[
     for name, ps in list(gaps.in_flight.items())[:1]:
         part = share(min(1.0, ps / everything))
         yield f"Asynchronous op {sentence_name(name)} is in flight for {part} of the idle time."
-    work, main = working(gaps), main_activity(gaps, everything)
+    work, main = meanwhile.working(gaps), meanwhile.main_activity(gaps, everything)
     named = [each for each in work or gaps.activities if not each.marks_step]
     if main is not None and main not in named:
         named = [main, *named]

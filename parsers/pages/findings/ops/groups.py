@@ -164,8 +164,7 @@ _MOST_USED = 1e6
 
 def capped(used: Floats) -> Floats:
     """Shares of a peak, within a bound that only those of a damaged profile exceed; NaN stays."""
-    out: Floats = np.minimum(used, _MOST_USED)
-    return out
+    return np.minimum(used, _MOST_USED)
 
 
 def reached(budget: Budget, used: Floats, times: Floats) -> float:

@@ -19,25 +19,8 @@ from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import HLO, PEAKS, JumpTarget, Kind
-from tpuprof.parsers.pages.findings.ops.arrays import (
-    HANDS_ON,
-    LEAST_OP,
-    Array,
-    Key,
-    ModuleArrays,
-    OpArrays,
-    large_arrays,
-    readers_of,
-)
-from tpuprof.parsers.pages.findings.ops.groups import (
-    HBM,
-    LEAST_WORTH,
-    REACHED,
-    USUAL,
-    capped,
-    code_name,
-    worthwhile,
-)
+from tpuprof.parsers.pages.findings.ops import arrays
+from tpuprof.parsers.pages.findings.ops import groups as op_groups
 from tpuprof.parsers.pages.findings.ops.products import Products, products_of
 
 if TYPE_CHECKING:
@@ -60,7 +43,7 @@ ADVICE = (
 class _Scores:
     """The ops around the scores of one attention, forward or backward; bytes: of one array of scores, the largest."""
 
-    ops: tuple[OpArrays, ...]
+    ops: tuple[arrays.OpArrays, ...]
     count: int
     bytes: int
 
@@ -92,22 +75,27 @@ def scores_in_hbm(budget: Budget) -> Claimed:
     batched = {row for row in products.rows.tolist() if _is_batched(products, row)}
     others = {row for row in products.rows.tolist() if row not in batched}
     free = own.keys() - others
-    found = [each for program in budget.once(large_arrays) for each in _of_program(program.of(free), made, batched)]
+    found = [
+        each for program in budget.once(arrays.large_arrays) for each in _of_program(program.of(free), made, batched)
+    ]
     if not found:
         return NOTHING
-    flops = np.nan_to_num(capped(rates.flops_utilization))
-    moved = np.nan_to_num(capped(rates.bandwidth_utilization[:, HBM]))
+    flops = np.nan_to_num(op_groups.capped(rates.flops_utilization))
+    moved = np.nan_to_num(op_groups.capped(rates.bandwidth_utilization[:, op_groups.HBM]))
     place = {row: at for at, row in enumerate(rows.tolist())}
     saved = np.zeros(len(rows))
     for each in found:
         before = sum(own[of.row] for of in each.ops)
-        computing = sum(own[of.row] * float(flops[of.row]) for of in each.ops) / USUAL
-        moving = sum(own[of.row] * float(moved[of.row]) * _beside(budget, of, each.count) for of in each.ops) / REACHED
+        computing = sum(own[of.row] * float(flops[of.row]) for of in each.ops) / op_groups.USUAL
+        moving = (
+            sum(own[of.row] * float(moved[of.row]) * _beside(budget, of, each.count) for of in each.ops)
+            / op_groups.REACHED
+        )
         part = max(0.0, 1 - max(computing, moving) / before) if before > 0 else 0.0
         for of in each.ops:
             saved[place[of.row]] = own[of.row] * part
 
-    losing = worthwhile(budget, rows, saved, goes_away=True)
+    losing = op_groups.worthwhile(budget, rows, saved, goes_away=True)
     if losing is None:
         return NOTHING
     largest = max(found, key=lambda each: each.bytes)
@@ -115,9 +103,9 @@ def scores_in_hbm(budget: Budget) -> Claimed:
     first, ops = of_products[0], sum(len(each.ops) for each in found)
     return losing.finding(
         UNFUSED,
-        f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, of_products)}",
-        f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
-        f"{share(REACHED)} of HBM's. The scores need not move at all.",
+        f"Attention keeps its scores in HBM: {op_groups.code_name(budget.evidence.table, of_products)}",
+        f"Time of these ops above what their FLOPs take at {share(op_groups.USUAL)} of the peak, or their other arrays "
+        f"at {share(op_groups.REACHED)} of HBM's. The scores need not move at all.",
         [
             losing.words(f"{counted(ops, 'op')} on arrays of scores (the largest {size(largest.bytes)})"),
             budget.largest(first, own[first], "The largest product"),
@@ -146,14 +134,14 @@ def _is_batched(products: Products, row: int) -> bool:
     return any((work.batch or 0) > 1 for work in products.products[products.at(row)].works)
 
 
-def _of_program(program: ModuleArrays, made: Mapping[int, int], batched: set[int]) -> Iterator[_Scores]:
+def _of_program(program: arrays.ModuleArrays, made: Mapping[int, int], batched: set[int]) -> Iterator[_Scores]:
     """The attentions of a program: ops that pass arrays of one size to each other, from a product to a product.
 
     Args:
         made: elements of the scores that some rows make.
         batched: rows of batched products.
     """
-    users: dict[Key, list[int]] = {}
+    users: dict[arrays.Key, list[int]] = {}
     for number, of in program.ops.items():
         for array in (*of.reads, *of.writes):
             users.setdefault(array.key, []).append(number)
@@ -178,12 +166,12 @@ def _of_program(program: ModuleArrays, made: Mapping[int, int], batched: set[int
             yield _Scores(tuple(members.values()), count, max(sizes))
 
 
-def _uses_up(of: OpArrays, count: int) -> bool:
+def _uses_up(of: arrays.OpArrays, count: int) -> bool:
     """Whether an op makes a smaller array of scores."""
     return any(array.count == count for array in of.reads) and all(array.count != count for array in of.writes)
 
 
-def _beside(budget: Budget, of: OpArrays, count: int) -> float:
+def _beside(budget: Budget, of: arrays.OpArrays, count: int) -> float:
     """The part (0-1) of the bytes of an op that are no scores."""
     table = budget.evidence.table
     moved = float(table.hbm_bytes[of.row]) / max(int(table.occurrences[of.row]), 1)
@@ -209,15 +197,15 @@ def unfused(budget: Budget) -> list[Claimed]:
 
     Fused, they would read once what comes from elsewhere and write once what goes there.
     """
-    programs = budget.once(large_arrays)
+    programs = budget.once(arrays.large_arrays)
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     times = budget.op_ps(rows)
-    used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
-    large = times >= LEAST_OP * budget.whole_ps
+    used = np.nan_to_num(op_groups.capped(rates.bandwidth_utilization[rows, op_groups.HBM]))
+    large = times >= arrays.LEAST_OP * budget.whole_ps
     chosen = (used >= _LEAST_MOVED) & large & ~holds_ops(table)[rows]
     fuses = {category: not _NOT_FUSED.search(category or "custom") for category in set(table.category)}
     chosen[chosen] = [fuses[table.category[row]] for row in rows[chosen].tolist()]
-    if not programs or times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
+    if not programs or times[chosen].sum() < op_groups.LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
         return []
     own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
     small: dict[int, list[str]] = {}
@@ -230,7 +218,7 @@ def unfused(budget: Budget) -> list[Claimed]:
         names = [] if first is None else small.get(int(table.program_id[first.row]), [])
         part = program.of(own.keys())
         for chain in part.once("chains", partial(_chains, small=names), frozenset(names)):
-            place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
+            place = _NUMBER.sub("#", op_groups.code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []
     for chains in of_place.values():
@@ -250,11 +238,11 @@ class _Chain:
             shared: that would be read once instead of often.
     """
 
-    ops: tuple[OpArrays, ...]
+    ops: tuple[arrays.OpArrays, ...]
     saved_bytes: Mapping[int, int]
-    between: tuple[tuple[Array, OpArrays], ...]
-    passed: tuple[tuple[Array, OpArrays], ...]
-    shared: tuple[Array, ...]
+    between: tuple[tuple[arrays.Array, arrays.OpArrays], ...]
+    passed: tuple[tuple[arrays.Array, arrays.OpArrays], ...]
+    shared: tuple[arrays.Array, ...]
 
 
 def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping[int, float]) -> Claimed:
@@ -266,7 +254,7 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
             saved[of.row] = own[of.row] * min(1.0, chain.saved_bytes[of.row] / moved) if moved > 0 else 0.0
     out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
 
-    losing = worthwhile(budget, rows, out, goes_away=True)
+    losing = op_groups.worthwhile(budget, rows, out, goes_away=True)
     if losing is None:
         return NOTHING
     first = max(chains, key=lambda chain: sum(saved[of.row] for of in chain.ops))
@@ -278,7 +266,7 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
     return losing.finding(
         UNFUSED,
         f"{count} memory-bound ops {'read the same arrays' if read_alike else 'in a row are not fused'}: "
-        f"{code_name(table, members)}",
+        f"{op_groups.code_name(table, members)}",
         "Time to write and read the arrays between them, and to read an array again, at each op's rate: these "
         "bytes need not move.",
         [
@@ -305,11 +293,11 @@ def _between_words(budget: Budget, chain: _Chain) -> str:
     return f"{counted(len(readers), 'op')} read the same {size(array.bytes)}, {budget.described(readers[0].row)} first."
 
 
-def _bytes_of(array: Array) -> int:
+def _bytes_of(array: arrays.Array) -> int:
     return array.bytes
 
 
-def _chains(program: ModuleArrays, small: Sequence[str]) -> Iterator[_Chain]:
+def _chains(program: arrays.ModuleArrays, small: Sequence[str]) -> Iterator[_Chain]:
     """The chains of a program, computation by computation.
 
     Args:
@@ -326,14 +314,14 @@ def _chains(program: ModuleArrays, small: Sequence[str]) -> Iterator[_Chain]:
             groups = _Groups(program, ids)
             for proto in computation.instructions:
                 groups.take(proto)
-            readers = readers_of(program.module, computation)
+            readers = arrays.readers_of(program.module, computation)
             for group, members in enumerate(groups.members):
                 chain = _chain([program.ops[member] for member in members], readers, groups.small.get(group, set()))
                 if chain is not None:
                     yield chain
 
 
-def _chain(ops: Sequence[OpArrays], readers: Mapping[Key, set[int]], small: set[int]) -> _Chain | None:
+def _chain(ops: Sequence[arrays.OpArrays], readers: Mapping[arrays.Key, set[int]], small: set[int]) -> _Chain | None:
     """What a group of ops would save as one; None for a single op, or where they would save nothing.
 
     Args:
@@ -342,10 +330,10 @@ def _chain(ops: Sequence[OpArrays], readers: Mapping[Key, set[int]], small: set[
     ids = {of.proto.id for of in ops} | small
     made = {array.key: of for of in ops for array in of.writes}
     saved = {of.row: 0 for of in ops}
-    between: list[tuple[Array, OpArrays]] = []
-    passed: dict[Key, tuple[Array, OpArrays]] = {}
-    shared: dict[Key, Array] = {}
-    once: set[Key] = set()
+    between: list[tuple[arrays.Array, arrays.OpArrays]] = []
+    passed: dict[arrays.Key, tuple[arrays.Array, arrays.OpArrays]] = {}
+    shared: dict[arrays.Key, arrays.Array] = {}
+    once: set[arrays.Key] = set()
     for of in ops:
         for array in of.reads:
             if array.key in made:
@@ -379,13 +367,13 @@ class _Groups:
         small: ids of such ops.
     """
 
-    def __init__(self, program: ModuleArrays, small: Collection[int]) -> None:
+    def __init__(self, program: arrays.ModuleArrays, small: Collection[int]) -> None:
         self.members: list[list[int]] = []
         self.small: dict[int, set[int]] = {}
         self._program, self._small = program, small
         self._depends: dict[int, int] = {}
         self._beyond: dict[int, int] = {}
-        self._touched: dict[Key, list[int]] = {}
+        self._touched: dict[arrays.Key, list[int]] = {}
 
     def take(self, proto: hlo_pb2.HloInstructionProto) -> None:
         """The next instruction; operands come first."""
@@ -404,11 +392,11 @@ class _Groups:
             group = (depends & ~beyond).bit_length() - 1
             self.small.setdefault(group, set()).add(proto.id)
             beyond |= depends if _ends(self._program.module, proto) else depends & ~(1 << group)
-        elif proto.opcode not in HANDS_ON:
+        elif proto.opcode not in arrays.HANDS_ON:
             beyond |= depends
         self._depends[proto.id], self._beyond[proto.id] = depends, beyond
 
-    def _join(self, of: OpArrays, beyond: int) -> int:
+    def _join(self, of: arrays.OpArrays, beyond: int) -> int:
         near = [group for array in of.reads for group in self._touched.get(array.key, ()) if not beyond >> group & 1]
         group = max(near, default=len(self.members))
         if group == len(self.members):

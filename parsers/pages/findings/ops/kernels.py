@@ -67,8 +67,7 @@ def uncounted_kernels(budget: Budget) -> Claimed:
 
 def _uncounted(budget: Budget) -> Rows:
     rows = budget.rows["unknown"]
-    chosen: Rows = rows[uncounted(budget.evidence.table)[rows]]
-    return chosen
+    return rows[uncounted(budget.evidence.table)[rows]]
 
 
 def uncounted_ps(budget: Budget) -> float:

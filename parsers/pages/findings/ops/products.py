@@ -16,17 +16,7 @@ from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import HLO, PEAKS, Kind
-from tpuprof.parsers.pages.findings.ops.groups import (
-    HBM,
-    REACHED,
-    CloneGroup,
-    capped,
-    inside,
-    module_of,
-    reached,
-    subject,
-    worthwhile,
-)
+from tpuprof.parsers.pages.findings.ops import groups as op_groups
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -107,14 +97,14 @@ def products_of(budget: Budget) -> Products:
             known[key] = _product(budget, row, side)
         products.append(known[key])
     used, bandwidth = (
-        capped(evidence.rates.flops_utilization[rows]),
-        capped(evidence.rates.bandwidth_utilization[rows, HBM]),
+        op_groups.capped(evidence.rates.flops_utilization[rows]),
+        op_groups.capped(evidence.rates.bandwidth_utilization[rows, op_groups.HBM]),
     )
     return Products(rows, budget.op_ps(rows), tuple(products), used, bandwidth)
 
 
 def _product(budget: Budget, row: int, side: int) -> _Product:
-    module, name = module_of(budget.evidence, row), budget.evidence.table.name[row]
+    module, name = op_groups.module_of(budget.evidence, row), budget.evidence.table.name[row]
     if module is None:
         return _Product(None, (), frozenset(), 1)
     works = matrix_works(module, name, side)
@@ -160,20 +150,22 @@ def needless_precision(budget: Budget) -> Claimed:
     narrow = np.array([product.types <= _NARROW for product in products.products], np.bool_)
     passes = np.array([product.passes for product in products.products], np.float64)
     speed = _speed(products)
-    best = reached(budget, speed[narrow], products.times[narrow])
+    best = op_groups.reached(budget, speed[narrow], products.times[narrow])
     # by one pass at the speed of the others, or by half the bytes where these take longer; not below what passes allow
-    after = np.maximum(np.nan_to_num(speed) / best, np.nan_to_num(products.bandwidth) / 2 / REACHED)
+    after = np.maximum(np.nan_to_num(speed) / best, np.nan_to_num(products.bandwidth) / 2 / op_groups.REACHED)
     after = np.maximum(after, 1 / np.where(passes > 1, passes, 6))
     slow = wide & (speed > 0) & (speed < _SLOWER * best) & (np.nan_to_num(products.bandwidth) < _ON_HBM)
     saved = np.where(slow, products.times * np.maximum(1 - after, 0.0), 0.0)
 
-    losing = worthwhile(budget, products.rows, saved, goes_away=True)
+    losing = op_groups.worthwhile(budget, products.rows, saved, goes_away=True)
     if losing is None:
         return NOTHING
     product = products.products[products.at(losing.first)]
     how = {6: "at the highest precision, six passes", 3: "at high precision, three passes"}.get(product.passes, "")
     count = losing.count
-    what = f"{count} matrix ops run" if count > 1 else f"{subject(budget.evidence.table, losing.groups[0])} runs"
+    what = (
+        f"{count} matrix ops run" if count > 1 else f"{op_groups.subject(budget.evidence.table, losing.groups[0])} runs"
+    )
     return losing.finding(
         PRECISION,
         f"{what} in f32{' at the highest precision' if product.passes == 6 else ''}, not in bfloat16",
@@ -202,16 +194,18 @@ def padded_products(budget: Budget) -> Claimed:
     products = budget.once(products_of)
     filled, speed = products.filled, _speed(products)
     free = is_among(products.rows, budget.rows["compute"])
-    best = reached(budget, speed, products.times)
+    best = op_groups.reached(budget, speed, products.times)
     # only as much of the time as the unit is at work
     at_work = np.minimum(np.nan_to_num(speed, nan=0.0) / best, 1.0)
     at_work = np.where(np.isnan(products.used), 1.0, at_work)
     saved = products.times * (1 - filled) * at_work
     # without padding it would still have to move its bytes
-    saved = np.minimum(saved, products.times * np.maximum(0.0, 1 - np.nan_to_num(products.bandwidth) / REACHED))
+    saved = np.minimum(
+        saved, products.times * np.maximum(0.0, 1 - np.nan_to_num(products.bandwidth) / op_groups.REACHED)
+    )
     saved = np.where(free, saved, 0.0)
 
-    losing = worthwhile(budget, products.rows, saved)
+    losing = op_groups.worthwhile(budget, products.rows, saved)
     if losing is None:
         return NOTHING
     first, more = losing.groups[0], len(losing.groups) - 1
@@ -219,7 +213,7 @@ def padded_products(budget: Budget) -> Claimed:
     verb = "fill" if len(first.rows) > 1 else "fills"
     return losing.finding(
         PADDING,
-        f"{subject(budget.evidence.table, first)} {verb} {fills} of the matrix unit"
+        f"{op_groups.subject(budget.evidence.table, first)} {verb} {fills} of the matrix unit"
         + (f", {more} more pad it too" if more else ""),
         "Their time times the share of multiplications that are padding, in a matrix unit "
         f"{mxu_side(budget.evidence.device_type)} wide; less where padding does not explain all of their slowness.",
@@ -227,7 +221,7 @@ def padded_products(budget: Budget) -> Claimed:
     )
 
 
-def _padded_words(budget: Budget, products: Products, groups: Sequence[CloneGroup]) -> Iterable[str]:
+def _padded_words(budget: Budget, products: Products, groups: Sequence[op_groups.CloneGroup]) -> Iterable[str]:
     for group in groups:
         product = products.products[products.at(group.first)]
         work = min(product.works, key=lambda work: work.share if work.share is not None else 1.0)
@@ -266,21 +260,21 @@ def vector_work(budget: Budget) -> Claimed:
     """Products that the vector unit computes: sums of products of broadcast arrays."""
     evidence, rows = budget.evidence, budget.rows["vector"]
     times = budget.op_ps(rows)
-    used = capped(evidence.rates.flops_utilization[rows])
-    bandwidth = capped(evidence.rates.bandwidth_utilization[rows, HBM])
+    used = op_groups.capped(evidence.rates.flops_utilization[rows])
+    bandwidth = op_groups.capped(evidence.rates.bandwidth_utilization[rows, op_groups.HBM])
     intensity = np.nan_to_num(evidence.rates.hbm_intensity[rows], nan=math.inf)
     large = (times >= _LEAST_OP * budget.whole_ps) & (used > 0) & (used < _SLOW_VECTOR) & (intensity >= _MUCH)
     large &= ~(bandwidth > _ON_HBM)
-    holds = {row: {each.opcode for each in inside(evidence, row)} for row in rows[large].tolist()}
+    holds = {row: {each.opcode for each in op_groups.inside(evidence, row)} for row in rows[large].tolist()}
     large[large] = [{b"reduce", b"multiply", b"broadcast"} <= opcodes for opcodes in holds.values()]
     windows = (times >= _LEAST_OP * budget.whole_ps) & (used < _SLOW_VECTOR) & ~large & ~(bandwidth > _ON_HBM)
-    of_windows = [{each.opcode for each in inside(evidence, row)} for row in rows[windows].tolist()]
+    of_windows = [{each.opcode for each in op_groups.inside(evidence, row)} for row in rows[windows].tolist()]
     windows[windows] = [b"reduce-window" in opcodes for opcodes in of_windows]
     large |= windows
-    after = np.maximum(np.nan_to_num(used), np.nan_to_num(bandwidth)) / REACHED
+    after = np.maximum(np.nan_to_num(used), np.nan_to_num(bandwidth)) / op_groups.REACHED
     saved = np.where(large, times * np.maximum(1 - after, 0.0), 0.0)
 
-    losing = worthwhile(budget, rows, saved)
+    losing = op_groups.worthwhile(budget, rows, saved)
     if losing is None:
         return NOTHING
     first = rows == losing.first
@@ -288,8 +282,8 @@ def vector_work(budget: Budget) -> Claimed:
     if windows[first].any():
         return losing.finding(
             VECTOR_WORK,
-            f"{subject(evidence.table, losing.groups[0])} adds up window by window",
-            f"Time of these ops above what HBM needs for their arrays, at {share(REACHED)} of its peak.",
+            f"{op_groups.subject(evidence.table, losing.groups[0])} adds up window by window",
+            f"Time of these ops above what HBM needs for their arrays, at {share(op_groups.REACHED)} of its peak.",
             [
                 losing.words(more=" together"),
                 f"{budget.described(losing.first)} adds each element once for each window.",
@@ -298,9 +292,9 @@ def vector_work(budget: Budget) -> Claimed:
         )
     return losing.finding(
         VECTOR_WORK,
-        f"{subject(evidence.table, losing.groups[0])} multiplies and sums on the vector unit",
-        f"Time of these ops above what the matrix unit or HBM needs for the same work, at {share(REACHED)} of "
-        "the peak.",
+        f"{op_groups.subject(evidence.table, losing.groups[0])} multiplies and sums on the vector unit",
+        f"Time of these ops above what the matrix unit or HBM needs for the same work, at "
+        f"{share(op_groups.REACHED)} of the peak.",
         [
             losing.words(more=" together"),
             f"{budget.described(losing.first)} sums products of broadcast arrays at {share(rate)} of the matrix "
@@ -355,19 +349,19 @@ def random_bits(budget: Budget) -> Claimed:
     mixed = {row: found for row in large if (found := _mixed(budget, row)) is not None}
     if not mixed:
         return NOTHING
-    best = reached(budget, capped(evidence.rates.bandwidth_utilization[rows, HBM]), times)
+    best = op_groups.reached(budget, op_groups.capped(evidence.rates.bandwidth_utilization[rows, op_groups.HBM]), times)
     runs = np.maximum(evidence.table.occurrences[rows], 1)
     once = evidence.table.self_ps[rows] / runs
     needed = np.array([mixed[row].bytes if row in mixed else math.inf for row in rows.tolist()]) / (peak * best) * 1e12
     saved = times * np.maximum(1 - needed / np.maximum(once, 1.0), 0.0)
 
-    losing = worthwhile(budget, rows, saved, goes_away=True)
+    losing = op_groups.worthwhile(budget, rows, saved, goes_away=True)
     if losing is None:
         return NOTHING
     of = mixed[losing.first]
     return losing.finding(
         VECTOR_WORK,
-        f"{subject(evidence.table, losing.groups[0])} generates random bits on the vector unit",
+        f"{op_groups.subject(evidence.table, losing.groups[0])} generates random bits on the vector unit",
         f"Time of these ops above what the bytes of their results take at {share(best)} of HBM's peak.",
         [
             losing.words(more=" together"),
@@ -380,7 +374,7 @@ def random_bits(budget: Budget) -> Claimed:
 
 def _mixed(budget: Budget, row: int) -> _Mixed | None:
     """What a fusion mixes; None for an op that does not, by the shifts and xors of words that it holds."""
-    module, name = module_of(budget.evidence, row), budget.evidence.table.name[row]
+    module, name = op_groups.module_of(budget.evidence, row), budget.evidence.table.name[row]
     proto = module.instruction_proto(name) if module is not None else None
     if module is None or proto is None:
         return None

@@ -7,14 +7,20 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError, behind_wall
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.formats.llo.dump import DumpedSchedule, dumped_schedules
 from tpuprof.parsers.formats.llo.stored import StoredSchedule, stored_schedules
-from tpuprof.parsers.ops.core.calls import CallRuns, merged_calls
+from tpuprof.parsers.formats.thread_pool import ThreadPool
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.hosts.reduction import Reduction
+from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, merged_calls
 from tpuprof.parsers.ops.core.kernel_work import kernel_rows, spec_of
+from tpuprof.parsers.ops.core.ops import OPS_LINE, TRACE_ME_LINE
+from tpuprof.parsers.ops.device import tensor_cores
 from tpuprof.parsers.pages.ops.kernels.call_units import call_units
-from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.shared.host_files import opened
@@ -120,3 +126,29 @@ def any_kernel(ops: OpsPage) -> bool:
 
 TPU_KERNELS = PageKey(kernels_of_run, is_held=True)
 HAS_TPU_KERNELS = PageKey(has_tpu_kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class HostCalls:
+    """The kernels of a host, over its cores."""
+
+    host: str
+    calls: tuple[CallRuns, ...]
+
+
+def _needed_bytes(trace: Trace) -> int:
+    lines = (line for plane in tensor_cores(trace) for line in plane.lines)
+    return sum(line.size for line in lines if line.name in (OPS_LINE, TRACE_ME_LINE))
+
+
+def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostCalls:
+    def of_core(plane: Plane) -> tuple[CallRuns, ...]:
+        return tuple(core_calls(plane, on_chunk))
+
+    with ThreadPool(threads) as pool:
+        cores = pool.map(of_core, tensor_cores(trace))
+    return HostCalls(file.label, merged_calls(call for core in cores for call in core))
+
+
+CALLS_OF_HOST = Reduction("kernel-calls", HostCalls, _needed_bytes, _reduce)
+"""The kernels of a host."""

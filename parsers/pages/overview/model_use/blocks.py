@@ -187,8 +187,7 @@ def _bytes(table: OpTable, steps: int) -> Floats:
     """float64[ops]: bytes to and from HBM in a step, over all cores; NaN where unknown."""
     self_ps = np.maximum(table.self_ps, 1).astype(np.float64)
     inside = np.clip(table.in_steps_ps / self_ps, 0.0, 1.0)
-    found: Floats = np.where(holds_ops(table), np.nan, table.hbm_bytes * inside / max(steps, 1))
-    return found
+    return np.where(holds_ops(table), np.nan, table.hbm_bytes * inside / max(steps, 1))
 
 
 def _row(

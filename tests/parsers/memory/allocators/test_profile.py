@@ -13,12 +13,15 @@ from tests.parsers.memory.allocators.made import MS, Made, freed, given, host_sp
 from tests.support.build import PlaneBuilder, bare_host, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.memory.allocators.at_peak import EARLIER, MOST_ROWS, REST, STACK
 from tpuprof.parsers.memory.allocators.events import MOST_BYTES
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile
 from tpuprof.parsers.memory.allocators.profile import (
+    EARLIER,
     FLAT_DEVICE,
     FLAT_OTHER,
+    MOST_ROWS,
+    REST,
+    STACK,
     host_memory,
     memory_profile_of,
     runs_of_devices,

@@ -13,28 +13,19 @@ from hypothesis import strategies as st
 from tests.support.build import StatInput
 from tests.support.host_events import host_of
 from tpuprof.parsers.base.intervals import union
-from tpuprof.parsers.ops.host_events.input_events import (
-    INPUT_STATS,
-    PRODUCE,
-    TRANSFER,
-    WAIT,
-    input_rows,
-    input_waits,
-    merge_input_rows,
-    xprof_category,
-)
+from tpuprof.parsers.ops.host_events import input_events
 
 Event = tuple[str, int, int] | tuple[str, int, int, Mapping[str, StatInput]]
 STAGE: dict[str, StatInput] = {"_ipl_stage_name": "Batch"}
 
 
 def waits(*threads: Sequence[Event]) -> list[tuple[int, int]]:
-    start, end = input_waits(host_of(*threads, stats=INPUT_STATS))[0]
+    start, end = input_events.input_waits(host_of(*threads, stats=input_events.INPUT_STATS))[0]
     return list(zip(start.tolist(), end.tolist(), strict=True))
 
 
 def rows(*threads: Sequence[Event]) -> list[tuple[str, str, int, int, int]]:
-    found = input_rows(host_of(*threads, stats=INPUT_STATS))
+    found = input_events.input_rows(host_of(*threads, stats=input_events.INPUT_STATS))
     columns = (found.occurrences.tolist(), found.total_ps.tolist(), found.self_ps.tolist())
     return list(zip(found.name, found.category, *columns, strict=True))
 
@@ -64,36 +55,36 @@ def rows(*threads: Sequence[Event]) -> list[tuple[str, str, int, int, int]]:
     ],
 )
 def test_categories_are_xprofs(name: str, kind: str, category: str | None) -> None:
-    assert xprof_category(name, kind) == category
+    assert input_events.xprof_category(name, kind) == category
 
 
 @pytest.mark.parametrize(
     ("name", "category"),
     [
-        ("IteratorGetNext", WAIT),
-        ("iteratorgetnextsync", WAIT),
-        ("IteratorGetNext:IteratorGetNext", WAIT),
-        ("IteratorGetNextAsOptionalOp::DoCompute", WAIT),
-        ("$loader.py:12 __next__", WAIT),
-        ("$builtins next", WAIT),
-        ("$train.py:3 load_next_batch", WAIT),
-        ("$train.py:3 take_examples", WAIT),
-        ("$feed.py:52 take", WAIT),
-        ("$my_data_loader.py:9 get", WAIT),
-        ("$pipelines/dataset.py:9 fetch", WAIT),
-        ("PrefetchDatasetIterator.__next__", WAIT),
-        ("batched_device_put", TRANSFER),
-        ("DevicePut", TRANSFER),
-        ("Linearize", TRANSFER),
-        ("XlaLinearize", TRANSFER),
-        ("H2D Dispatch", TRANSFER),
-        ("tpu::System::TransferToDevice=>IssueEvent", TRANSFER),
-        ("TransferHostToDevice", TRANSFER),
-        ("TfrtTpuClient::BufferFromHostBuffer::TfrtTpuBuffer", TRANSFER),
-        ("PjRtStreamExecutorClient::LinearizeHostBufferInto", TRANSFER),
-        ("MemcpyH2D", TRANSFER),
-        ("hipMemcpyHtoDAsync", TRANSFER),
-        ("$api.py:2000 device_put", TRANSFER),
+        ("IteratorGetNext", input_events.WAIT),
+        ("iteratorgetnextsync", input_events.WAIT),
+        ("IteratorGetNext:IteratorGetNext", input_events.WAIT),
+        ("IteratorGetNextAsOptionalOp::DoCompute", input_events.WAIT),
+        ("$loader.py:12 __next__", input_events.WAIT),
+        ("$builtins next", input_events.WAIT),
+        ("$train.py:3 load_next_batch", input_events.WAIT),
+        ("$train.py:3 take_examples", input_events.WAIT),
+        ("$feed.py:52 take", input_events.WAIT),
+        ("$my_data_loader.py:9 get", input_events.WAIT),
+        ("$pipelines/dataset.py:9 fetch", input_events.WAIT),
+        ("PrefetchDatasetIterator.__next__", input_events.WAIT),
+        ("batched_device_put", input_events.TRANSFER),
+        ("DevicePut", input_events.TRANSFER),
+        ("Linearize", input_events.TRANSFER),
+        ("XlaLinearize", input_events.TRANSFER),
+        ("H2D Dispatch", input_events.TRANSFER),
+        ("tpu::System::TransferToDevice=>IssueEvent", input_events.TRANSFER),
+        ("TransferHostToDevice", input_events.TRANSFER),
+        ("TfrtTpuClient::BufferFromHostBuffer::TfrtTpuBuffer", input_events.TRANSFER),
+        ("PjRtStreamExecutorClient::LinearizeHostBufferInto", input_events.TRANSFER),
+        ("MemcpyH2D", input_events.TRANSFER),
+        ("hipMemcpyHtoDAsync", input_events.TRANSFER),
+        ("$api.py:2000 device_put", input_events.TRANSFER),
     ],
 )
 def test_names_of_plain_programs(name: str, category: str) -> None:
@@ -133,7 +124,7 @@ def test_other_events_feed_nothing(name: str) -> None:
 def test_leaving_a_with_block_is_no_request_for_input() -> None:
     thread = [("$contextlib.py:140 __exit__", 0, 100), ("$builtins next", 10, 90), ("$builtins next", 200, 210)]
     assert waits(thread) == [(200, 210)]
-    assert rows(thread) == [("$builtins next", WAIT, 1, 10, 10)]
+    assert rows(thread) == [("$builtins next", input_events.WAIT, 1, 10, 10)]
 
 
 def test_an_iterator_holds_up_only_the_thread_that_drives_the_device() -> None:
@@ -141,9 +132,9 @@ def test_an_iterator_holds_up_only_the_thread_that_drives_the_device() -> None:
     ahead = [("$loader.py:5 __next__", 0, 300), ("batched_device_put", 310, 320)]
     assert waits(main, ahead) == [(0, 10), (310, 320)]
     assert sorted(rows(main, ahead)) == [
-        ("$loader.py:5 __next__", PRODUCE, 1, 300, 300),
-        ("$loader.py:5 __next__", WAIT, 1, 10, 10),
-        ("batched_device_put", TRANSFER, 1, 10, 10),
+        ("$loader.py:5 __next__", input_events.PRODUCE, 1, 300, 300),
+        ("$loader.py:5 __next__", input_events.WAIT, 1, 10, 10),
+        ("batched_device_put", input_events.TRANSFER, 1, 10, 10),
     ]
     assert waits(ahead) == [(0, 300), (310, 320)]  # no thread is seen to drive the device
 
@@ -178,16 +169,18 @@ def test_stages_wait_where_no_other_thread_asked_for_them() -> None:
     assert waits(main[1:], [("ReadStage", 15, 95, STAGE | {"_ct": 9, "_c": 2})]) == [(0, 95)]  # of no producer
     found = {name: (category, total, own) for name, category, _, total, own in rows(main, worker)}
     assert found == {
-        "BatchStage": (WAIT, 50, 20),
-        "MapStage": (WAIT, 30, 30),
-        "ReadStage": (PRODUCE, 80, 70),
-        "inner": (PRODUCE, 10, 10),
+        "BatchStage": (input_events.WAIT, 50, 20),
+        "MapStage": (input_events.WAIT, 30, 30),
+        "ReadStage": (input_events.PRODUCE, 80, 70),
+        "inner": (input_events.PRODUCE, 10, 10),
     }
 
 
 def test_stages_with_number_and_category_are_xprofs_rows() -> None:
     stage: dict[str, StatInput] = STAGE | {"_ipl_stage_id": 3, "_ipl_stage_cat": "read"}
-    assert rows([("ReadStage", 0, 5, stage), ("OtherStage", 6, 9, STAGE)]) == [("OtherStage", WAIT, 1, 3, 3)]
+    assert rows([("ReadStage", 0, 5, stage), ("OtherStage", 6, 9, STAGE)]) == [
+        ("OtherStage", input_events.WAIT, 1, 3, 3)
+    ]
     assert waits([("ReadStage", 0, 5, stage)]) == [(0, 5)]
 
 
@@ -197,10 +190,10 @@ def test_an_empty_stage_name_is_none() -> None:
 
 def test_rows_nest_within_a_thread_and_add_up_over_hosts() -> None:
     events = [("H2D Dispatch", 0, 100), ("Linearize", 10, 40), ("Linearize", 50, 60)]
-    both = merge_input_rows([input_rows(host_of(events, stats=INPUT_STATS))] * 2)
+    both = input_events.merge_input_rows([input_events.input_rows(host_of(events, stats=input_events.INPUT_STATS))] * 2)
     assert both.name == ("H2D Dispatch", "Linearize")
     assert (both.occurrences.tolist(), both.total_ps.tolist(), both.self_ps.tolist()) == ([2, 4], [200, 80], [120, 80])
-    assert len(merge_input_rows([])) == 0 and merge_input_rows([]).self_ps.dtype == np.int64
+    assert len(input_events.merge_input_rows([])) == 0 and input_events.merge_input_rows([]).self_ps.dtype == np.int64
 
 
 NAMES = ["IteratorGetNext", "DevicePut", "$a.py:1 __next__", "PjitFunction(f)", "other", "$contextlib.py:1 __exit__"]

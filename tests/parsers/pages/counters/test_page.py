@@ -8,20 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import PlaneBuilder, session_at
-from tests.support.files.counters import (
-    US,
-    add_reading,
-    device,
-    with_custom_calls,
-    with_instructions,
-    with_periodic,
-    with_readings,
-)
+from tests.support.files import counters
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.pages.counters.host import host_counters
-from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage, counters_page
+from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage, counters_page, host_counters
 from tpuprof.parsers.pages.ops.kernels.call_units import HAS_COUNTERS
 
 
@@ -38,22 +29,22 @@ def page_of(*files: bytes) -> CountersPage:
     ("data", "statement"),
     [
         (
-            with_readings("TPU v6 Lite"),
+            counters.with_readings("TPU v6 Lite"),
             "Over 1.20 s sampled of 3.00 s, matrix units worked 41.0%, vector units 12.0%; closest to its peak is "
             "HBM Rd+Wr, 80.3% (TPU 0 core 0).",
         ),
         (
-            with_custom_calls(),
+            counters.with_custom_calls(),
             "By the compiler's count, over 120 µs of custom calls, matrix units worked 72.0%, vector units 12.0%; "
             "after matrix units, closest to its peak is Vector Load, 55.0% (TPU 0 core 0).",
         ),
         (
-            with_periodic(),
+            counters.with_periodic(),
             "Over 1.00 ms sampled of 10.0 ms, matrix units worked 50.0%, vector units 12.5%; "
             "after matrix units, closest to its peak is Vector ALUs, 12.5% (TPU 0 core 0).",
         ),
         (
-            with_instructions(),
+            counters.with_instructions(),
             "By the compiler's count, custom call kernel.1 uses these parts of its time: VALU 60.0%, MXU0 60.0%.",
         ),
     ],
@@ -63,25 +54,25 @@ def test_the_answer(data: bytes, statement: str) -> None:
 
 
 def test_the_core_whose_matrix_units_worked_most_is_told_of() -> None:
-    busier = with_readings("TPU v7x", busy=lambda core: (0.5, 1.2)[core])
+    busier = counters.with_readings("TPU v7x", busy=lambda core: (0.5, 1.2)[core])
     assert "matrix units worked 49.2%" in page_of(busier).statement
     assert page_of(busier).statement.endswith("(TPU 1 core 0).")
 
 
 def test_hosts_follow_each_other() -> None:
-    page = page_of(with_readings("TPU v6 Lite"), with_custom_calls())
-    assert page.hosts == ("host0", "host1") and page.captured_ps == 3_000_000 * US
+    page = page_of(counters.with_readings("TPU v6 Lite"), counters.with_custom_calls())
+    assert page.hosts == ("host0", "host1") and page.captured_ps == 3_000_000 * counters.US
     assert {row.host for row in page.units} == {"host0", "host1"}
     assert len(page.notes) == 2  # registers and the compiler's count
 
 
 def test_cores_of_one_call_are_added_up() -> None:
-    data = XSpace.FromString(with_custom_calls())
-    twice = XSpace.FromString(with_custom_calls())
+    data = XSpace.FromString(counters.with_custom_calls())
+    twice = XSpace.FromString(counters.with_custom_calls())
     twice.planes[0].name = b"/device:TPU:1"
     data.planes.add().CopyFrom(twice.planes[0])
     whole = next(row for row in page_of(data.SerializeToString()).kernels if not row.use.scope)
-    assert (whole.use.runs, whole.use.time_ps) == (6, 240 * US) and whole.share == pytest.approx(0.72)
+    assert (whole.use.runs, whole.use.time_ps) == (6, 240 * counters.US) and whole.share == pytest.approx(0.72)
 
 
 def test_why_there_are_none() -> None:
@@ -93,19 +84,19 @@ def test_why_there_are_none() -> None:
     sampled.event(sampled.line("_counters_"), sampled.event_id("sm_active"), 5, 0, value=3)
     of_gpu = page_of(gpu.SerializeToString())
     assert [row.name for row in of_gpu.counters] == ["sm_active"] and "counters" not in of_gpu.unknown
-    cut = page_of(with_custom_calls()[:2000])
+    cut = page_of(counters.with_custom_calls()[:2000])
     assert "what is left of this profile has none" in cut.statement and cut.warnings
-    device(unknown, 0, "TPU v5p")
+    counters.device(unknown, 0, "TPU v5p")
     none = page_of(unknown.SerializeToString())
     assert "tpu_perf_counters" in none.unknown["counters"] and "LIBTPU_INIT_ARGS" in none.unknown["kernels"]
-    add_reading(device(unknown, 1, "TPU v5p"), {77: 3})
+    counters.add_reading(counters.device(unknown, 1, "TPU v5p"), {77: 3})
     page = page_of(unknown.SerializeToString())
     assert len(page.counters) == 1 and not page.units
     assert page.unknown["units"].startswith("what the registers of TPU v5p say about units is unknown")
 
 
 def test_a_session_reads_it_once(tmp_path: Path) -> None:
-    (tmp_path / "host0.xplane.pb").write_bytes(with_custom_calls())
+    (tmp_path / "host0.xplane.pb").write_bytes(counters.with_custom_calls())
     session = session_at(tmp_path)
     assert session.page(HAS_COUNTERS) and session.page(COUNTERS) is session.page(COUNTERS)
     (tmp_path / "none").mkdir()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown
@@ -216,6 +217,18 @@ def modules(proto: bytes) -> HloModules:
     stats: dict[str, StatInput] = {"Hlo Proto": proto, "program_id": PROGRAM}
     plane.event_id(f"jit_step({PROGRAM})", "", **stats)
     return HloModules.of(trace_of(plane.space))
+
+
+def with_program(of: Evidence, fused: str, array: str, *lines: str) -> Evidence:
+    """The same with its program: what an op fuses, and the lines of the entry, whose products are of plain matrices."""
+    entry = (f"ENTRY %main (x: {array}) -> {array} {{", *(f"  {line}" for line in lines), "}")
+    proto = read_module_text("jit_step", "\n".join(("HloModule jit_step", fused, *entry)).splitlines())
+    for computation in proto.hlo_module.computations:
+        for each in computation.instructions:
+            if each.opcode == b"dot":
+                each.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
+                each.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
+    return replace(of, modules=(modules(proto.SerializeToString()),))
 
 
 def evidence(steps: AlignedSteps | None, ops: Sequence[Op] = (), total: float = 1000.0, cores: int = 2) -> Evidence:

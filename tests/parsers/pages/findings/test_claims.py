@@ -12,17 +12,8 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import US, Op, evidence, findings, found, grid, the
 from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.pages.findings import claims
 from tpuprof.parsers.pages.findings.budget import Budget, budget
-from tpuprof.parsers.pages.findings.claims import (
-    Claim,
-    after,
-    everything,
-    filled,
-    mean_of,
-    of_ops,
-    spread_evenly,
-    taken,
-)
 from tpuprof.parsers.pages.findings.finding import Evidence, OwnerClaim
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.step_account import tpu_account
@@ -41,7 +32,7 @@ def accounts(draw: st.DrawFn) -> Floats:
 
 
 @st.composite
-def some_claims(draw: st.DrawFn, left: Floats) -> Claim:
+def some_claims(draw: st.DrawFn, left: Floats) -> claims.Claim:
     how = draw(st.sampled_from(("taken", "filled", "everything", "spread", "ops")))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     asked = rng.random(left.shape[:2]) * draw(st.floats(-1e12, 1e13))
@@ -50,12 +41,12 @@ def some_claims(draw: st.DrawFn, left: Floats) -> Claim:
         op_ps = rng.random(count) * draw(st.floats(0, 1e12))
         owner = rng.choice([owner_index(name) for name in OWNERS if name not in ("ideal", "collective_wait")], count)
         saved, ideal = op_ps * rng.random(count) * 2, op_ps * rng.random(count)
-        return of_ops(left, np.arange(count), owner, ideal, op_ps, saved, draw(st.booleans()))
+        return claims.of_ops(left, np.arange(count), owner, ideal, op_ps, saved, draw(st.booleans()))
     if how == "spread":
-        return Claim.of_cells(spread_evenly(left, draw(owners), draw(amounts)))
+        return claims.Claim.of_cells(claims.spread_evenly(left, draw(owners), draw(amounts)))
     if how == "everything":
-        return Claim.of_cells(everything(left, draw(owners)))
-    return Claim.of_cells((taken if how == "taken" else filled)(left, draw(owners), asked))
+        return claims.Claim.of_cells(claims.everything(left, draw(owners)))
+    return claims.Claim.of_cells((claims.taken if how == "taken" else claims.filled)(left, draw(owners), asked))
 
 
 @given(st.data())
@@ -67,7 +58,7 @@ def test_no_cell_is_claimed_beyond_what_it_holds(data: st.DataObject) -> None:
         assert np.isfinite(claim.cells).all() and claim.cells.min() >= 0
         assert (claim.cells <= left * (1 + 1e-12) + 1e-3).all()
         assert claim.op_ps.sum() == pytest.approx(claim.worth_ps if len(claim.rows) else 0.0, rel=1e-6, abs=1.0)
-        left = after(left, claim)
+        left = claims.after(left, claim)
         together += claim.cells
         assert left.min() >= 0
     assert together + left == pytest.approx(whole, rel=1e-9, abs=1.0)
@@ -75,8 +66,8 @@ def test_no_cell_is_claimed_beyond_what_it_holds(data: st.DataObject) -> None:
 
 @given(accounts(), owners, st.floats(0, 1e12))
 def test_a_mean_is_claimed_as_far_as_its_owners_have_it(left: Floats, some: list[Owner], wanted: float) -> None:
-    have = float(mean_of(left)[[owner_index(owner) for owner in some]].sum())
-    assert float(mean_of(spread_evenly(left, some, wanted)).sum()) == pytest.approx(
+    have = float(claims.mean_of(left)[[owner_index(owner) for owner in some]].sum())
+    assert float(claims.mean_of(claims.spread_evenly(left, some, wanted)).sum()) == pytest.approx(
         min(wanted, have), rel=1e-9, abs=1e-3
     )
 
@@ -84,14 +75,14 @@ def test_a_mean_is_claimed_as_far_as_its_owners_have_it(left: Floats, some: list
 def test_an_amount_of_which_the_mean_is_known_is_the_same_in_each_step() -> None:
     left = np.zeros((1, 4, len(OWNERS)))
     left[0, :, owner_index("loss")] = [10.0, 10.0, 10.0, 90.0]
-    assert spread_evenly(left, ("loss",), 8.0)[0, :, owner_index("loss")].tolist() == [8.0] * 4
-    assert spread_evenly(left, ("loss",), 20.0)[0, :, owner_index("loss")].tolist() == [10.0, 10.0, 10.0, 50.0]
+    assert claims.spread_evenly(left, ("loss",), 8.0)[0, :, owner_index("loss")].tolist() == [8.0] * 4
+    assert claims.spread_evenly(left, ("loss",), 20.0)[0, :, owner_index("loss")].tolist() == [10.0, 10.0, 10.0, 50.0]
 
 
 def test_what_one_step_lacks_is_claimed_in_the_others_of_the_same_core() -> None:
     left = np.zeros((2, 2, len(OWNERS)))
     left[:, :, owner_index("barrier")] = [[5.0, 30.0], [5.0, 5.0]]
-    claimed = filled(left, ("barrier",), np.array([10.0, 10.0]))[:, :, owner_index("barrier")]
+    claimed = claims.filled(left, ("barrier",), np.array([10.0, 10.0]))[:, :, owner_index("barrier")]
     assert claimed.tolist() == [[5.0, 15.0], [5.0, 5.0]]
 
 
@@ -101,7 +92,7 @@ def test_an_op_gives_what_it_loses_and_its_time_at_the_roof_only_where_work_goes
 ) -> None:
     left = np.full((1, 1, len(OWNERS)), 100.0)
     at, rows = np.array([owner_index("loss")]), np.zeros(1, np.intp)
-    claim = of_ops(left, rows, at, np.array([4.0]), np.array([10.0]), np.array([8.0]), goes_away)
+    claim = claims.of_ops(left, rows, at, np.array([4.0]), np.array([10.0]), np.array([8.0]), goes_away)
     assert (claim.of("loss"), claim.of("ideal"), claim.op_ps.tolist()) == (6.0, ideal, [6.0 + ideal])
 
 
@@ -122,7 +113,7 @@ def whole_of(proof: Evidence) -> Budget:
 
 def test_findings_say_whose_time_they_claim_and_share_the_account() -> None:
     proof = two_findings()
-    account = dict(zip(OWNERS, mean_of(whole_of(proof).whole_cells).tolist(), strict=True))
+    account = dict(zip(OWNERS, claims.mean_of(whole_of(proof).whole_cells).tolist(), strict=True))
     claimed = dict.fromkeys(OWNERS, 0.0)
     for finding in findings(proof):
         assert finding.worth_ps is None or finding.worth_ps == pytest.approx(

@@ -21,21 +21,15 @@ from tpuprof.parsers.ops.roofline import (
     above_peak,
     work_of,
 )
-from tpuprof.parsers.pages.ops.framework_ops import (
-    above_peak_of_ops,
-    framework_ops_page,
-    framework_rows,
-    framework_types,
-    most_above,
-)
+from tpuprof.parsers.pages.ops import framework_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 
 
 def test_a_type_adds_up_its_framework_ops() -> None:
     trace = Trace.from_bytes(odd_profile())
     ops = ops_page([summarise(trace, "host0")])
-    page = framework_ops_page(ops, [host_ops(trace)])
-    types = framework_types(page, ops)
+    page = framework_ops.framework_ops_page(ops, [host_ops(trace)])
+    types = framework_ops.framework_types(page, ops)
     assert sorted(set(types.page.type)) == sorted(set(page.type))
     assert int(types.page.self_ps.sum()) == int(page.self_ps.sum())
     assert np.isclose(types.page.cumulative_fraction[-1], page.cumulative_fraction[-1])
@@ -46,7 +40,7 @@ def test_a_type_adds_up_its_framework_ops() -> None:
         assert types.page.occurrences[row] == page.occurrences[mine].sum()
         assert types.main[row] == mine[0]  # the longest
         assert (types.group[mine] == row).all()
-    of_ops = types.group[framework_rows(page, ops)]
+    of_ops = types.group[framework_ops.framework_rows(page, ops)]
     flops = work_of(ops.table)[:, 0]
     seconds = types.page.total_ps / 1e12
     for row in range(len(types)):
@@ -73,17 +67,17 @@ def test_every_utilization_above_1_has_its_reason() -> None:
     assert above_peak(page.table, page.rates, rows) == [STARTED, AWAITED, ESTIMATED, ALL_IN_HBM, NEARLY, UNEXPLAINED]
     calm = with_used([0.5] * 6, [1.0] * 6)
     assert above_peak(calm.table, calm.rates, rows) == [None] * 6
-    assert most_above(page, rows[2:4]) in (f"attention: {ESTIMATED}", f"fusion.1: {ALL_IN_HBM}")
+    assert framework_ops.most_above(page, rows[2:4]) in (f"attention: {ESTIMATED}", f"fusion.1: {ALL_IN_HBM}")
 
 
 def test_a_framework_op_names_the_op_that_is_above_its_peak() -> None:
     ops = with_used([0.1] * 6, [9.0, 0.1, 0.1, 0.1, 0.1, 0.1])
-    page = framework_ops_page(ops, [])
+    page = framework_ops.framework_ops_page(ops, [])
     used = np.zeros_like(page.rates.bandwidth_utilization)
-    row = int(framework_rows(page, ops)[0])
+    row = int(framework_ops.framework_rows(page, ops)[0])
     used[row, 0] = 3.0
     none = np.zeros(len(page))
     page = replace(page, rates=replace(page.rates, flops_utilization=none, bandwidth_utilization=used))
-    reasons = above_peak_of_ops(page, ops, np.arange(len(page)))
+    reasons = framework_ops.above_peak_of_ops(page, ops, np.arange(len(page)))
     assert reasons[row] == f"copy-start.3: {STARTED}"
     assert [why for at, why in enumerate(reasons) if at != row] == [None] * (len(page) - 1)

@@ -22,21 +22,7 @@ from tests.support.made.serving import (
     serving_profile,
 )
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.shared.latencies import (
-    BINS,
-    NO_DEVICE_TIME,
-    NO_LAUNCH,
-    NO_MODEL,
-    NO_PARTS,
-    NO_SESSIONS,
-    NO_TRANSFERS,
-    PERCENTILES,
-    TOO_SHORT,
-    Bin,
-    InferencePage,
-    Latency,
-    latencies,
-)
+from tpuprof.parsers.pages.shared import latencies as latency_page
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.requests import HostRequests
 
@@ -45,8 +31,8 @@ def us(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
     return [value // US for value in values.tolist()]
 
 
-def page_of(space: XSpace, is_training: bool | None = False) -> InferencePage:
-    return latencies([read_requests(space)], ["host0"], is_training)
+def page_of(space: XSpace, is_training: bool | None = False) -> latency_page.InferencePage:
+    return latency_page.latencies([read_requests(space)], ["host0"], is_training)
 
 
 # --- requests ------------------------------------------------------------------------------------------------------
@@ -85,8 +71,10 @@ def test_requests_at_the_same_time_are_kept_apart() -> None:
 def test_request_events_that_nothing_links_are_latencies_without_parts() -> None:
     page = page_of(serving_profile(five_requests(is_root=None)))
     assert page.sessions == 5
-    assert page.percentiles[0].latency == Latency(130 * US, None, None, None)
-    assert {page.unknown[f"average.{part}_ms"] for part in ("host", "device", "communication")} == {NO_PARTS}
+    assert page.percentiles[0].latency == latency_page.Latency(130 * US, None, None, None)
+    assert {page.unknown[f"average.{part}_ms"] for part in ("host", "device", "communication")} == {
+        latency_page.NO_PARTS
+    }
 
 
 def test_nested_request_events_that_nothing_links_count_once() -> None:
@@ -101,26 +89,26 @@ def test_nested_request_events_that_nothing_links_count_once() -> None:
 
 def test_a_request_that_runs_nothing_on_the_device_has_an_unknown_split() -> None:
     page = page_of(serving_profile([Request((1000, 1100)), Request((2000, 2200))]))
-    assert page.average == Latency(150 * US, None, None, None)
-    assert page.unknown["average.device_ms"] == NO_DEVICE_TIME
-    assert page.unknown["percentiles[].host_ms"] == NO_DEVICE_TIME
+    assert page.average == latency_page.Latency(150 * US, None, None, None)
+    assert page.unknown["average.device_ms"] == latency_page.NO_DEVICE_TIME
+    assert page.unknown["percentiles[].host_ms"] == latency_page.NO_DEVICE_TIME
 
 
 def test_without_transfer_events_host_time_has_them_and_says_so() -> None:
     page = page_of(serving_profile([Request((1000, 1100), runs=[(1020, 1060)])] * 1))
-    assert page.average == Latency(100 * US, 60 * US, 40 * US, None)
-    assert page.unknown["average.communication_ms"] == NO_TRANSFERS
+    assert page.average == latency_page.Latency(100 * US, 60 * US, 40 * US, None)
+    assert page.unknown["average.communication_ms"] == latency_page.NO_TRANSFERS
 
 
 def test_requests_without_a_model_count_too() -> None:
     rows = page_of(serving_profile([*five_requests(), Request((7000, 7300))])).rows
-    assert {row.name: row.runs for row in rows} == {"m:1": 3, "m:2": 2, NO_MODEL: 1}
+    assert {row.name: row.runs for row in rows} == {"m:1": 3, "m:2": 2, latency_page.NO_MODEL: 1}
     assert rows[0].name == "m:1" and sum(row.fraction for row in rows) == pytest.approx(1)
 
 
 def test_sessions_of_several_hosts_are_put_together() -> None:
     one, other = read_requests(serving_profile(five_requests())), read_requests(serving_profile(five_requests()[:1]))
-    page = latencies([one, other], ["a", "b"], None)
+    page = latency_page.latencies([one, other], ["a", "b"], None)
     assert page.sessions == 6 and page.hosts == ("a", "b")
     assert page.average is not None and page.average.total_ps == pytest.approx((650 + 110) / 6 * US)
     assert page.sessions_per_second == pytest.approx(5 / 4.15e-3)  # one request has no rate
@@ -133,7 +121,7 @@ def test_sessions_of_several_hosts_are_put_together() -> None:
 def test_percentiles_are_the_sessions_at_their_places(count: int, places: list[float]) -> None:
     requests = [Request((1000 * at, 1000 * at + 10 + at), models) for at, models in enumerate([()] * count, 1)]
     page = page_of(serving_profile(requests))
-    assert [one.percentile for one in page.percentiles] == list(PERCENTILES)
+    assert [one.percentile for one in page.percentiles] == list(latency_page.PERCENTILES)
     assert [one.latency.total_ps for one in page.percentiles] == [(11 + place) * US for place in places]
     assert page.rows[0].percentiles_ps == tuple((11 + place) * US for place in places)
 
@@ -203,33 +191,36 @@ def test_time_behind_earlier_runs_is_queueing_and_not_the_hosts() -> None:
     assert us(found.queued_ps) == [0, 50, 100]
     launches = page_of(host.space).launches
     assert launches is not None and (launches.count, launches.of) == (3, 3)
-    assert launches.average == Latency(111 * US, 11 * US, 50 * US, None, 50 * US)
-    assert launches.percentiles[-1].latency == Latency(162 * US, 12 * US, 50 * US, None, 100 * US)
+    assert launches.average == latency_page.Latency(111 * US, 11 * US, 50 * US, None, 50 * US)
+    assert launches.percentiles[-1].latency == latency_page.Latency(162 * US, 12 * US, 50 * US, None, 100 * US)
 
 
 def test_the_histogram_counts_every_session_once() -> None:
     runs = [("jit_f(1)", 1000 * at, 1000 * at + length) for at, length in enumerate([100, 100, 132, 164, 164], 1)]
     bins = page_of(modules_profile([runs])).histogram
-    assert len(bins) == BINS and sum(each.count for each in bins) == 5
+    assert len(bins) == latency_page.BINS and sum(each.count for each in bins) == 5
     assert (bins[0].low_ps, bins[-1].high_ps) == (100 * US, 164 * US)
     assert {each.low_ps / US: each.count for each in bins if each.count} == {100: 2, 132: 1, 162: 2}
 
 
 def test_bins_are_of_one_ratio_where_latencies_differ_much_and_one_where_they_do_not_differ() -> None:
-    def bins_of(*lengths: int) -> tuple[Bin, ...]:
+    def bins_of(*lengths: int) -> tuple[latency_page.Bin, ...]:
         runs = [("jit_f(1)", 10_000 * at, 10_000 * at + length) for at, length in enumerate(lengths, 1)]
         return page_of(modules_profile([runs])).histogram
 
     wide = bins_of(10, 100, 1000)
     ratios = [each.high_ps / each.low_ps for each in wide]
-    assert ratios == pytest.approx([100 ** (1 / BINS)] * BINS) and sum(each.count for each in wide) == 3
-    assert bins_of(50, 50) == (Bin(50 * US, 50 * US, 2),)
+    assert (
+        ratios == pytest.approx([100 ** (1 / latency_page.BINS)] * latency_page.BINS)
+        and sum(each.count for each in wide) == 3
+    )
+    assert bins_of(50, 50) == (latency_page.Bin(50 * US, 50 * US, 2),)
 
 
 def test_a_training_profile_is_called_one() -> None:
     page = page_of(modules_profile([[("jit_train(1)", 100, 200)]]), is_training=True)
     assert page.note.startswith("This is a training profile")
-    assert page.unknown["sessions_per_second"] == TOO_SHORT
+    assert page.unknown["sessions_per_second"] == latency_page.TOO_SHORT
 
 
 def test_a_launch_that_is_later_than_the_run_is_none() -> None:
@@ -238,16 +229,19 @@ def test_a_launch_that_is_later_than_the_run_is_none() -> None:
     device = tpu_plane(host.space, 0, [("fusion.1", "loop fusion", 0, US)])
     put(device, device.line("XLA Modules"), "jit_f(1)", (100, 150), _ct=LAUNCH, _c=1)
     page = page_of(host.space)
-    assert page.launches is None and page.unknown["launches"] == NO_LAUNCH
+    assert page.launches is None and page.unknown["launches"] == latency_page.NO_LAUNCH
 
 
 def test_nothing_that_ran_is_no_sessions_with_the_reason() -> None:
     space = bare_host()
     page = page_of(space)
     assert (page.source, page.sessions, page.average, page.percentiles, page.rows) == (None, 0, None, (), ())
-    assert page.unknown["average"] == NO_SESSIONS
-    assert latencies([read_requests(space)], ["h"], None, "no device plane").unknown["average"] == "no device plane"
-    assert latencies([], [], None).sessions == 0
+    assert page.unknown["average"] == latency_page.NO_SESSIONS
+    assert (
+        latency_page.latencies([read_requests(space)], ["h"], None, "no device plane").unknown["average"]
+        == "no device plane"
+    )
+    assert latency_page.latencies([], [], None).sessions == 0
 
 
 # --- what holds for any --------------------------------------------------------------------------------------------
@@ -275,7 +269,7 @@ def _requests(draw: st.DrawFn) -> Request:
     )
 
 
-def check(page: InferencePage) -> None:
+def check(page: latency_page.InferencePage) -> None:
     """What holds for every page."""
     assert page.sessions >= 0 and (page.source is None) == (page.sessions == 0)
     totals = [one.latency.total_ps for one in page.percentiles]
@@ -304,4 +298,4 @@ def test_parts_add_up_for_any_requests(requests: list[Request], threads: int) ->
     found = read_requests(serving_profile(requests, threads=threads))
     assert len({len(getattr(found, one.name)) for one in fields(HostRequests) if one.name.endswith("_ps")}) == 1
     assert (found.total_ps > 0).all()
-    check(latencies([found], ["host0"], False))
+    check(latency_page.latencies([found], ["host0"], False))

@@ -14,18 +14,7 @@ from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, sparse_p
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.offload import offloaded_ops, sparse_ops
-from tpuprof.parsers.pages.sparse_core.host import (
-    BOTH,
-    SPARSE,
-    WAIT,
-    WAIT_BESIDE,
-    WORK,
-    SparseHost,
-    StepSpans,
-    has_sparse_cores,
-    sparse_host,
-    steps_of,
-)
+from tpuprof.parsers.pages.sparse_core import host
 
 US = 1_000_000
 DONE = "%c.call-done = f32[] call-done(%c.call-start)"
@@ -34,8 +23,8 @@ START = '%c.call-start = ((), f32[]) call-start(), async_execution_thread="spars
 Span = tuple[int, int]
 
 
-def host_of(space: XSpace, steps: StepSpans | None = None) -> SparseHost:
-    return sparse_host(trace_of(space), "h", steps)
+def host_of(space: XSpace, steps: host.StepSpans | None = None) -> host.SparseHost:
+    return host.sparse_host(trace_of(space), "h", steps)
 
 
 def spans_profile(work: Sequence[Span], waits: Sequence[Span], sparse: Sequence[Sequence[Span]]) -> XSpace:
@@ -65,7 +54,7 @@ def test_sums_are_those_of_every_instant(
     work: list[Span], waits: list[Span], sparse: list[list[Span]], lengths: list[int]
 ) -> None:
     starts = np.cumsum([0, *lengths]).astype(np.int64)
-    steps = steps_of([str(n) for n in range(len(lengths))], starts[:-1], np.diff(starts), "steps")
+    steps = host.steps_of([str(n) for n in range(len(lengths))], starts[:-1], np.diff(starts), "steps")
     made = host_of(spans_profile(work, waits, sparse), steps if lengths else None)
     assert made.times.shape == (1, len(made.step_names), 5)
 
@@ -73,34 +62,34 @@ def test_sums_are_those_of_every_instant(
         return any(start <= instant < end for start, end in spans)
 
     for step, (start, long) in enumerate(zip(made.start_ps.tolist(), made.duration_ps.tolist(), strict=True)):
-        twin = dict.fromkeys((WORK, SPARSE, BOTH, WAIT, WAIT_BESIDE), 0)
+        twin = dict.fromkeys((host.WORK, host.SPARSE, host.BOTH, host.WAIT, host.WAIT_BESIDE), 0)
         for instant in range(start, start + long):
             waiting = at(waits, instant)
             working = at(work, instant) and not waiting
             busy = any(at(spans, instant) for spans in sparse)
             for part, is_so in (
-                (WORK, working),
-                (SPARSE, busy),
-                (BOTH, working and busy),
-                (WAIT, waiting),
-                (WAIT_BESIDE, waiting and busy),
+                (host.WORK, working),
+                (host.SPARSE, busy),
+                (host.BOTH, working and busy),
+                (host.WAIT, waiting),
+                (host.WAIT_BESIDE, waiting and busy),
             ):
                 twin[part] += is_so
         times = made.times[0, step].tolist()
         assert times == list(twin.values())
-        assert 0 <= times[BOTH] <= min(times[WORK], times[SPARSE])
-        assert 0 <= times[WAIT_BESIDE] <= min(times[WAIT], times[SPARSE] - times[BOTH])
-        assert times[WORK] + times[WAIT] <= long and times[SPARSE] <= long
-    assert (made.sparse_times.sum(axis=0)[:, 0] >= made.times[0, :, SPARSE]).all()
+        assert 0 <= times[host.BOTH] <= min(times[host.WORK], times[host.SPARSE])
+        assert 0 <= times[host.WAIT_BESIDE] <= min(times[host.WAIT], times[host.SPARSE] - times[host.BOTH])
+        assert times[host.WORK] + times[host.WAIT] <= long and times[host.SPARSE] <= long
+    assert (made.sparse_times.sum(axis=0)[:, 0] >= made.times[0, :, host.SPARSE]).all()
     inside = sum(wait.wait_ps for wait in made.waits)
-    assert inside >= made.times[0, :, WAIT].sum() and (inside > 0) == bool(made.times[0, :, WAIT].any())
+    assert inside >= made.times[0, :, host.WAIT].sum() and (inside > 0) == bool(made.times[0, :, host.WAIT].any())
 
 
 def test_steps_that_follow_each_other_add_up_to_the_whole() -> None:
     space = sparse_profile((HEALTHY, UNUSED), chips=2, step_count=3)
     bounds = np.array([0, 700, 1500, 2500, 3000], np.int64) * US
-    parts = host_of(space, steps_of("abcd", bounds[:-1], np.diff(bounds), "steps"))
-    whole = host_of(space, steps_of("w", bounds[:1], bounds[-1:], "steps"))
+    parts = host_of(space, host.steps_of("abcd", bounds[:-1], np.diff(bounds), "steps"))
+    whole = host_of(space, host.steps_of("w", bounds[:1], bounds[-1:], "steps"))
     assert (parts.times.sum(axis=1) == whole.times[:, 0]).all() and whole.times.any()
     assert (parts.sparse_times.sum(axis=1) == whole.sparse_times[:, 0]).all()
 
@@ -163,7 +152,9 @@ def test_all_ops_are_listed_and_the_offloaded_ones_say_for_what() -> None:
 def test_sparse_cores_without_tensor_cores() -> None:
     made = host_of(sparse_profile(with_tensor_cores=False))
     assert not made.has_tensor_core.any() and made.waits == ()
-    assert (made.times[0, :, SPARSE] == 310 * US).all() and not made.times[0, :, [WORK, BOTH, WAIT]].any()
+    assert (made.times[0, :, host.SPARSE] == 310 * US).all() and not made.times[
+        0, :, [host.WORK, host.BOTH, host.WAIT]
+    ].any()
 
 
 def test_without_steps_the_whole_profile_is_one() -> None:
@@ -174,12 +165,12 @@ def test_without_steps_the_whole_profile_is_one() -> None:
         plane.lines.extend(kept)
     made = host_of(space)
     assert made.step_names == ("whole profile",) and made.step_source == "whole profile"
-    assert made.times[0, 0, SPARSE] == 4 * 310 * US
+    assert made.times[0, 0, host.SPARSE] == 4 * 310 * US
 
 
 def test_steps_elsewhere_hold_nothing() -> None:
     far = np.array([10**12], np.int64)
-    made = host_of(sparse_profile(), steps_of("0", far, np.array([US]), "steps"))
+    made = host_of(sparse_profile(), host.steps_of("0", far, np.array([US]), "steps"))
     assert not made.times.any() and made.waits == () and not made.strips.any()
 
 
@@ -203,7 +194,9 @@ def test_damage_breaks_nothing(data: st.DataObject) -> None:
     content = space.SerializeToString()
     content = content[: data.draw(st.integers(len(content) // 2, len(content)))]
     trace = Trace.from_bytes(content)
-    if has_sparse_cores(trace):
-        made = sparse_host(trace, "h", None)
+    if host.has_sparse_cores(trace):
+        made = host.sparse_host(trace, "h", None)
         assert (made.times >= 0).all() and (made.sparse_times >= 0).all()
-        assert (made.times[:, :, BOTH] <= np.minimum(made.times[:, :, WORK], made.times[:, :, SPARSE])).all()
+        assert (
+            made.times[:, :, host.BOTH] <= np.minimum(made.times[:, :, host.WORK], made.times[:, :, host.SPARSE])
+        ).all()

@@ -16,25 +16,18 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.sparse_core import host as host_module
-from tpuprof.parsers.pages.sparse_core.page import (
-    HAS_SPARSE_CORES,
-    SPARSE_CORE,
-    SparseCorePage,
-    StepSplit,
-    no_sparse_cores,
-    sparse_core_page,
-)
+from tpuprof.parsers.pages.sparse_core import page as sparse_page
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
 US = 1_000_000
 
 
-def page_of(*spaces: XSpace) -> SparseCorePage:
+def page_of(*spaces: XSpace) -> sparse_page.SparseCorePage:
     names = [f"host{number}" for number in range(len(spaces))]
     traces = [trace_of(space) for space in spaces]
     parts = [host_module.sparse_host(trace, name, None) for name, trace in zip(names, traces, strict=True)]
-    return sparse_core_page(parts, names)
+    return sparse_page.sparse_core_page(parts, names)
 
 
 def session_of(folder: Path, spaces: Sequence[XSpace]) -> Session:
@@ -111,7 +104,7 @@ times = st.integers(0, 10**9).map(float)
 
 @given(times, times, times, times, times)
 def test_busy_is_alone_and_beside(both: float, tensor: float, sparse: float, wait: float, wait_beside: float) -> None:
-    split = StepSplit(
+    split = sparse_page.StepSplit(
         step_ps=4e9,
         sparse_ps=both + sparse,
         tensor_ps=both + tensor,
@@ -127,12 +120,15 @@ def test_the_session_takes_the_steps_of_the_overview(tmp_path: Path) -> None:
     host = XSpace()
     PlaneBuilder(host, "/host:CPU")
     session = session_of(tmp_path, [sparse_profile((BOUND,), chips=2), host])
-    page, overview = session.page(SPARSE_CORE), session.page(OVERVIEW)
-    assert session.page(HAS_SPARSE_CORES) and page.step_source == "steps" and page.verdict == "bottleneck"
+    page, overview = session.page(sparse_page.SPARSE_CORE), session.page(OVERVIEW)
+    assert session.page(sparse_page.HAS_SPARSE_CORES) and page.step_source == "steps" and page.verdict == "bottleneck"
     assert [step.name for step in page.steps] == [step.name for step in overview.steps]
     assert page.hosts == ("host0", "host1") and page.warnings == overview.warnings
-    assert not session.page(HAS_SPARSE_CORES, "host1") and session.page(SPARSE_CORE, "host1").verdict is None
-    one = session.of_core("0", "host0").page(SPARSE_CORE)
+    assert (
+        not session.page(sparse_page.HAS_SPARSE_CORES, "host1")
+        and session.page(sparse_page.SPARSE_CORE, "host1").verdict is None
+    )
+    one = session.of_core("0", "host0").page(sparse_page.SPARSE_CORE)
     assert [core.name for core in one.sparse_cores] == ["host0:0 SparseCore 0"]
 
 
@@ -142,7 +138,7 @@ def test_two_slices_with_sparse_cores(tmp_path: Path) -> None:
         space = host_space(host)
         add_beside_all(space, (HEALTHY, UNUSED))
         (tmp_path / f"{host}.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_at(tmp_path).page(SPARSE_CORE)
+    page = session_at(tmp_path).page(sparse_page.SPARSE_CORE)
     assert page.hosts == HOSTS and (page.cores, len(page.sparse_cores)) == (8, 16)
     assert page.verdict == "not_bottleneck" and page.waits == () and len(page.steps) == STEPS
     assert page.statement.endswith("8 of 16 SparseCores ran no op.")
@@ -152,7 +148,7 @@ def test_two_slices_with_sparse_cores(tmp_path: Path) -> None:
 def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
     content = sparse_profile().SerializeToString()
     (tmp_path / "host0.xplane.pb").write_bytes(content[: len(content) // 3])
-    page = session_at(tmp_path).page(SPARSE_CORE)
+    page = session_at(tmp_path).page(sparse_page.SPARSE_CORE)
     assert page.verdict is None and "is cut off after" in " ".join(page.warnings)
     assert page.statement == "What could be read of this profile has no SparseCores."
 
@@ -161,5 +157,5 @@ def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.Monke
     session = Session(open_logdir(demo_path()).find_run(None))
     monkeypatch.setattr(session, "reduced", None)
     monkeypatch.setattr(session, "reduced_with", None)
-    page = session.page(SPARSE_CORE)
-    assert page.verdict is None and page.statement == no_sparse_cores(()).statement and page.unknown
+    page = session.page(sparse_page.SPARSE_CORE)
+    assert page.verdict is None and page.statement == sparse_page.no_sparse_cores(()).statement and page.unknown

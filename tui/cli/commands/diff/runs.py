@@ -19,7 +19,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.logdir import Logdir, Run, names_several, open_logdir
 from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture, whole_captures
-from tpuprof.parsers.session.diff.beside.launches import DETECT
+from tpuprof.parsers.session.diff.beside import DETECT
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression

@@ -19,14 +19,7 @@ from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, dete
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.groups import place_name, worthwhile
 from tpuprof.parsers.pages.findings.ops.intermediates import UNFUSED
-from tpuprof.parsers.pages.findings.ops.needless.uses import (
-    FusionInput,
-    Uses,
-    all_fused,
-    fusion_inputs,
-    is_kernel,
-    root_of,
-)
+from tpuprof.parsers.pages.findings.ops.needless import uses as hlo_uses
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -107,7 +100,7 @@ def _finding(budget: Budget, how: _How, members: Mapping[int, _Expanded]) -> Cla
         return NOTHING
     of = members[losing.first]
     name, ending = place_name(budget.evidence.table, losing.groups)
-    kind, packed, for_kernels = element_type(of.made), element_type(of.source), all(map(is_kernel, of.readers))
+    kind, packed, for_kernels = element_type(of.made), element_type(of.source), all(map(hlo_uses.is_kernel, of.readers))
     readers = "kernels" if for_kernels else "matrix products"
     if how == "unpacked":
         title, written = f"unpack{ending} {packed} to {kind} in HBM", f"{size(of.written)} of {kind}"
@@ -121,28 +114,28 @@ def _finding(budget: Budget, how: _How, members: Mapping[int, _Expanded]) -> Cla
 
 
 def _of_program(program: ModuleArrays) -> Iterator[tuple[_How, int, _Expanded]]:
-    module, uses = program.module, Uses(program.module)
+    module, uses = program.module, hlo_uses.Uses(program.module)
     for of in program.ops.values():
         how, source = _source(module, of)
         if how is None or source is None:
             continue
         readers = uses.by_products_alone(of)
-        if how == "repeated" and any(map(is_kernel, readers)) and _fills_lanes(module, of):
+        if how == "repeated" and any(map(hlo_uses.is_kernel, readers)) and _fills_lanes(module, of):
             continue  # the layout that a kernel needs of what it reads a row at a time
-        root = root_of(module, of.proto)
+        root = hlo_uses.root_of(module, of.proto)
         read = sum(_bytes(operand.shape) for operand in module.operand_protos(of.proto) if operand is not None)
         written = sum(array.bytes for array in of.writes)
         if readers and root is not None and read < written / (_LEAST_REPEATS if how == "repeated" else 1):
             yield how, of.row, _Expanded(source.inner.shape, root.shape, read, written, tuple(readers))
 
 
-def _source(module: HloModule, of: OpArrays) -> tuple[_How | None, FusionInput | None]:
+def _source(module: HloModule, of: OpArrays) -> tuple[_How | None, hlo_uses.FusionInput | None]:
     """How an op expands an array, and which; None for both where it does not, or does anything else as well."""
-    inside = all_fused(module, of.proto)
+    inside = hlo_uses.all_fused(module, of.proto)
     opcodes, made = {each.opcode for each in inside}, of.proto.shape
     if len(of.writes) != 1 or made.tuple_shapes:
         return None, None
-    given = [each for each in fusion_inputs(module, of.proto) if elements(each.inner.shape) > 1]
+    given = [each for each in hlo_uses.fusion_inputs(module, of.proto) if elements(each.inner.shape) > 1]
     largest = max(given, key=lambda each: elements(each.inner.shape), default=None)
     if largest is None:
         return None, None
@@ -168,7 +161,7 @@ def _is_packed(source: hlo_pb2.ShapeProto, made: hlo_pb2.ShapeProto, shifts: boo
 
 def _fills_lanes(module: HloModule, of: OpArrays) -> bool:
     """Whether an op repeats an array along the dimension that lies side by side, to fill vector registers."""
-    for each in all_fused(module, of.proto):
+    for each in hlo_uses.all_fused(module, of.proto):
         if each.opcode == b"broadcast" and each.shape.dimensions:
             order = each.shape.layout.minor_to_major
             minor = order[0] if order else len(each.shape.dimensions) - 1

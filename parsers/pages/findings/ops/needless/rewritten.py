@@ -15,14 +15,7 @@ from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, dete
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
 from tpuprof.parsers.pages.findings.ops.groups import place_name, worthwhile
-from tpuprof.parsers.pages.findings.ops.needless.uses import (
-    FusionInput,
-    Uses,
-    all_fused,
-    fusion_inputs,
-    hands_on,
-    root_of,
-)
+from tpuprof.parsers.pages.findings.ops.needless import uses as hlo_uses
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -81,20 +74,20 @@ def rewritten(budget: Budget) -> Claimed:
 
 
 def _of_program(program: ModuleArrays) -> Iterator[tuple[int, _Rewrite]]:
-    uses = Uses(program.module)
+    uses = hlo_uses.Uses(program.module)
     for of in program.ops.values():
         found = _rewrite(program.module, uses, of)
         if found is not None:
             yield of.row, found
 
 
-def _rewrite(module: HloModule, uses: Uses, of: OpArrays) -> _Rewrite | None:
+def _rewrite(module: HloModule, uses: hlo_uses.Uses, of: OpArrays) -> _Rewrite | None:
     """How an op rewrites arrays; None where it does not, or does anything else as well."""
-    inside = all_fused(module, of.proto)
+    inside = hlo_uses.all_fused(module, of.proto)
     if not of.writes or not {each.opcode for each in inside} <= _ELEMENTWISE:
         return None
-    given = list(fusion_inputs(module, of.proto))
-    root = root_of(module, of.proto)
+    given = list(hlo_uses.fusion_inputs(module, of.proto))
+    root = hlo_uses.root_of(module, of.proto)
     results = [] if root is None else _operands(module, root) if root.opcode == b"tuple" else [root]
     changes = [each for result in results if (each := _change(module, result, given)) is not None]
     times = [each.times for each in changes if _is_of_program(module, uses, of, each)]
@@ -111,11 +104,13 @@ class _Change:
         times: elements for each that changes.
     """
 
-    state: FusionInput
+    state: hlo_uses.FusionInput
     times: int
 
 
-def _change(module: HloModule, root: hlo_pb2.HloInstructionProto, given: Sequence[FusionInput]) -> _Change | None:
+def _change(
+    module: HloModule, root: hlo_pb2.HloInstructionProto, given: Sequence[hlo_uses.FusionInput]
+) -> _Change | None:
     """Reads a change from its root: a select between old and new values, or a sum with new values times a mask.
 
     The new values are repeated along one dimension, in which the mask chooses a place; None where that is not so.
@@ -164,7 +159,7 @@ def _repeated_once(module: HloModule, number: int) -> hlo_pb2.HloInstructionProt
 
 
 def _is_place(
-    module: HloModule, given: Sequence[FusionInput], behind: frozenset[int], rows_differ: bool = False
+    module: HloModule, given: Sequence[hlo_uses.FusionInput], behind: frozenset[int], rows_differ: bool = False
 ) -> bool:
     """Whether a mask is computed from an index that is compared with positions, here or where it was made.
 
@@ -175,7 +170,7 @@ def _is_place(
     mask = [each for number in behind if (each := module.instruction_by_id(number)) is not None]
     outer = [each.outer for each in given if each.inner.id in behind]
     makers = [each for of in outer if of is not None and (each := module.instruction_by_id(of[0])) is not None]
-    mask += [each for maker in makers for each in all_fused(module, maker)]
+    mask += [each for maker in makers for each in hlo_uses.all_fused(module, maker)]
     compares = [each for each in mask if each.opcode == b"compare"]
     if compares:
         by_position = any(each.opcode == b"iota" for each in mask)
@@ -184,7 +179,7 @@ def _is_place(
     return rows_differ and bool(masks) and all(each.opcode == b"parameter" for each in masks)
 
 
-def _is_of_program(module: HloModule, uses: Uses, of: OpArrays, change: _Change) -> bool:
+def _is_of_program(module: HloModule, uses: hlo_uses.Uses, of: OpArrays, change: _Change) -> bool:
     """Whether an array is the program's or a loop's, and not given back as it was."""
     key = change.state.outer
     made = module.instruction_by_id(key[0]) if key is not None else None
@@ -204,7 +199,7 @@ def _plain(
     """What an instruction has its values from, through what only moves or casts them."""
     for _ in range(_MOST_PASSED):
         operand = module.instruction_by_id(proto.operand_ids[0]) if proto.operand_ids else None
-        if operand is None or not hands_on(module, proto, passed):
+        if operand is None or not hlo_uses.hands_on(module, proto, passed):
             break
         proto = operand
     return proto

@@ -1,4 +1,4 @@
-"""Every form of an out-of-memory text, however it got into the log, is read the same."""
+"""Every form of an out-of-memory text, and each real one, is read the same, however it got into the log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -350,3 +351,27 @@ def test_a_message_that_is_not_called_so() -> None:
 def test_only_the_code_of_a_gpu() -> None:
     log = read(b"2026-11-21 E cuda.cc:12] CUDA_ERROR_OUT_OF_MEMORY\n")
     assert (log.reports, [note.split(":")[0] for note in log.notes]) == ((), ["Line 1"])
+
+
+pytestmark = pytest.mark.shared
+
+WHOLE = (
+    "01_tf1_tpuv3_detection_resnet152_au2018.txt",
+    "compile_libtpu0017_v5e_activations_transformer.txt",
+    "compile_libtpu0017_v5e_params_adam_scan.txt",
+    "compile_libtpu0017_v5e_smem_scratch.txt",
+    "compile_libtpu0017_v5e_vmem_blocks.txt",
+    "compile_v5e_activations_scan.txt",
+    "compile_v5e_vmem_blocks.txt",
+    "compile_v5e_vmem_scratch.txt",
+    "compile_v6e_params_adam_scan.txt",
+)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_real_texts_read_the_same_however_they_are_printed(shared: Path, name: str) -> None:
+    text = (shared / "oom" / name).read_text()
+    (expected,) = scan_log(io.BytesIO(text.encode())).reports
+    for style, printed in STYLES.items():
+        (report,) = scan_log(io.BytesIO(printed(text))).reports
+        assert replace(report, at_line=1) == replace(expected, at_line=1), style

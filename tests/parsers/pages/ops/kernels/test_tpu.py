@@ -16,16 +16,10 @@ from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.formats.mosaic.work import Amount
 from tpuprof.parsers.pages.counters.page import COUNTERS, CountersPage
+from tpuprof.parsers.pages.ops.kernels import tpu
 from tpuprof.parsers.pages.ops.kernels.call_units import call_units_in
-from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
+from tpuprof.parsers.pages.ops.kernels.page import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.parameters import parameters
-from tpuprof.parsers.pages.ops.kernels.tpu import (
-    TpuKernel,
-    TpuKernelsPage,
-    sizes_in_name,
-    tpu_kernels_page,
-    without_sizes,
-)
 from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, use, work
 from tpuprof.parsers.pages.ops.key import OPS
@@ -33,15 +27,15 @@ from tpuprof.parsers.pages.ops.key import OPS
 RUN = KernelRun(steps=16, wait_y_ps=3 * US, body_ps=900_000, flops=FLOPS // 8)
 
 
-def page(folder: Path, kernels: Sequence[KernelRun], spec: KernelSpec | None = None, **how: bool) -> TpuKernelsPage:
+def page(folder: Path, kernels: Sequence[KernelRun], spec: KernelSpec | None = None, **how: bool) -> tpu.TpuKernelsPage:
     """The page of a profile of two cores, whose kernels all have one module."""
     session = session_at(write_run(folder, host0=with_kernels(kernels, cores=2, **how)))
     calls = chain.from_iterable(summary.calls for summary in session.reduced(CALLS_OF_HOST).summaries)
     counters: CountersPage = session.page(COUNTERS)
-    return tpu_kernels_page(session.page(OPS), list(calls), counters.kernels, lambda _, __: spec)
+    return tpu.tpu_kernels_page(session.page(OPS), list(calls), counters.kernels, lambda _, __: spec)
 
 
-def one(folder: Path, run: KernelRun, spec: KernelSpec | None = None) -> TpuKernel:
+def one(folder: Path, run: KernelRun, spec: KernelSpec | None = None) -> tpu.TpuKernel:
     """The only kernel of such a profile."""
     (kernel,) = page(folder, [run], spec).kernels
     return kernel
@@ -121,14 +115,14 @@ def test_a_paged_kernel_has_its_name_and_no_made_up_bytes(tmp_path: Path) -> Non
 
 
 def test_sizes_in_names() -> None:
-    assert sizes_in_name("RPA-bq_32-bkvp_64-p_64-.1") == "bq 32, bkvp 64, p 64"
-    assert sizes_in_name("matmul_optimized.1") == ""
-    assert without_sizes("RPA-bq_32-bkvp_64-p_64-") == "RPA" and without_sizes("-bq_32-") == "-bq_32-"
+    assert tpu.sizes_in_name("RPA-bq_32-bkvp_64-p_64-.1") == "bq 32, bkvp 64, p 64"
+    assert tpu.sizes_in_name("matmul_optimized.1") == ""
+    assert tpu.without_sizes("RPA-bq_32-bkvp_64-p_64-") == "RPA" and tpu.without_sizes("-bq_32-") == "-bq_32-"
 
 
 def test_sizes_behind_an_equals_sign_are_no_part_of_a_name() -> None:
-    assert without_sizes("flash_mha_bwd_dq_block_q_major=128_block_k=256") == "flash_mha_bwd_dq"
-    assert without_sizes("mm_block_=x") == "mm_block_=x"
+    assert tpu.without_sizes("flash_mha_bwd_dq_block_q_major=128_block_k=256") == "flash_mha_bwd_dq"
+    assert tpu.without_sizes("mm_block_=x") == "mm_block_=x"
 
 
 def test_what_the_author_says_of_a_kernel(tmp_path: Path) -> None:

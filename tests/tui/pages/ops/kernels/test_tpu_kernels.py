@@ -20,7 +20,7 @@ from tests.tui.cli.calls import Call
 from tests.tui.report.test_reports import LOOK, run_of
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.parsers.pages.counters.page import COUNTERS
-from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
+from tpuprof.parsers.pages.ops.kernels.page import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.tui.app.options import AppOptions

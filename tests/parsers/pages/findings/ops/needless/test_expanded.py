@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import Op, evidence, findings, grid, modules, with_
-from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tests.parsers.pages.findings.build import Op, evidence, findings, grid, with_program
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
 
 X, W, PACKED = "bf16[1024,4096]{1,0}", "bf16[4096,4096]{1,0}", "s8[4096,4096]{1,0}"
@@ -15,19 +14,9 @@ KERNEL = 'custom_call_target="tpu_custom_call"'
 
 def step(fused: str, *lines: str, us: float = 100) -> Evidence:
     """A step of a millisecond in which ``%made`` takes some time; `fused` is what it holds, and `lines` the program."""
-    text = "\n".join(
-        ("HloModule jit_step", fused, f"ENTRY %main (x: {X}) -> {X} {{", *(f"  {line}" for line in lines), "}")
-    )
-    proto = read_module_text("jit_step", text.splitlines())
-    for computation in proto.hlo_module.computations:
-        for each in computation.instructions:
-            if each.opcode == b"dot":
-                each.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
-                each.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
     ops = [Op("made", "loop fusion", us * 20, hbm=round(us * 0.9e6), scope="dequantize/mul")]
     ops.append(Op("product", "convolution fusion", 20 * (1000 - us), flops=round(0.8 * (1000 - us) * 100e6)))
-    steps = grid({"vector": us, "compute": 1000 - us})
-    return with_(evidence(steps, ops), modules=(modules(proto.SerializeToString()),))
+    return with_program(evidence(grid({"vector": us, "compute": 1000 - us}), ops), fused, X, *lines)
 
 
 def said(of: Evidence) -> Finding | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import Op, evidence, findings, grid, modules, with_
-from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tests.parsers.pages.findings.build import Op, evidence, findings, grid, with_program
 from tpuprof.parsers.pages.findings.finding import Finding
 
 ROWS, WIDTH, RANK = 16_384, 4096, 16
@@ -34,31 +33,14 @@ UP = f"%up = {X} fusion(%down, %b0, %larger), kind=kOutput, calls=%up_and_add"
 
 def said(fused: str, *lines: str, rank: int = RANK, reached: float = 0.85) -> Finding | None:
     """What is said of a step with three products: a larger one at 85 % of its roof, and two at a share of theirs."""
-    text = "\n".join(
-        (
-            "HloModule jit_step",
-            fused,
-            f"ENTRY %main (x: {X}) -> {X} {{",
-            *(f"  {line}" for line in (*GIVEN, *lines)),
-            "}",
-        )
-    )
-    proto = read_module_text(
-        "jit_step", text.replace(f"{RANK}]", f"{rank}]").replace(f"[{RANK},", f"[{rank},").splitlines()
-    )
-    for computation in proto.hlo_module.computations:
-        for each in computation.instructions:
-            if each.opcode == b"dot":
-                each.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
-                each.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
+    texts = [text.replace(f"{RANK}]", f"{rank}]").replace(f"[{RANK},", f"[{rank},") for text in (fused, *GIVEN, *lines)]
     whole, ops = 0.0, []
     for name, inner, arrays in (("larger", WIDTH, 2), ("down", rank, 1), ("up", rank, 2)):
         flops, moved = 2 * ROWS * WIDTH * inner, 2 * ROWS * WIDTH * arrays
         us = max(flops / 100e12, moved / 1e12) / (0.85 if name == "larger" else reached) * 1e6
         ops.append(Op(name, "convolution fusion", us * 20, 20, flops, moved, scope=f"mlp/lora/{name}"))
         whole += us
-    of = evidence(grid({"compute": whole}), ops)
-    found = findings(with_(of, modules=(modules(proto.SerializeToString()),)))
+    found = findings(with_program(evidence(grid({"compute": whole}), ops), texts[0], X, *texts[1:]))
     return next((each for each in found if "of rank" in each.title), None)
 
 

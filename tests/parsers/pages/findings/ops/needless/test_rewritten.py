@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import Op, evidence, findings, grid, modules, with_
-from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tests.parsers.pages.findings.build import Op, evidence, findings, grid, with_program
 from tpuprof.parsers.pages.findings.finding import Finding
 
 CACHE, NEW, MASK = "bf16[64,2048,1024]{2,1,0}", "bf16[64,1024]{1,0}", "pred[64,2048]{1,0}"
@@ -42,13 +41,9 @@ REST = (
 
 def said(fused: str, *lines: str) -> Finding | None:
     """What is said of a step of a millisecond in which the fusion ``%made`` takes a fifth."""
-    text = "\n".join(
-        ("HloModule jit_step", fused, f"ENTRY %main (c: {CACHE}) -> {CACHE} {{", *(f"  {line}" for line in lines), "}")
-    )
-    proto = read_module_text("jit_step", text.splitlines())
     ops = [Op("made", "loop fusion", 4000, hbm=180_000_000, scope="cache/select_n")]
     ops.append(Op("product", "custom-call", 16000, hbm=640_000_000))
-    of = with_(evidence(grid({"vector": 200, "compute": 800}), ops), modules=(modules(proto.SerializeToString()),))
+    of = with_program(evidence(grid({"vector": 200, "compute": 800}), ops), fused, CACHE, *lines)
     return next((each for each in findings(of) if "rewrite" in each.title), None)
 
 
