@@ -15,6 +15,7 @@ import select
 import signal
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -117,7 +118,6 @@ def _fill(path: str, flags: int, shown: str, produce: Produce, mode: int = 0) ->
 
 def _compressed(produce: Produce) -> Produce:
     """The same, with gzip."""
-    import zlib  # noqa: PLC0415 - only here
 
     def packed(write: Write) -> None:
         packer = zlib.compressobj(_COMPRESSION, wbits=_GZIP)
