@@ -84,11 +84,11 @@ class Budget:
         Raises:
             TooLarge: if that is more than the file or the part may take; nothing is taken then.
         """
-        beyond = {}
-        for kind, amount in (("memory", count * each), ("steps", steps), ("inflated", inflated)):
-            beyond[kind] = max(0, amount - self._own[kind])
-            if beyond[kind] > self._spare[kind]:
-                raise self._over(kind)
+        wanted = {"memory": count * each, "steps": steps, "inflated": inflated}
+        beyond = {kind: max(0, amount - self._own[kind]) for kind, amount in wanted.items()}
+        if over := next((kind for kind, amount in beyond.items() if amount > self._spare[kind]), ""):
+            raise self._over(over)
+        for kind, amount in wanted.items():
             self._own[kind] -= amount - beyond[kind]
         above: Budget | None = self
         while above is not None:

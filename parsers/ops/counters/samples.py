@@ -32,6 +32,7 @@ SAMPLED_LINE = "_counters_"
 UTILIZATION = "% util"
 """The stat of a unit's use in percent; the compiler's count over measured time, not a hardware counter."""
 
+_LARGEST = 1e100  # no counter has such a value; sums of smaller ones are numbers
 _READING = "counters_"
 _COUNT = "COUNT_"
 """What the names of registers begin with."""
@@ -186,7 +187,7 @@ def _sampled(plane: Plane, line: Line) -> Iterator[Sampled]:
     values = {name: column.floats() for name, column in events.stats.items()}
     for number, chosen in by_id(events.metadata_id):
         name = event_name(plane, number)
-        finite = {stat: chosen[np.isfinite(column[chosen])] for stat, column in values.items()}
+        finite = {stat: chosen[abs(column[chosen]) < _LARGEST] for stat, column in values.items()}
         known = {stat: rows for stat, rows in finite.items() if len(rows)}
         for stat, of_stat in known.items():
             label = name if len(known) == 1 else f"{name} {stat}"
@@ -220,7 +221,7 @@ def _reading(plane: Plane, line: Line) -> RegisterReading:
     if _VALUE in events.stats:
         column = events.stats[_VALUE]
         own = column.floats()
-        value = np.where(np.isfinite(own), own, value)
+        value = np.where(abs(own) < _LARGEST, own, value)
         is_whole = column.is_number & (column.kind != KIND_DOUBLE) & (own >= 0)
         exact[is_whole] = column.value[is_whole].view(np.uint64)
     if _NUMBER in events.stats:
@@ -228,7 +229,7 @@ def _reading(plane: Plane, line: Line) -> RegisterReading:
         number = np.where(of_its_own == 0, number, of_its_own)
     number = np.where(number == 0, ids.view(np.uint64), number)
     texts = zip(*(_texts(plane, events, name, metadata, first) for name in _TEXTS), strict=True)
-    kept = np.isfinite(value)
+    kept = abs(value) < _LARGEST
     return RegisterReading(
         line.name,
         line.header.id,
