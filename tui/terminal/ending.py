@@ -46,7 +46,7 @@ def write_stderr(text: str) -> None:
 
 @contextlib.contextmanager
 def ended_by_signals(
-    leave: Callable[[int], None], wake: Callable[[], None], is_spared: Callable[[int], bool] = lambda _: False
+    leave: Callable[[int], None], wake: Callable[[int], None], is_spared: Callable[[int], bool] = lambda _: False
 ) -> Iterator[None]:
     """Has a signal end what runs inside; one that does not end in time is ended from a thread, without it.
 
@@ -85,7 +85,9 @@ def ended_by_signals(
         os.close(reader)
 
 
-def _first_signal(reader: int, terminal: int, wake: Callable[[], None], is_spared: Callable[[int], bool]) -> int | None:
+def _first_signal(
+    reader: int, terminal: int, wake: Callable[[int], None], is_spared: Callable[[int], bool]
+) -> int | None:
     """Waits for a signal that ends the app, or for the terminal to hang up; None where the app has ended.
 
     The interpreter writes each signal's number to `reader` at once; its handlers wait for the main thread.
@@ -106,7 +108,7 @@ def _first_signal(reader: int, terminal: int, wake: Callable[[], None], is_spare
                 return None
             if data[0] in ENDING and not is_spared(data[0]):
                 return data[0]
-            wake()
+            wake(data[0])
 
 
 def _attributes() -> tuple[int, list[Any] | None]:

@@ -117,19 +117,19 @@ class TerminalDriver(LinuxDriver):
 
     _wanted: signal.Signals | None = None
 
+    def note(self, number: int) -> None:
+        """Takes a signal, on any thread, in the order in which they come: handlers run in that of their numbers."""
+        if self._auto_restart and number in (signal.SIGTSTP, signal.SIGCONT):
+            self._wanted = signal.Signals(number)
+            self._loop.call_soon_threadsafe(self._step_back)
+
     def _sigtstp_application(self, *_: object) -> None:
-        """Stops as soon as the loop comes round to it; at once where another program has the terminal."""
+        """Stops at once where another program has the terminal; else `_step_back` does."""
         if not self._auto_restart:
             signal.raise_signal(signal.SIGSTOP)
-            return
-        self._wanted = signal.SIGSTOP
-        self._loop.call_soon_threadsafe(self._step_back)
 
     def _sigcont_application(self, *_: object) -> None:
-        """Comes before the app has stopped, or after somebody else stopped it: the terminal may be set otherwise."""
-        if self._auto_restart:
-            self._wanted = signal.SIGCONT
-            self._loop.call_soon_threadsafe(self._step_back)
+        """Comes before the app has stopped, or after somebody else stopped it: `_step_back` sets the terminal anew."""
 
     def _step_back(self) -> None:
         """Leaves the terminal, stops where that is still wanted, and comes back with the whole screen."""
@@ -137,7 +137,7 @@ class TerminalDriver(LinuxDriver):
             return
         self.suspend_application_mode()
         signal.signal(signal.SIGCONT, signal.SIG_DFL)  # one handler less that may come late
-        if self._wanted is signal.SIGSTOP:
+        if self._wanted is signal.SIGTSTP:
             signal.raise_signal(signal.SIGSTOP)  # and goes on here
         with contextlib.suppress(termios.error):  # in the background this stops, until it is in the foreground
             termios.tcsetattr(self.fileno, termios.TCSANOW, termios.tcgetattr(self.fileno))

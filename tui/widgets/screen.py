@@ -120,10 +120,12 @@ class ScreenApp(App[Any]):
         is_aside = self._driver is not None and not self._driver._auto_restart
         return is_aside and number in (signal.SIGINT, signal.SIGQUIT)
 
-    def _wake(self) -> None:
-        """Wakes the app's loop from another thread, if it runs."""
+    def _wake(self, number: int) -> None:
+        """Wakes the app's loop from another thread, if it runs, after a signal."""
         with contextlib.suppress(FutureTimeout, RuntimeError):
             self._loop_there.result(0).call_soon_threadsafe(lambda: None)
+            if isinstance(self._driver, TerminalDriver):
+                self._driver.note(number)
 
     def _fatal_error(self) -> None:
         """Ends the app after an error in this program; what it was is said when the terminal is as it was."""

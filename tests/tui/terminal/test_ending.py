@@ -19,7 +19,7 @@ def test_a_signal_ends_the_screen_with_its_code_or_wakes_it(number: int) -> None
     told, left = Event(), list[int]()
     before = signal.signal(number, lambda *_: None)
     try:
-        with ended_by_signals(lambda code: left.append(code) or told.set(), told.set):  # type: ignore[func-returns-value]
+        with ended_by_signals(lambda code: left.append(code) or told.set(), lambda _: told.set()):  # type: ignore[func-returns-value]
             os.kill(os.getpid(), number)
             assert told.wait(DEADLINE_SECONDS)
     finally:

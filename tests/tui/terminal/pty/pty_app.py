@@ -152,7 +152,7 @@ class PtyApp:
         while True:
             before = self._ticks()
             seconds = quiet_seconds if self._has_answered else max(quiet_seconds, _ANSWER_SECONDS)
-            if not self.read(seconds) and self._ticks() <= before + 1:
+            if not self.read(seconds) and self._ticks() <= before + 1 < math.inf:
                 return len(self.written)
 
     def _ticks(self) -> float:
@@ -193,7 +193,9 @@ class PtyApp:
     def is_stopped(self) -> bool:
         """Whether the process is stopped (ctrl+z)."""
         done, status = os.waitpid(self.process, os.WNOHANG | os.WUNTRACED)
-        return bool(done) and os.WIFSTOPPED(status)
+        if done and not os.WIFSTOPPED(status):
+            self.exit_code = os.waitstatus_to_exitcode(status)
+        return bool(done) and self.exit_code is None
 
 
 def demo(
