@@ -312,15 +312,19 @@ class Walk:
             if status.st_ino:  # 0 where a file system has no such numbers; the other bounds end loops there
                 self._seen.add((status.st_dev, status.st_ino))
             folder.modified = status.st_mtime
-            with listed(path) as entries:
-                for entry in entries:
-                    if not self.may_take():
-                        break
-                    folder.take(entry)
+            self.fill(folder)
         except OSError as error:
             self.denied.append((path, error))
             folder.refusal = error
         return folder
+
+    def fill(self, folder: Folder) -> None:
+        """Lists a folder; raises OSError where that is refused."""
+        with listed(folder.path) as entries:
+            for entry in entries:
+                if not self.may_take():
+                    break
+                folder.take(entry)
 
     def may_take(self) -> bool:
         """Counts an entry; False where the search has seen enough."""
