@@ -65,7 +65,9 @@ class Budget:
     def __init__(self, size: int, name: str, whole: Budget | None = None) -> None:
         self._size, self._name, self._whole = size, name, whole
         self._own = {kind: each * size for kind, (_, each) in _ROOMS.items()}
-        self._spare = {kind: whole._spare[kind] // 2 if whole else floor for kind, (floor, _) in _ROOMS.items()}
+        self._spare: dict[str, int] = {
+            kind: whole._spare[kind] // 2 if whole else floor for kind, (floor, _) in _ROOMS.items()
+        }
 
     def part(self, size: int, of: int) -> Budget:
         """The budget of a part that has `size` of the file's `of` bytes, both as inflated."""

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from tpuprof.parsers.base.budget import INFLATED_PER_BYTE, inflated_room, memory_room
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.files.inflate import Inflation, Stop, inflated
-from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, RIEGELI_MAGIC, ByteSource, FileSource, open_source
+from tpuprof.parsers.files.inflate import GZIP_MAGIC, Inflation, Stop, inflated
+from tpuprof.parsers.formats.xspace.source import RIEGELI_MAGIC, ByteSource, FileSource, open_source
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
 _STEP = 1 << 18

@@ -31,6 +31,7 @@ SECONDS = 100
 
 READ = """
 import gc, resource, sys
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.pprof.messages import read_pprof
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.xspace.trace import Trace

@@ -99,17 +99,6 @@ def test_a_glob_and_a_single_run(tmp_path: Path) -> None:
 # --- runs that go, and what is in the way
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_read(tmp_path: Path) -> None:
-    watched = started(tmp_path)
-    profile = tmp_path / "plugins" / "profile"
-    profile.chmod(0)
-    try:
-        assert all(not kinds.get("new_runs") for kinds in polls(watched, 3))
-    finally:
-        profile.chmod(0o700)
-
-
 @pytest.mark.parametrize("error", [PermissionError(13, "no"), FileNotFoundError(2, "gone"), OSError(5, "disk")])
 def test_errors_of_the_disk_are_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
     watched = started(tmp_path)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.formats.hlo.test_modules import small
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.files import inflate
 from tpuprof.parsers.files.inflate import inflated
 from tpuprof.parsers.formats.hlo import files as files_module
 from tpuprof.parsers.formats.hlo.files import LARGEST_BYTES, HloFile, find_hlo_files, read_hlo_file
@@ -226,7 +227,7 @@ def test_a_gzip_bomb_goes_no_further_than_its_bound(tmp_path: Path, monkeypatch:
             grown.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(files_module, "inflated", watched)
+    monkeypatch.setattr(inflate, "inflated", watched)
     error = refused(path)
     assert (error.code, "it inflates to more than" in error.sentence) == ("too_large", True)
     assert grown
