@@ -32,7 +32,7 @@ from tpuprof.parsers.files import archives
 from tpuprof.parsers.files.archives import unpacked
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.chrome.document import Document
-from tpuprof.parsers.formats.xspace.riegeli import records
+from tpuprof.parsers.formats.xspace.riegeli import codecs, records
 from tpuprof.parsers.formats.xspace.riegeli.merge import riegeli_source
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -75,7 +75,7 @@ def _chunks(parts: Parts) -> list[int]:
             inflated += len(piece)
             yield piece
 
-    room, inflate = Spool(), records.inflate
+    room, inflate = Spool(), codecs.inflate
     with mock.patch.object(records, "inflate", counted):
         spans, note = spool_records(MemorySource(bytes(writer.data), "x"), room)
     assert inflated <= 2 * INFLATED_FLOOR + INFLATED_PER_BYTE * len(writer.data)
