@@ -75,6 +75,22 @@ def regular_file(path: str, open_it: Callable[[str], int] = opened) -> Iterator[
         os.close(descriptor)
 
 
+def read_at(descriptor: int, offset: int, length: int) -> bytes:
+    """Bytes of a file; fewer only where it ends. Linux gives at most 2 GiB at a time."""
+    data = os.pread(descriptor, length, offset)
+    while len(data) < length and (more := os.pread(descriptor, length - len(data), offset + len(data))):
+        data += more
+    return data
+
+
+def write_at(descriptor: int, offset: int, data: bytes | bytearray) -> None:
+    """Writes all of some bytes to a file."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        view, offset = view[written:], offset + written
+
+
 def is_below(path: str, folder: str) -> bool:
     """Whether a path is that of a folder, or of something below it; neither has links."""
     return path == folder or path.startswith(os.path.join(folder, ""))

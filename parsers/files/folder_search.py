@@ -306,21 +306,31 @@ class Walk:
         """What a folder holds, as far as it may be listed (see `denied`); None when it was listed before."""
         folder = Folder(path)
         try:
-            status = os.stat(path or ".")
-            if (status.st_dev, status.st_ino) in self._seen:
+            if self.was_listed(folder):
                 return None
-            if status.st_ino:  # 0 where a file system has no such numbers; the other bounds end loops there
-                self._seen.add((status.st_dev, status.st_ino))
-            folder.modified = status.st_mtime
-            with listed(path) as entries:
-                for entry in entries:
-                    if not self.may_take():
-                        break
-                    folder.take(entry)
+            self.fill(folder)
         except OSError as error:
             self.denied.append((path, error))
             folder.refusal = error
         return folder
+
+    def was_listed(self, folder: Folder) -> bool:
+        """Whether it was listed before, by whatever path; notes when it was modified. Raises OSError."""
+        status = os.stat(folder.path or ".")
+        folder.modified, key = status.st_mtime, (status.st_dev, status.st_ino)
+        if key in self._seen:
+            return True
+        if status.st_ino:  # 0 where a file system has no such numbers; the other bounds end loops there
+            self._seen.add(key)
+        return False
+
+    def fill(self, folder: Folder) -> None:
+        """Lists a folder; raises OSError where that is refused."""
+        with listed(folder.path) as entries:
+            for entry in entries:
+                if not self.may_take():
+                    break
+                folder.take(entry)
 
     def may_take(self) -> bool:
         """Counts an entry; False where the search has seen enough."""

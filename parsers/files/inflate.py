@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Literal
 
+GZIP_MAGIC = b"\x1f\x8b"
 _FIRST = b"\x1f"
 """How a member begins."""
 
@@ -62,3 +65,30 @@ def inflated(chunks: Iterable[bytes], most: int, step: int = 1 << 20) -> Iterato
             data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
     if is_begun and not inflater.eof:
         raise Inflation("cut", given)
+
+
+def content(descriptor: int, most: int, step: int) -> Iterator[bytes]:
+    """The content of a file in pieces, inflated where it begins like gzip.
+
+    Raises:
+        Inflation: as `inflated`; `too_large` for a file that is not compressed as well.
+    """
+    chunks = _chunks(descriptor, step)
+    first = next(chunks, b"")
+    if first.startswith(GZIP_MAGIC):
+        yield from inflated(chain([first], chunks), most, step)
+        return
+    given = 0
+    for chunk in chain([first], chunks):
+        given += len(chunk)
+        if given > most:
+            yield chunk[: most - given]
+            raise Inflation("too_large", most)
+        yield chunk
+
+
+def _chunks(descriptor: int, step: int) -> Iterator[bytes]:
+    offset = 0
+    while chunk := os.pread(descriptor, step, offset):
+        offset += len(chunk)
+        yield chunk

@@ -90,20 +90,19 @@ class HostCache:
             return None
         if sum(state.st_size for state in states) < LEAST_BYTES:
             return None
-        self._code = self._code or code_version()
         what += "" if given is None else f" {_digest(given)}"
-        place = _encoded(f"{what} {[(file.label, os.path.realpath(file.path)) for file in files]}")
-        name = f"{crc32(place):08x}{crc32(place[::-1]):08x}"  # of what share it, one is lost
         times = [(state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states]
-        return Slot(files, what, name, f"{place!r} {times} {self._code}")
+        place = f"{what} {[(file.label, os.path.realpath(file.path)) for file in files]}"
+        return self._slot(files, what, place, f" {times}")
 
     def shelf(self, what: str) -> Slot | None:
         """Where something is kept that says itself which files it is of, as they were; None as for `slot`."""
-        if not os.path.isabs(self.kept.folder):
-            return None
-        self._code = self._code or code_version()
-        place = _encoded(what)
-        return Slot((), what, f"{crc32(place):08x}{crc32(place[::-1]):08x}", f"{place!r} {self._code}")
+        return self._slot((), what, what, "") if os.path.isabs(self.kept.folder) else None
+
+    def _slot(self, files: Sequence[HostFile], what: str, text: str, times: str) -> Slot:
+        place, self._code = _encoded(text), self._code or code_version()
+        name = f"{crc32(place):08x}{crc32(place[::-1]):08x}"  # of what share it, one is lost
+        return Slot(files, what, name, f"{place!r}{times} {self._code}")
 
     def is_settled(self, modified: float) -> bool:
         """Whether a file that changed then, in seconds since 1970, shows any further change in its times."""

@@ -19,6 +19,7 @@ from functools import partial
 
 from tpuprof.parsers.base.cache import is_unwritable
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.folders import write_at
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import printable_url
@@ -87,22 +88,6 @@ class _Original:
 
 class _Changed(Exception):
     """The original became another while it was fetched."""
-
-
-class _Pace:
-    """Tells whether bytes come fast enough to wait for the rest."""
-
-    def __init__(self, done: int) -> None:
-        self._since, self._had = time.monotonic(), done
-
-    def is_too_slow(self, done: int) -> bool:
-        """Whether too few have come in the time that they are given; `done` are here."""
-        now = time.monotonic()
-        if now - self._since <= SLOW_SECONDS:
-            return False
-        few = done - self._had < SLOW_BYTES
-        self._since, self._had = now, done
-        return few
 
 
 class _Fetch:
@@ -252,23 +237,22 @@ class _Fetch:
         with contextlib.closing(stream):
             if done != offset:
                 os.ftruncate(descriptor, 0)
-            chunk = _SMALLEST_CHUNK
-            pace = _Pace(done)
+            chunk, since, had = _SMALLEST_CHUNK, time.monotonic(), done
             while True:
                 self._poll()
-                if pace.is_too_slow(done):
-                    raise self._too_slow()
                 began = time.monotonic()
+                if began - since > SLOW_SECONDS:
+                    if done - had < SLOW_BYTES:
+                        raise self._too_slow()
+                    since, had = began, done
                 data = drivers.answered(self.url, partial(stream.read, min(chunk, limit + 1 - done)))
                 if not data:
                     return done
                 if done + len(data) > limit:
                     os.ftruncate(descriptor, 0)
                     raise self._too_much(original.size, limit)
-                view = memoryview(data)
-                while view:
-                    written = os.pwrite(descriptor, view, done)
-                    view, done = view[written:], done + written
+                write_at(descriptor, done, data)
+                done += len(data)
                 self._on_bytes(done, original.size)
                 took = time.monotonic() - began
                 if took < 0.2 and len(data) == chunk:  # large enough for the line, small enough to be cancelled

@@ -198,24 +198,20 @@ class _RemoteWalk(folder_search.Walk):
     def begins_at(self, path: str) -> bool:
         return False
 
-    def list_folder(self, path: str) -> folder_search.Folder | None:
-        if path in self._listed:
-            return None
-        self._listed.add(path)
-        folder = folder_search.Folder(path)
-        try:
-            for name, facts in self._place.listed(path):
-                if not self.may_take():
-                    break
-                if facts.get("type") == "directory":
-                    folder.subfolders.append((name, False))
-                else:
-                    folder.files[folder_search.kind_of(name)].append(name)
-                    folder.modified = max(folder.modified, modified_of(facts))
-        except OSError as error:
-            self.denied.append((path, error))
-            folder.refusal = error
-        return folder
+    def was_listed(self, folder: folder_search.Folder) -> bool:
+        is_known = folder.path in self._listed
+        self._listed.add(folder.path)
+        return is_known
+
+    def fill(self, folder: folder_search.Folder) -> None:
+        for name, facts in self._place.listed(folder.path):
+            if not self.may_take():
+                break
+            if facts.get("type") == "directory":
+                folder.subfolders.append((name, False))
+            else:
+                folder.files[folder_search.kind_of(name)].append(name)
+                folder.modified = max(folder.modified, modified_of(facts))
 
     def list_names(self, path: str, limit: int) -> list[str]:
         try:

@@ -24,13 +24,12 @@ from tpuprof.parsers.base.folders import listed, regular_file
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import natural_key, printable
-from tpuprof.parsers.files.inflate import Inflation, inflated
+from tpuprof.parsers.files.inflate import Inflation, content
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.texts import read_texts
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.core.api import split_fields
-from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
 
 LARGEST_BYTES = 2**31 - 1
 """No protobuf message may be larger than this."""
@@ -290,14 +289,9 @@ def _has_assignment(path: str) -> bool:
 
 def _content(descriptor: int, size: int, name: str) -> bytes:
     """The content of a file, inflated where it begins like gzip."""
-    chunks = _chunks(descriptor, size)
-    if os.pread(descriptor, 2, 0) != GZIP_MAGIC:
-        return b"".join(chunks)
-
-    out = bytearray()
-    limit = min(LARGEST_BYTES, inflated_room(size, _GZIP_FLOOR))
+    out, limit = bytearray(), min(LARGEST_BYTES, inflated_room(size, _GZIP_FLOOR))
     try:
-        for piece in inflated(chunks, limit, _CHUNK):
+        for piece in content(descriptor, limit, _CHUNK):
             out += piece
     except Inflation as stopped:
         if stopped.stop == "too_large":
@@ -308,14 +302,6 @@ def _content(descriptor: int, size: int, name: str) -> bytes:
         sentence = f"{name} is damaged: its gzip stream breaks after {len(out):,} bytes of the module."
         raise ProfileError("corrupt", sentence, _AGAIN_HINT) from stopped
     return bytes(out)
-
-
-def _chunks(descriptor: int, size: int) -> Iterator[bytes]:
-    """The file in chunks, as far as it reached when it was opened."""
-    offset = 0
-    while chunk := os.pread(descriptor, min(_CHUNK, size - offset), offset):
-        offset += len(chunk)
-        yield chunk
 
 
 _MESSAGE = 350  # bytes that protobuf takes for the smallest instruction

@@ -18,7 +18,9 @@ from tpuprof.parsers.formats.mosaic.bytes import Reader
 
 MAGIC = b"ML\xefR"
 
-_TEXTS, _DIALECTS, _ENTRIES, _OFFSETS, _OPS = range(5)
+_KINDS = range(5)
+"""Kinds of sections: texts, dialects, entries, their offsets, ops."""
+
 _ALIGNED = 0x80
 _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS = 1, 2, 4, 8, 16
 _DEEPEST = 48
@@ -63,13 +65,6 @@ class Op:
     operands: list[Value | None]
     regions: list[list[Block]]
 
-    def walk(self) -> Iterator[Op]:
-        for region in self.regions:
-            for block in region:
-                for op in block.ops:
-                    yield op
-                    yield from op.walk()
-
 
 @dataclass(slots=True, eq=False)
 class Block:
@@ -82,6 +77,14 @@ class Block:
 
     arguments: list[Value]
     ops: list[Op]
+
+    def walk(self) -> Iterator[Op]:
+        """All its ops, from the outside in, in their order."""
+        for op in self.ops:
+            yield op
+            for region in op.regions:
+                for block in region:
+                    yield from block.walk()
 
 
 class Module:
@@ -97,13 +100,12 @@ class Module:
         Raises:
             Damaged: the bytes are not a module of version 0.
         """
-        sections = _sections(data)
-        self._texts = _read_texts(sections.reader(_TEXTS))
+        texts, names, entries, offsets, ops = _sections(data)
+        self._texts = _read_texts(texts)
         self._text_at: dict[int, str] = {}
-        dialects, self._ops = self._names(sections.reader(_DIALECTS))
-        entries = _read_entries(sections.reader(_OFFSETS), sections.reader(_ENTRIES), dialects)
-        self.attributes, self.types = entries
-        self.block = _BlockReader(self, sections.reader(_OPS)).block(0)
+        dialects, self._ops = self._names(names)
+        self.attributes, self.types = _read_entries(offsets, entries, dialects)
+        self.block = _BlockReader(self, ops).block(0)
 
     def text(self, number: int) -> str:
         if number not in self._text_at:
@@ -128,19 +130,8 @@ class Module:
         return dialects, ops
 
 
-class _Sections:
-    """Where each section of a file lies."""
-
-    def __init__(self, found: dict[int, Reader]) -> None:
-        self.found = found
-
-    def reader(self, kind: int) -> Reader:
-        if kind not in self.found:
-            raise Damaged("it lacks a part")
-        return self.found[kind]
-
-
-def _sections(data: bytes) -> _Sections:
+def _sections(data: bytes) -> list[Reader]:
+    """The sections of a file, in the order of their kinds."""
     if not data.startswith(MAGIC):
         raise Damaged("it does not start like MLIR bytecode")
     reader = Reader(data, len(MAGIC))
@@ -159,7 +150,9 @@ def _sections(data: bytes) -> _Sections:
             alignment = reader.number()
             reader.skip(-reader.at % alignment if alignment else 0)
         found.setdefault(kind & ~_ALIGNED, reader.part(length))
-    return _Sections(found)
+    if any(kind not in found for kind in _KINDS):
+        raise Damaged("it lacks a part")
+    return [found[kind] for kind in _KINDS]
 
 
 def _read_texts(reader: Reader) -> list[bytes]:

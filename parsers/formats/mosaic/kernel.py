@@ -140,7 +140,7 @@ class Allocation:
 def allocations(kernel: Kernel) -> Iterator[Allocation]:
     """What the body allocates, in its order. `pltpu.emit_pipeline` has as many semaphores as buffers behind each."""
     pending: tuple[Shaped, Op] | None = None
-    for op in walk(kernel.body):
+    for op in kernel.body.walk():
         name = op.name.removeprefix(PREFIX)
         shape = kernel.entries.shaped(op.results[0].type) if op.results else None
         if name not in ("memref.alloca", "tpu.sem_alloc") or shape is None:
@@ -153,10 +153,3 @@ def allocations(kernel: Kernel) -> Iterator[Allocation]:
         pending = None if is_semaphore else (shape, op)
     if pending is not None:
         yield Allocation(pending[0], None, pending[1])
-
-
-def walk(block: Block) -> Iterator[Op]:
-    """All ops of a block, from the outside in, in their order."""
-    for op in block.ops:
-        yield op
-        yield from op.walk()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
-from itertools import chain
 
 from tpuprof.parsers.base import folders
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.folder_search import is_pprof_name
-from tpuprof.parsers.files.inflate import Inflation, inflated
+from tpuprof.parsers.files.inflate import Inflation, content
 from tpuprof.parsers.files.logdir import is_remote, local_path
 from tpuprof.parsers.formats.xspace.core.api import split_fields
-from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
 from tpuprof.parsers.formats.xspace.walk import VARINT
 
 CHUNK = 1 << 18
@@ -53,29 +50,6 @@ def beginning(pieces: Iterator[bytes]) -> bytes:
     while len(begin) < _FIRST and (piece := next(pieces, b"")):
         begin += piece
     return begin
-
-
-def content(descriptor: int, most: int, step: int) -> Iterator[bytes]:
-    """The content of a file in pieces, inflated where it begins like gzip; at most `most` bytes."""
-    chunks = _chunks(descriptor, step)
-    first = next(chunks, b"")
-    if first.startswith(GZIP_MAGIC):
-        yield from inflated(chain([first], chunks), most, step)
-        return
-    given = 0
-    for chunk in chain([first], chunks):
-        given += len(chunk)
-        if given > most:
-            yield chunk[: most - given]
-            raise Inflation("too_large", most)
-        yield chunk
-
-
-def _chunks(descriptor: int, step: int) -> Iterator[bytes]:
-    offset = 0
-    while chunk := os.pread(descriptor, step, offset):
-        offset += len(chunk)
-        yield chunk
 
 
 def opened(path: str, is_far: bool = False) -> contextlib.AbstractContextManager[int]:

@@ -22,10 +22,10 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.file_kinds import of_another_tool
 from tpuprof.parsers.files.folder_search import BEGIN_BYTES
-from tpuprof.parsers.files.inflate import Inflation
+from tpuprof.parsers.files.inflate import Inflation, content
 from tpuprof.parsers.files.logdir import is_remote, local_path
 from tpuprof.parsers.formats.pprof import pprof_pb2
-from tpuprof.parsers.formats.pprof.files import CHUNK, beginning, begins_like_pprof, content, opened
+from tpuprof.parsers.formats.pprof.files import CHUNK, beginning, begins_like_pprof, opened
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource
 from tpuprof.parsers.formats.xspace.walk import text, windows
 

@@ -10,12 +10,11 @@ import os
 from collections.abc import Iterator
 from itertools import chain
 from threading import Lock
-from typing import NamedTuple
 
 from tpuprof.parsers.base.budget import INFLATED_PER_BYTE, inflated_room, memory_room
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.files.inflate import Inflation, Stop, inflated
-from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, RIEGELI_MAGIC, ByteSource, FileSource, open_source
+from tpuprof.parsers.files.inflate import GZIP_MAGIC, Inflation, Stop, inflated
+from tpuprof.parsers.formats.xspace.source import RIEGELI_MAGIC, ByteSource, FileSource, open_source
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
 _STEP = 1 << 18
@@ -25,24 +24,17 @@ _FIRST = b"\x0a\x12\x1a\x22"
 """How an XSpace begins: with one of its fields."""
 
 
-class _Unpacked(NamedTuple):
-    """The file that was unpacked last.
+class _Last:
+    """Keeps the file that was unpacked last; the bytes go when another takes its place and nobody reads them.
 
     Attributes:
-        identity: see `FileSource.identity`; name: for messages.
+        key: `FileSource.identity` and name of the file.
     """
-
-    identity: tuple[int, ...]
-    name: str
-    source: SpoolSource
-
-
-class _Last:
-    """Keeps the file that was unpacked last; the bytes go when another takes its place and nobody reads them."""
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.kept: _Unpacked | None = None
+        self.key: object = None
+        self.source: SpoolSource | None = None
 
 
 _LAST = _Last()
@@ -60,13 +52,13 @@ def unpacked(source: FileSource) -> ByteSource:
         return source
     with _LAST.lock:  # two who want the same file wait for one of them
         try:
-            kept = _LAST.kept
-            if kept is None or (kept.identity, kept.name) != (source.identity, source.name):
-                _LAST.kept = None  # never two at once
+            key, inside = (source.identity, source.name), _LAST.source
+            if inside is None or _LAST.key != key:
+                _LAST.source = inside = None  # never two at once
                 inside = _unpack(source, head)
                 inside.file_size = source.size
-                kept = _LAST.kept = _Unpacked(source.identity, source.name, inside)
-            return kept.source.shared()
+                _LAST.key, _LAST.source = key, inside
+            return inside.shared()
         finally:
             source.close()
 

@@ -62,7 +62,7 @@ class PartOfLine(Line):
         self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, chosen: Bools = EVERY_EVENT
     ) -> Iterator[int]:
         for piece in self.pieces:
-            yield from self._stretch(wanted, room, on_chunk, chosen, *piece)
+            yield from Line(self.plane, *piece).scan(wanted, room, on_chunk, chosen)
 
 
 def keep_started(plane: Plane, spans: Sequence[tuple[int, int]]) -> None:

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.folders import opened
+from tpuprof.parsers.base.folders import opened, read_at
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 
-GZIP_MAGIC = b"\x1f\x8b"
 RIEGELI_MAGIC = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
 """How a Riegeli/records file begins: the hash of the same block header always."""
 _JSON = (b"{", b"[", b" ", b"\t", b"\r", b"\n")
@@ -87,18 +86,14 @@ class FileSource:
         length = min(length, self.size - offset)
         if length <= 0:
             return b""
-        parts, done = [], 0
-        while done < length:  # pread returns at most 2 GiB at a time on Linux
-            try:
-                data = os.pread(self._descriptor, length - done, offset + done)
-            except OSError as error:
-                raise unreadable(self.name, error) from error
-            if not data:
-                sentence = f"{self.name} got shorter than {self.size:,} bytes while it was read."
-                raise ProfileError("changed", sentence, "open it again when nothing writes to it")
-            parts.append(data)
-            done += len(data)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        try:
+            data = read_at(self._descriptor, offset, length)
+        except OSError as error:
+            raise unreadable(self.name, error) from error
+        if len(data) < length:
+            sentence = f"{self.name} got shorter than {self.size:,} bytes while it was read."
+            raise ProfileError("changed", sentence, "open it again when nothing writes to it")
+        return data
 
     def close(self) -> None:
         if self._descriptor >= 0:

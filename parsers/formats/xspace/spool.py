@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.base.cache import CacheFolder
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.folders import read_at, write_at
 from tpuprof.parsers.base.text import printable
 
 IN_MEMORY = 32 << 20
@@ -45,15 +46,9 @@ class Spool:
     def _write(self, data: bytes | bytearray) -> None:
         if self._descriptor < 0:
             self._descriptor = _kept().nameless()
-            self._write_at(self._bytes, 0)
+            write_at(self._descriptor, 0, self._bytes)
             self._bytes = bytearray()
-        self._write_at(data, self.size)
-
-    def _write_at(self, data: bytes | bytearray, offset: int) -> None:
-        view = memoryview(data)
-        while view:
-            written = os.pwrite(self._descriptor, view, offset)
-            view, offset = view[written:], offset + written
+        write_at(self._descriptor, self.size, data)
 
     def cut(self, size: int) -> None:
         """Forgets what lies behind the first `size` bytes."""
@@ -70,13 +65,7 @@ class Spool:
             return b""
         if self._descriptor < 0:
             return bytes(memoryview(self._bytes)[offset : offset + length])
-        data = os.pread(self._descriptor, length, offset)
-        while len(data) < length:  # pread gives at most 2 GiB at a time
-            more = os.pread(self._descriptor, length - len(data), offset + len(data))
-            if not more:
-                break
-            data += more
-        return data
+        return read_at(self._descriptor, offset, length)
 
     def close(self) -> None:
         if self._descriptor >= 0:

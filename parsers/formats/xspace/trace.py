@@ -170,11 +170,7 @@ class Line:
         self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, chosen: Bools = EVERY_EVENT
     ) -> Iterator[int]:
         """Decodes the line into a room, up to its first unreadable byte; yields where it has come, after each chunk."""
-        return self._stretch(wanted, room, on_chunk, chosen, self.begin, self.end)
-
-    def _stretch(
-        self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, chosen: Bools, begin: int, end: int
-    ) -> Iterator[int]:
+        begin, end = self.begin, self.end
         offset, window = begin, CHUNK
         while offset < end:
             data = self.plane.source.read(offset, min(window, end - offset))

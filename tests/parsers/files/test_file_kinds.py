@@ -12,19 +12,13 @@ import pytest
 
 from tests.demo.profile.hlo_module import Module
 from tests.support.files.dumps import DUMP
+from tests.support.files.wire import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE
 from tpuprof.parsers.files.file_kinds import known, may_be_hlo, recognised
 from tpuprof.parsers.files.folder_search import BEGIN_BYTES
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.files.places import is_archive
 from tpuprof.tui.demo import demo_path
-
-
-def field(number: int, content: bytes) -> bytes:
-    """A message of protobuf inside of another."""
-    tag = number << 3 | 2
-    return (bytes([tag]) if tag < 128 else bytes([tag & 127 | 128, tag >> 7])) + bytes([len(content)]) + content
-
 
 PACKET = field(1, b"\x18\x00" + field(6, b"\x0a\x04\x08\x06\x10\x09") + b"\x50\x01" + field(36, b"\x08\x01"))
 RECORD = struct.pack("<Q", 24) + bytes(4) + b"\x09\x00\x00\x00\x00\x00\x00\xd8A\x1a\x0dbrain.Event:2" + bytes(4)

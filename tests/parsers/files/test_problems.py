@@ -102,41 +102,34 @@ def test_permissions_for_real() -> None:
     assert (error.code, inside.code) == ("unreadable", "unreadable")
 
 
-def test_a_profile_in_records_stands_in_for_an_empty_one(tmp_path: Path) -> None:
-    """Past 2 GB the one is left empty and the other is written; naming the empty one leads to the other."""
+@pytest.mark.parametrize(
+    ("end", "is_double"), [(".xplane.riegeli", True), (".xplane.pb.gz", True), (".trace.json.gz", False)]
+)
+def test_what_stands_in_for_an_empty_profile(tmp_path: Path, end: str, is_double: bool) -> None:
+    """Past 2 GB a profile is left empty, and one in records or a trace is written; naming it leads to the other.
+
+    Where the whole profile is there, what is beside it is left alone; named itself, it is opened.
+    """
     folder = run_folder(tmp_path, hosts=["host1"])
     put(folder / "host0.xplane.pb", b"")
-    put(folder / "host0.xplane.riegeli")
-    put(folder / "host1.xplane.riegeli")
-    (run,) = open_logdir(str(tmp_path)).runs
-    assert [os.path.basename(host.path) for host in run.hosts] == ["host0.xplane.riegeli", "host1.xplane.pb"]
-    empty, double = run.problems
-    assert (empty.code, double.code) == ("empty_file", "duplicate_host")
-    assert empty.sentence.endswith("host0.xplane.pb holds 0 bytes; host0.xplane.riegeli beside it is read instead.")
-    found = open_logdir(str(folder / "host0.xplane.pb"))
-    assert [os.path.basename(host.path) for host in found.runs[0].hosts] == ["host0.xplane.riegeli"]
-    assert found.searched[0] == "host0.xplane.pb holds 0 bytes: opened host0.xplane.riegeli beside it"
-    put(folder / "host0.xplane.riegeli", b"")
-    (run,) = open_logdir(str(folder / "host0.xplane.pb")).runs
-    assert codes(run.problems) == ["empty_file"]
-
-
-def test_a_trace_stands_in_for_an_empty_profile(tmp_path: Path) -> None:
-    """Where the whole profile is there, the trace beside it is left alone; named itself, it is opened."""
-    folder = run_folder(tmp_path, hosts=["host1"])
-    put(folder / "host0.xplane.pb", b"")
-    put(folder / "host0.trace.json.gz")
-    put(folder / "host1.trace.json.gz")
+    put(folder / f"host0{end}")
+    put(folder / f"host1{end}")
     put(folder / "perfetto_trace.json.gz")
     (run,) = open_logdir(str(tmp_path)).runs
-    assert [os.path.basename(host.path) for host in run.hosts] == ["host0.trace.json.gz", "host1.xplane.pb"]
+    assert [os.path.basename(host.path) for host in run.hosts] == [f"host0{end}", "host1.xplane.pb"]
     assert hosts(run) == ["host0", "host1"] and [host.packed for host in run.hosts] == [True, False]
-    assert codes(run.problems) == ["empty_file"]
-    assert run.problems[0].sentence.endswith("holds 0 bytes; host0.trace.json.gz beside it is read instead.")
+    assert codes(run.problems) == ["empty_file"] + ["duplicate_host"] * is_double
+    assert run.problems[0].sentence.endswith(f"host0.xplane.pb holds 0 bytes; host0{end} beside it is read instead.")
+    found = open_logdir(str(folder / f"host1{end}"))
+    assert [os.path.basename(host.path) for host in found.runs[0].hosts] == [f"host1{end}"]
+    if end.endswith("pb.gz"):
+        return
     found = open_logdir(str(folder / "host0.xplane.pb"))
-    assert found.searched[0] == "host0.xplane.pb holds 0 bytes: opened host0.trace.json.gz beside it"
-    (run,) = open_logdir(str(folder / "host1.trace.json.gz")).runs
-    assert [os.path.basename(host.path) for host in run.hosts] == ["host1.trace.json.gz"]
+    assert [os.path.basename(host.path) for host in found.runs[0].hosts] == [f"host0{end}"]
+    assert found.searched[0] == f"host0.xplane.pb holds 0 bytes: opened host0{end} beside it"
+    put(folder / f"host0{end}", b"")
+    (run,) = open_logdir(str(folder / "host0.xplane.pb")).runs
+    assert codes(run.problems) == ["empty_file"]
 
 
 @pytest.mark.parametrize(
@@ -211,15 +204,6 @@ def test_a_host_counts_once(tmp_path: Path) -> None:
     assert "0-latest" not in hosts(run)
     assert codes(run.problems) == ["duplicate_host"] * 3
     assert "host3.xplane.pb.gz is left out: host3.xplane.pb is the same host" in str(run.problems)
-
-
-def test_a_gzipped_copy_stands_in_for_an_empty_file(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, hosts=())
-    put(folder / "host0.xplane.pb", b"")
-    put(folder / "host0.xplane.pb.gz")
-    (run,) = open_logdir(str(tmp_path)).runs
-    assert [host.packed for host in run.hosts] == [True]
-    assert codes(run.problems) == ["empty_file"]
 
 
 def test_a_link_to_a_profile_elsewhere_is_a_host(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -154,31 +153,6 @@ def test_an_entry_of_something_else_is_none(logdir: Path, folder: Path) -> None:
     place = present(cache.slot([second], "peaks"))
     entry.rename(folder / place.name)
     assert cache.get(place) is None
-
-
-def test_what_others_can_reach_is_not_trusted(logdir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = HostCache(later)
-    slot = present(cache.slot(open_logdir(str(logdir)).find_run(None).hosts[:1], "peaks"))
-    cache.put(slot, Peaks(1.0))
-    entry = folder / slot.name
-    moved = entry.rename(folder / "elsewhere")
-    entry.symlink_to(moved)
-    assert cache.get(slot) is None
-    entry.unlink()
-    entry.mkdir()
-    assert cache.get(slot) is None
-    cache.put(slot, Peaks(1.0))  # nor is there a traceback
-    entry.rmdir()
-    moved.rename(entry)
-    assert cache.get(slot) == Peaks(1.0)
-    monkeypatch.setattr(os, "getuid", lambda: os.stat(entry).st_uid + 1)
-    assert cache.get(slot) is None
-
-
-def test_only_the_user_may_read_entries(logdir: Path, folder: Path) -> None:
-    session(logdir).page(OVERVIEW)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(entry.stat().st_mode) for entry in entries(folder)} == {0o600}
 
 
 def test_a_folder_that_cannot_be_written_loses_nothing(logdir: Path, folder: Path, reads: list[str]) -> None:

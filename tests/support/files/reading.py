@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tpuprof.parsers.files import inflate
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.hosts import cache, reader
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
@@ -36,3 +37,16 @@ def reads(monkeypatch: pytest.MonkeyPatch, told: Callable[[Reduction[Any, Any], 
 
     monkeypatch.setattr(reader, "reduce_host", noted)
     return done
+
+
+def inflations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each piece of gzip is inflated to, from now on."""
+    sizes, inflated = list[int](), inflate.inflated
+
+    def watched(*arguments: Any) -> Iterator[bytes]:
+        for piece in inflated(*arguments):
+            sizes.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(inflate, "inflated", watched)
+    return sizes

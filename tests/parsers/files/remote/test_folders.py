@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -376,62 +377,43 @@ def test_any_address_is_answered_with_a_logdir_or_a_sentence(memory: Any, parts:
 
 
 @pytest.mark.parametrize(
-    ("url", "expected"),
+    ("read", "text", "expected"),
     [
-        ("gs://bucket/a?b#c", ("gs://bucket", "/a?b#c", "")),
-        ("https://u:p@host:1/a/b?c=/d#e", ("https://u:p@host:1", "/a/b", "?c=/d")),
-        ("http://host", ("http://host", "", "")),
-        ("memory:///a", ("memory://", "/a", "")),
-    ],
-)
-def test_parts(url: str, expected: tuple[str, str, str]) -> None:
-    assert split(url) == expected
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("https://u:p@host/a?sig=1", "https://host/a?…"),
-        ("https://token@host/a", "https://host/a"),
-        ("https://u:p@x@host/a", "https://host/a"),
-        ("sftp://me:p@host/a", "sftp://host/a"),
-        ("abfs://box@account.example/a", "abfs://box@account.example/a"),
-        ("gs://bucket/\x1b[2J", "gs://bucket/␛[2J"),
-        ("/local/user:x@y?z", "/local/user:x@y?z"),
-    ],
-)
-def test_what_is_shown(url: str, expected: str) -> None:
-    assert printable_url(url) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+        (split, "gs://bucket/a?b#c", ("gs://bucket", "/a?b#c", "")),
+        (split, "https://u:p@host:1/a/b?c=/d#e", ("https://u:p@host:1", "/a/b", "?c=/d")),
+        (split, "http://host", ("http://host", "", "")),
+        (split, "memory:///a", ("memory://", "/a", "")),
+        (printable_url, "https://u:p@host/a?sig=1", "https://host/a?…"),
+        (printable_url, "https://token@host/a", "https://host/a"),
+        (printable_url, "https://u:p@x@host/a", "https://host/a"),
+        (printable_url, "sftp://me:p@host/a", "sftp://host/a"),
+        (printable_url, "abfs://box@account.example/a", "abfs://box@account.example/a"),
+        (printable_url, "gs://bucket/\x1b[2J", "gs://bucket/␛[2J"),
+        (printable_url, "/local/user:x@y?z", "/local/user:x@y?z"),
         (
+            masked,
             "E: https://u:p@host/a?sig=1\n  at 'http://t@host/b?x', 3\n",
             "E: https://host/a?…\n  at 'http://host/b?…', 3\n",
         ),
-        ("URL('gs://bucket/a?b') and <s3://k:s@bucket/x>", "URL('gs://bucket/a?b') and <s3://bucket/x>"),
-        ('f"{scheme}://{place}"\n', 'f"{scheme}://{place}"\n'),
-        ("nothing in it?", "nothing in it?"),
-        ("'authorization': 'Bearer abc', next", "'authorization': 'Bearer …', next"),
-        ("/tmp/run:1@2/x and a?b=c&design/x=1", "/tmp/run:1@2/x and a?b=c&design/x=…"),
-        (f"https{'://a' * 20_000}{'?key' * 20_000}", f"https://a{'://a' * 19_999}?…"),
-        ("http://host/a?… is gone", "http://host/a?… is gone"),
+        (masked, "URL('gs://bucket/a?b') and <s3://k:s@bucket/x>", "URL('gs://bucket/a?b') and <s3://bucket/x>"),
+        (masked, 'f"{scheme}://{place}"\n', 'f"{scheme}://{place}"\n'),
+        (masked, "nothing in it?", "nothing in it?"),
+        (masked, "'authorization': 'Bearer abc', next", "'authorization': 'Bearer …', next"),
+        (masked, "/tmp/run:1@2/x and a?b=c&design/x=1", "/tmp/run:1@2/x and a?b=c&design/x=…"),
+        (masked, f"https{'://a' * 20_000}{'?key' * 20_000}", f"https://a{'://a' * 19_999}?…"),
+        (masked, "http://host/a?… is gone", "http://host/a?… is gone"),
+        *((scheme_of, "GS://b", "gs"), (scheme_of, "a/b://c", ""), (scheme_of, "c:/x", ""), (scheme_of, "", "")),
+        (scheme_of, "s3a://x", "s3a"),
     ],
 )
-def test_urls_in_a_text_are_masked(text: str, expected: str) -> None:
-    assert masked(text) == expected
+def test_parts_of_urls_and_what_is_shown(read: Callable[[str], object], text: str, expected: object) -> None:
+    assert read(text) == expected
 
 
 def test_what_is_known_to_be_a_url_is_masked_whatever_is_in_it() -> None:
     url = "http://u:it's \"my\" word@host/a?key=it's"
     told = masked(f"Error: {url}\n({url!r})", ["--debug", "report", url])
     assert told == "Error: http://host/a?…\n('http://host/a?…')"
-
-
-def test_schemes() -> None:
-    assert [scheme_of(text) for text in ("GS://b", "a/b://c", "c:/x", "", "s3a://x")] == ["gs", "", "", "", "s3a"]
 
 
 def test_what_drivers_tell_of_files() -> None:

@@ -24,20 +24,6 @@ from tpuprof.parsers.formats.xspace.source import open_source
 # --- the bound
 
 
-def test_the_copies_used_longest_ago_leave_first(memory: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "3500")
-    paths = []
-    for number in range(3):
-        memory.pipe(f"/x/{number}", b"%d" % number * 1000)
-        paths.append(fetch(f"memory://x/{number}"))
-        os.utime(str(paths[-1]), (1_000 + number, 1_000))
-    content("memory://x/0")  # used just now
-    memory.pipe("/x/new", b"n" * 1000)
-    fetch("memory://x/new")
-    assert [path is not None and os.path.exists(path) for path in paths] == [True, False, True]
-    assert sum(path.stat().st_size for path in cache.iterdir()) <= 3500
-
-
 def test_a_copy_in_use_stays(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TPUPROF_CACHE_BYTES", "1500")
     for name in ("a", "b"):

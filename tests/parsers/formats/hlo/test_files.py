@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.parsers.formats.hlo.test_modules import small
+from tests.support.files.reading import inflations
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
-from tpuprof.parsers.files.inflate import inflated
 from tpuprof.parsers.formats.hlo import files as files_module
 from tpuprof.parsers.formats.hlo.files import LARGEST_BYTES, HloFile, find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -219,14 +217,7 @@ def test_a_gzip_bomb_goes_no_further_than_its_bound(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(files_module, "_GZIP_FLOOR", 100_000)
     monkeypatch.setattr(files_module, "_CHUNK", 10_000)
     path = write(tmp_path / "x.pb.gz", gzip.compress(b"\x0a" * 30_000_000))
-    grown: list[int] = []
-
-    def watched(*arguments: Any) -> Iterator[bytes]:
-        for piece in inflated(*arguments):
-            grown.append(len(piece))
-            yield piece
-
-    monkeypatch.setattr(files_module, "inflated", watched)
+    grown = inflations(monkeypatch)
     error = refused(path)
     assert (error.code, "it inflates to more than" in error.sentence) == ("too_large", True)
     assert grown

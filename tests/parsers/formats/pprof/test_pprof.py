@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.files.pprof import BATCH, JAX_TYPES, METRICS, Made, buffer, executable, pprof, training, written
+from tests.support.files.reading import inflations
 from tests.support.files.wire import field
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.pprof import files, messages
@@ -80,15 +81,7 @@ def test_a_stream_that_begins_byte_by_byte_is_told_too(tmp_path: Path) -> None:
 
 def test_the_first_bytes_are_looked_at_before_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path, gzip.compress(bytes(60_000_000)))
-    given: list[int] = []
-    from tpuprof.parsers.files.inflate import inflated
-
-    def watched(*arguments: object) -> object:
-        for piece in inflated(*arguments):  # type: ignore[arg-type]
-            given.append(len(piece))
-            yield piece
-
-    monkeypatch.setattr(files, "inflated", watched)
+    given = inflations(monkeypatch)
     assert not is_pprof(path) and refused(path).code == "not_pprof"
     assert sum(given) <= 64 + files.CHUNK
 

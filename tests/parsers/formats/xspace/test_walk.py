@@ -6,19 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.parsers.formats.xspace.core.fuzz_core import varint
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.walk import message_at, sizes_before
-
-
-def varint(value: int, more: int = 0) -> bytes:
-    """A varint, with so many bytes more than it needs."""
-    out = bytearray()
-    while value >= 0x80 or more:
-        more -= value < 0x80
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
 
 SIZES = st.sampled_from([0, 1, 127, 128, 200, 16_383, 16_384, 70_000])
 

@@ -243,19 +243,15 @@ def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, m
     assert seen[0][0].steps == session_at(folder).page(OVERVIEW, "host0").steps
 
 
-def test_a_page_that_is_soon_there_has_no_partial_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 1e9)
-    seen: list[int] = []
-    session_at(logdir(tmp_path)).page_as_read(OVERVIEW, None, lambda page, done, total: seen.append(done))
-    assert seen == []
-
-
-def test_partial_pages_come_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 0.0)
+@pytest.mark.parametrize(("after", "expected"), [(1e9, []), (0.0, [1])])
+def test_partial_pages_come_late_and_rarely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: float, expected: list[int]
+) -> None:
+    monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", after)
     monkeypatch.setattr(partials, "PARTIAL_EVERY_SECONDS", 1e9)
     seen: list[int] = []
     session_at(logdir(tmp_path)).page_as_read(OVERVIEW, None, lambda page, done, total: seen.append(done))
-    assert seen == [1]
+    assert seen == expected
 
 
 # --- what crosses, and how many workers ----------------------------------------------------------------------------
