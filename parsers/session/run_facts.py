@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -104,19 +104,7 @@ class RunFacts:
     unknown: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-METRICS = (
-    "device_type",
-    "core_count",
-    "modules",
-    "module_count",
-    "core_step_ps",
-    "step_source",
-    "step_count",
-    "duration_ps",
-    "has_hlo",
-    "host_tracing",
-    "versions",
-)
+METRICS = tuple(each.name for each in fields(RunFacts) if each.default is None and each.name != "host")
 """Attributes that may be unknown."""
 
 OF_STEPS = ("core_step_ps", "step_source", "step_count")
