@@ -19,7 +19,7 @@ from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName
 from tpuprof.tui.pages.commands.diff.details import change_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, head_line, shown, steps_lines, verdict_lines
 from tpuprof.tui.pages.commands.diff.verdict import verdict
-from tpuprof.tui.pages.commands.diff.words import noise_words, per_unit, relative, signed, signed_percent
+from tpuprof.tui.pages.commands.diff.words import noise_words, relative, signed, signed_percent
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -241,7 +241,3 @@ def test_words() -> None:
     assert relative(Change(None, 5.0, 1.0, "new")) == "" and relative(Change(0.0, 5.0, 1.0, "more")) == ""
     assert noise_words(Change(100.0, 100.0, 1.1, "same"), False) == "±1.1%"
     assert noise_words(Change(100.0, 100.0, None, "unknown"), False) == "n/a"
-
-
-def test_units(tmp_path: Path) -> None:
-    assert per_unit(diff_of(tmp_path, BASE, BASE)) == "a step"
