@@ -167,11 +167,6 @@ def _not_opened(file: HostFile, budget_bytes: int) -> str:
     return ""
 
 
-def _devices(trace: Trace) -> list[Plane]:
-    """The planes of TensorCores, or else those of GPUs."""
-    return [plane for plane in trace.planes if is_tensor_core(plane)] or [p for p in trace.planes if is_gpu(p)]
-
-
 class _Budget:
     """Bytes that may still be read."""
 
@@ -191,7 +186,7 @@ class _Budget:
 
 def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
     unknown: dict[str, str] = {}
-    devices = _devices(trace)
+    devices = [*filter(is_tensor_core, trace.planes)] or [*filter(is_gpu, trace.planes)]
     environment = _environment(trace, budget)
     core = _working_core(devices)
     kind = _device_type(trace, devices, unknown)
