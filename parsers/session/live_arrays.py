@@ -11,9 +11,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path
 from tpuprof.parsers.files.places import inside
-from tpuprof.parsers.pages.shared.key import Later
 
-_is_pprof = Later("tpuprof.parsers.formats.pprof.files:is_pprof")  # numpy, for what is no profile by name
 _MOST_NAMES = 10_000
 
 HINT = "jax.profiler.save_device_memory_profile('memory.prof') writes one; name the file, or the folder that it is in"
@@ -38,6 +36,12 @@ def leads_to_arrays(path: str) -> str | None:
         return None
     others = any(is_profile(name) or is_folder for name, is_folder in there)
     return None if others else next(iter(_pprofs_in(where)), None)
+
+
+def _is_pprof(path: str) -> bool:
+    from tpuprof.parsers.formats.pprof.files import is_pprof  # noqa: PLC0415 - numpy, for what is no profile by name
+
+    return is_pprof(path)
 
 
 def _pprofs_in(folder: str) -> list[str]:

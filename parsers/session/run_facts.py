@@ -187,7 +187,8 @@ class _Budget:
 def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
     unknown: dict[str, str] = {}
     devices = [*filter(is_tensor_core, trace.planes)] or [*filter(is_gpu, trace.planes)]
-    environment = _environment(trace, budget)
+    plane = trace.plane(ENVIRONMENT_PLANE)  # what the profiler recorded of the capture
+    environment = {} if plane is None or not budget.take(plane.end - plane.begin) else plane.stats
     core = _working_core(devices)
     kind = _device_type(trace, devices, unknown)
     runs, steps, why = _runs_and_steps(core, budget) if core is not None else (None, None, _no_steps(devices))
@@ -227,12 +228,6 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         simulated=bool(environment.get("tpuprof_simulated")),
         unknown=MappingProxyType(unknown),
     )
-
-
-def _environment(trace: Trace, budget: _Budget) -> Mapping[str, object]:
-    """What the profiler recorded of the capture."""
-    plane = trace.plane(ENVIRONMENT_PLANE)
-    return {} if plane is None or not budget.take(plane.end - plane.begin) else plane.stats
 
 
 def _versions(trace: Trace, devices: Sequence[Plane], budget: _Budget) -> tuple[str, ...]:
