@@ -11,10 +11,11 @@ from tests.parsers.session.diff.build import MS, US, Program, diff_of, layers
 from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden, check_lines
+from tests.support.golden import frame as text
 from tpuprof.parsers.session.diff.model import Change, Diff
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.commands.diff.details import change_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, head_line, shown, steps_lines, verdict_lines
@@ -34,10 +35,6 @@ def frame(diff: Diff, view: DiffView, width: int, height: int, glyphs: Glyphs = 
     every = entries(diff, view.name, view.apart)
     rows = shown(every, view)
     return compose(diff, view, rows, len(every), Pen(width, glyphs), height)
-
-
-def text(lines: tuple[Line, ...] | list[Line]) -> str:
-    return "\n".join(plain(line).rstrip() for line in lines) + "\n"
 
 
 @pytest.mark.parametrize("glyphs", [BLOCK, PLAIN, ASCII], ids=["block", "plain", "ascii"])
