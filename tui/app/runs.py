@@ -290,14 +290,6 @@ class ListPopups:
         self._closed()
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonDone:
-    """Two runs are compared, or can't be."""
-
-    job: threading.Event
-    diff: Diff | ProfileError
-
-
 class Comparisons:
     """Compares runs, one pair at a time; `options` say how their hosts are read.
 
@@ -337,14 +329,16 @@ class Comparisons:
             diff = error
         except Cancelled:
             return
-        self._context.post_news(self, ComparisonDone(job, diff))
+        self._context.post_news(self, (job, diff))
 
-    def take(self, news: ComparisonDone) -> None:
-        if news.job.is_set():  # given up since
+    def take(self, news: tuple[threading.Event, Diff | ProfileError]) -> None:
+        """Shows a comparison, or says why there is none."""
+        job, diff = news
+        if job.is_set():  # given up since
             return
         self.words = ""
-        if isinstance(news.diff, ProfileError):
-            self._context.flash = news.diff.sentence
+        if isinstance(diff, ProfileError):
+            self._context.flash = diff.sentence
         else:
-            self._context.open_screen("diff", news.diff)
+            self._context.open_screen("diff", diff)
         self._context.redraw()

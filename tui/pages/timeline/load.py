@@ -18,7 +18,6 @@ from tpuprof.tui.pages.timeline.hosts import Hosts
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.timeline.model import Timeline
-    from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.tui.pages import Publish
 
 
@@ -38,22 +37,6 @@ class HostTimeline:
 
 _MOST_TRIES = 4
 """Hosts that are read until one has a device; a coordinator has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostNews:
-    """A host is read, or some of it; or it can't be."""
-
-    number: int
-    read: HostRead
-
-
-@dataclass(frozen=True, slots=True)
-class HostFlows:
-    """What leads from event to event on a host."""
-
-    number: int
-    flows: Flows
 
 
 def load(
@@ -115,13 +98,16 @@ def load_brief(session: HostPages, run: Run, host: str, publish: Publish) -> Non
 def _load_host(
     session: HostPages, run: Run, host: str, publish: Publish, clock: Callable[[], float], only_first: bool = False
 ) -> Timeline | ProfileError:
-    """Tells all events of a host and what leads from one to another, or its first section; or why it can't be read."""
+    """Tells, each with the host's number, its events, or its first section; then what leads from one to another.
+
+    Where it can't be read it tells why.
+    """
     number, path = next((at, file.path) for at, file in enumerate(run.hosts) if file.host == host)
 
     def show(read: HostRead) -> None:
         if read.timeline is not None:
             prepare(read.timeline)
-        publish("host", HostNews(number, read))
+        publish("host", (number, read))
 
     try:
         on_part = None if only_first else _now_and_then(show, clock)
@@ -130,9 +116,9 @@ def _load_host(
         assert read.timeline is not None, "what can't be read is an error"
         if not only_first:
             _prepare_order(read.timeline)
-            publish("host_flows", HostFlows(number, session.flows(read.timeline)))
+            publish("host_flows", (number, session.flows(read.timeline)))
     except ProfileError as error:
-        publish("host", HostNews(number, HostRead(host, path, problem=error.sentence)))
+        publish("host", (number, HostRead(host, path, problem=error.sentence)))
         return error
     return read.timeline
 

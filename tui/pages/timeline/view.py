@@ -137,10 +137,11 @@ class TimelineTab(Tab):
         if hosts is None:
             return None
         if part == "host_flows":
-            hosts.flows[payload.number] = payload.flows
+            number, flows = payload
+            hosts.flows[number] = flows
             self.redraw()
             return None
-        hosts.take(payload.number, payload.read)
+        hosts.take(*payload)
         if not hosts.read:
             return None
         is_new = self._page is None
