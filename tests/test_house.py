@@ -56,7 +56,6 @@ FOR_FEW = {
     ),
     "parsers/hosts/step_summary.py": ("tpuprof.parsers.ops.streams",),
     "tui/__main__.py": ("tpuprof.tui.cli.main",),
-    "tui/app/loader.py": ("tpuprof.parsers.files.logdir",),
     "tui/app/watch.py": ("tpuprof.parsers.files.watch",),
     "tui/pages/timeline/report/report.py": ("tpuprof.tui.pages.timeline.report.perfetto",),
 }

@@ -13,7 +13,6 @@ from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.kept_by_run import KeptByRun
 from tpuprof.parsers.pages.shared.split_runs import split_words
-from tpuprof.parsers.session.opening import host_cache
 from tpuprof.parsers.session.run_facts import OF_STEPS, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.model import StepSource
@@ -53,11 +52,6 @@ class KnownRuns(KeptByRun[RunFacts]):
         overview = Session(run, cache=self._cache).kept_page(OVERVIEW)
         step = None if overview is None else overview.performance.step_time
         return facts if step is None else _with_steps(facts, int(step.median_ps), step.count, step.source)
-
-
-def known_runs(place: str, cache: bool, cache_bytes: int | None) -> KnownRuns:
-    """What finds the facts of the runs of a list; arguments as of `KnownRuns` and `open_run`."""
-    return KnownRuns(host_cache(cache, cache_bytes), place)
 
 
 def _with_steps(facts: RunFacts, median_ps: int, count: int, source: StepSource) -> RunFacts:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, nearest_hint, printable
 from tpuprof.parsers.files.core_names import core_label, core_named, group_named, labels_together
-from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.ops.device import core_title, device_ordinal, open_host, tensor_cores
 from tpuprof.parsers.pages.shared.key import Later, PageSession
 
@@ -42,7 +42,8 @@ def narrowed(run: Run, core: str, host: str | None = None, session: PageSession 
     having: list[str] = []
     titles: list[str] = []
     for file in run.files(named.host or host):
-        of_file = _titles(file)
+        with closing(open_host(file.path, file.host)) as trace:
+            of_file = {title: device_ordinal(plane) for plane in tensor_cores(trace) if (title := core_title(plane))}
         titles += of_file
         having += [core_label(file.host, number) for title, number in of_file.items() if title == named.title]
     if not having:
@@ -62,9 +63,3 @@ def _of_group(run: Run, groups: Sequence[CoreGroup], number: int) -> Run:
         sentence = f"Run {printable(run.name)} has no group {number} of cores."
         raise ProfileError("unknown_group", sentence, f"{there_are}: report cores", EXIT_NOT_FOUND)
     return run if len(groups) == 1 else run.of_core(labels_together(group.core_names))
-
-
-def _titles(file: HostFile) -> dict[str, int]:
-    """The titles of a host's cores, and the numbers of their planes."""
-    with closing(open_host(file.path, file.host)) as trace:
-        return {title: device_ordinal(plane) for plane in tensor_cores(trace) if (title := core_title(plane))}

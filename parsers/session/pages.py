@@ -47,7 +47,7 @@ class NarrowPages(Pages, Protocol):
 
 
 @runtime_checkable
-class HostPages(Protocol):
+class HostPages(Pages, Protocol):
     """Pages of several hosts whose timelines are put on one time axis (`parsers.session.session.Session`)."""
 
     def host_timeline(
@@ -58,8 +58,6 @@ class HostPages(Protocol):
         only_first: bool = False,
     ) -> HostRead:
         """All events of one host on the common axis, or those of its first section."""
-
-    def flows(self, timeline: Timeline) -> Flows: ...
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -104,19 +104,7 @@ class RunFacts:
     unknown: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-METRICS = (
-    "device_type",
-    "core_count",
-    "modules",
-    "module_count",
-    "core_step_ps",
-    "step_source",
-    "step_count",
-    "duration_ps",
-    "has_hlo",
-    "host_tracing",
-    "versions",
-)
+METRICS = tuple(each.name for each in fields(RunFacts) if each.default is None and each.name != "host")
 """Attributes that may be unknown."""
 
 OF_STEPS = ("core_step_ps", "step_source", "step_count")
@@ -179,11 +167,6 @@ def _not_opened(file: HostFile, budget_bytes: int) -> str:
     return ""
 
 
-def _devices(trace: Trace) -> list[Plane]:
-    """The planes of TensorCores, or else those of GPUs."""
-    return [plane for plane in trace.planes if is_tensor_core(plane)] or [p for p in trace.planes if is_gpu(p)]
-
-
 class _Budget:
     """Bytes that may still be read."""
 
@@ -203,8 +186,9 @@ class _Budget:
 
 def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
     unknown: dict[str, str] = {}
-    devices = _devices(trace)
-    environment = _environment(trace, budget)
+    devices = [*filter(is_tensor_core, trace.planes)] or [*filter(is_gpu, trace.planes)]
+    plane = trace.plane(ENVIRONMENT_PLANE)  # what the profiler recorded of the capture
+    environment = {} if plane is None or not budget.take(plane.end - plane.begin) else plane.stats
     core = _working_core(devices)
     kind = _device_type(trace, devices, unknown)
     runs, steps, why = _runs_and_steps(core, budget) if core is not None else (None, None, _no_steps(devices))
@@ -244,12 +228,6 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         simulated=bool(environment.get("tpuprof_simulated")),
         unknown=MappingProxyType(unknown),
     )
-
-
-def _environment(trace: Trace, budget: _Budget) -> Mapping[str, object]:
-    """What the profiler recorded of the capture."""
-    plane = trace.plane(ENVIRONMENT_PLANE)
-    return {} if plane is None or not budget.take(plane.end - plane.begin) else plane.stats
 
 
 def _versions(trace: Trace, devices: Sequence[Plane], budget: _Budget) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import one_part
+from tpuprof.parsers.base.errors import ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
@@ -32,7 +32,6 @@ from tpuprof.parsers.pages.shared.kept_by_run import KeptByRun
 from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MeanEstimate, estimate_steady, noise_floor, student
 from tpuprof.parsers.session.diff.regression import Regression, noisy, slower
-from tpuprof.parsers.session.opening import host_cache
 from tpuprof.parsers.steps.accounts.owners import Owner
 
 if TYPE_CHECKING:
@@ -103,19 +102,13 @@ class KnownPoints(KeptByRun[TrendPoint]):
     def __init__(self, cache: HostCache | None, place: str) -> None:
         super().__init__(cache, "trend", place, TrendPoint)
 
-    def point(self, run: Run, session: Callable[[Run], Session]) -> TrendPoint:
-        """The figures of a run.
-
-        Raises:
-            ProfileError: as for `Session.page`.
-        """
-        with one_part(f"read the run {printable(run.name)}"):
-            return self.value(run, lambda: point(session(run)))
-
-
-def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoints:
-    """The figures of the runs of a folder; arguments as of `KnownPoints` and `parsers.session.opening.open_run`."""
-    return KnownPoints(host_cache(cache, cache_bytes), place)
+    def point(self, run: Run, session: Callable[[Run], Session]) -> TrendPoint | str:
+        """The figures of a run, or why it can't be read."""
+        try:
+            with one_part(f"read the run {printable(run.name)}"):
+                return self.value(run, lambda: point(session(run)))
+        except ProfileError as error:
+            return error.sentence
 
 
 def point(session: Session) -> TrendPoint:
@@ -180,8 +173,12 @@ class Judged:
     noise: float | None = None
 
 
-def judged(points: Sequence[TrendPoint | None]) -> tuple[Judged, ...]:
-    """Each run, the oldest first, against the level before it; None for a run that can't be read."""
+Found = Sequence[TrendPoint | str | None]
+"""The figures of runs, the oldest first; a sentence, or None, for one that can't be read."""
+
+
+def judged(points: Found) -> tuple[Judged, ...]:
+    """Each run against the level before it."""
     series = _Series.of(points)
     found = [Judged("unknown")] * len(points)
     level = earlier = _NO_LEVEL
@@ -256,9 +253,10 @@ class _Series:
     spread: float | None
 
     @classmethod
-    def of(cls, points: Sequence[TrendPoint | None]) -> _Series:
-        steps = {at: of.estimate for at, of in enumerate(points) if of is not None and of.estimate is not None}
-        programs = {at: (of.program, of.group) for at, of in enumerate(points) if of is not None}
+    def of(cls, points: Found) -> _Series:
+        read = {at: of for at, of in enumerate(points) if isinstance(of, TrendPoint)}
+        steps = {at: of.estimate for at, of in read.items() if of.estimate is not None}
+        programs = {at: (of.program, of.group) for at, of in read.items()}
         known = tuple(steps)
         pairs = [(a, b) for a, b in pairwise(known) if programs[a] == programs[b] and steps[a].mean > 0]
         apart = np.array([abs(steps[b].mean - steps[a].mean) / steps[a].mean for a, b in pairs], np.float64)
@@ -310,12 +308,12 @@ what their steps show.
 """
 
 
-def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: float) -> Regression:
+def checked(points: Found, of: Sequence[Judged], allowed: float) -> Regression:
     """Whether the newest run is slower than the level before it, by more than is allowed and beyond the noise."""
     newest = len(points) - 1
     last, here = (points[newest], of[newest]) if points else (None, Judged("unknown"))
-    if last is None or last.estimate is None:
-        why = "it can't be read" if last is None else last.why_no_step
+    if not isinstance(last, TrendPoint) or last.estimate is None:
+        why = last.why_no_step if isinstance(last, TrendPoint) else "it can't be read"
         return Regression(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
     if here.verdict in ("first", "other program"):
         return Regression(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")

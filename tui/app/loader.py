@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.shared.key import Later, named_in
 from tpuprof.parsers.session.pages import NarrowPages, Pages
 from tpuprof.tui.pages import TABS, load_of
 
@@ -85,37 +87,21 @@ FindRuns = Callable[[str], "Logdir"]
 Post = Callable[[LoadNews], object]
 
 
-def find_runs(path: str) -> Logdir:
-    """The runs that a path leads to: to be called on a thread, as it imports the parsers."""
-    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415 - not before the first frame
-
-    return open_logdir(path)
+find_runs: FindRuns = Later("tpuprof.parsers.files.logdir:open_logdir")
+find_hlo: FindRuns = Later("tpuprof.parsers.session.hlo:open_hlo")
+"""What find the runs, or the compiled modules, that a path leads to: to be called on a thread, as they import much."""
 
 
 def opener(how: AppOptions) -> Callable[[Run, ProgressCallback, Callable[[], bool]], Session]:
     """What opens a run as the user wants it read: to be called on a thread, as it imports the parsers."""
-
-    def open_session(run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Session:
-        from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
-
-        cache, most_bytes = how.cache, how.cache_bytes
-        return open_run(run, on_progress, is_cancelled, cache=cache, cache_bytes=most_bytes, jobs=how.jobs)
-
-    return open_session
-
-
-def find_hlo(path: str) -> Logdir:
-    """`parsers.session.hlo.open_hlo`, imported when called."""
-    from tpuprof.parsers.session.hlo import open_hlo  # noqa: PLC0415 - numpy and protobuf
-
-    return open_hlo(path)
+    open_run = Later("tpuprof.parsers.session.opening:open_run")
+    return partial(open_run, cache=how.cache, cache_bytes=how.cache_bytes, jobs=how.jobs)
 
 
 def open_hlo_session(run: Run, *_: object, device: str | None = None) -> Pages:
     """How compiled modules without a profile are opened, for a type of TPU."""
-    from tpuprof.parsers.session.hlo import HloSession  # noqa: PLC0415 - numpy and protobuf
-
-    return HloSession(run, device)
+    session: Pages = named_in("tpuprof.parsers.session.hlo:HloSession")(run, device)
+    return session
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.pages.shared.key import Later, named_in
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.listings import host_choices
@@ -35,52 +35,51 @@ Facts = TypeVar("Facts")
 Known = TypeVar("Known", "KnownRuns", "KnownPoints")
 ReadFacts = Callable[["Run", Callable[[], bool]], Facts]
 
-_TREND = "tpuprof.parsers.session.trend"
-
 
 class Kept(Generic[Known]):
     """What is known of the runs of a list, for one worker thread, which reads the cache when it needs it first."""
 
+    kind: ClassVar[str]
+    """The class of `known`, ``module:name``, which is imported then."""
+
     def __init__(self, options: AppOptions) -> None:
         self._options = options
-        self._known: Known | None = None
         self.place = ""
         """The path of the list's log folder; to be set before anything is read."""
 
     def keep(self) -> None:
-        if self._known is not None:
-            self._known.keep()
+        if "known" in vars(self):
+            self.known.keep()
 
-    def _find(self, find: Callable[[str, bool, int | None], Known]) -> Known:
-        if self._known is None:
-            self._known = find(self.place, self._options.cache, self._options.cache_bytes)
-        return self._known
+    @cached_property
+    def known(self) -> Known:
+        cache = named_in("tpuprof.parsers.session.opening:host_cache")(self._options.cache, self._options.cache_bytes)
+        found: Known = named_in(self.kind)(cache, self.place)
+        return found
 
 
 class KeptFacts(Kept["KnownRuns"]):
     """Reads facts of the runs of a list, on one worker thread, and keeps them for the next time that the app runs."""
 
-    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
-        """See `parsers.session.known_runs.KnownRuns`, which is imported when this is called."""
-        from tpuprof.parsers.session.known_runs import known_runs  # noqa: PLC0415 - numpy
+    kind = "tpuprof.parsers.session.known_runs:KnownRuns"
 
-        return self._find(known_runs).facts(run, is_cancelled)
+    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
+        return self.known.facts(run, is_cancelled)
 
 
 class KeptPoints(Kept["KnownPoints"]):
     """Reads what a series of runs needs of each, on one worker thread, and keeps it for the next time."""
 
-    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> TrendPoint | str:
-        """The figures of a run, or why it can't be read; the modules for it are imported when this is called."""
-        known, open_run = self._find(import_module(_TREND).known_points), opener(self._options)
-        try:
-            return known.point(run, lambda run: open_run(run, lambda _: None, is_cancelled))
-        except ProfileError as error:
-            return error.sentence
+    kind = "tpuprof.parsers.session.trend:KnownPoints"
 
-    def judge(self, points: Sequence[TrendPoint | str | None]) -> Sequence[Judged]:
-        found: Sequence[Judged] = import_module(_TREND).judged([None if isinstance(of, str) else of for of in points])
-        return found
+    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> TrendPoint | str:
+        """The figures of a run, or why it can't be read."""
+        open_run = opener(self._options)
+        return self.known.point(run, lambda run: open_run(run, lambda _: None, is_cancelled))
+
+
+_judge = Later("tpuprof.parsers.session.trend:judged")
+_compared = Later("tpuprof.parsers.session.diff.compare:compare")
 
 
 def _identity(run: Run) -> tuple[str, float, int, int]:
@@ -98,7 +97,7 @@ class Series:
     """The runs of a list as a series: what is known of each, and where it changed."""
 
     def __init__(self, context: AppContext, kept: KeptPoints, tell: Callable[[], object]) -> None:
-        self._context, self._kept, self._tell = context, kept, tell
+        self._context, self._tell = context, tell
         self._reader: FactsReader[TrendPoint | str] = FactsReader(tell, kept.read, keep=kept.keep)
         self._judged: dict[object, Judged] = {}
 
@@ -110,7 +109,7 @@ class Series:
         self._reader.work(job)
         if job.cancelled.is_set():
             return
-        judged = self._kept.judge([self._reader.facts(run) for run in runs])
+        judged = _judge([self._reader.facts(run) for run in runs])
         self._judged = {_identity(run): of for run, of in zip(runs, judged, strict=True)}
         self._tell()
 
@@ -291,14 +290,6 @@ class ListPopups:
         self._closed()
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonDone:
-    """Two runs are compared, or can't be."""
-
-    job: threading.Event
-    diff: Diff | ProfileError
-
-
 class Comparisons:
     """Compares runs, one pair at a time; `options` say how their hosts are read.
 
@@ -330,24 +321,24 @@ class Comparisons:
         self._job.set()
 
     def _work(self, before: Run, after: Run, job: threading.Event) -> None:
-        from tpuprof.parsers.session.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
-
         try:
             reading = opener(self._options)
             sessions = [reading(run, lambda _: None, job.is_set) for run in (before, after)]
-            diff: Diff | ProfileError = compare(sessions[0], sessions[1])
+            diff: Diff | ProfileError = _compared(sessions[0], sessions[1])
         except ProfileError as error:
             diff = error
         except Cancelled:
             return
-        self._context.post_news(self, ComparisonDone(job, diff))
+        self._context.post_news(self, (job, diff))
 
-    def take(self, news: ComparisonDone) -> None:
-        if news.job.is_set():  # given up since
+    def take(self, news: tuple[threading.Event, Diff | ProfileError]) -> None:
+        """Shows a comparison, or says why there is none."""
+        job, diff = news
+        if job.is_set():  # given up since
             return
         self.words = ""
-        if isinstance(news.diff, ProfileError):
-            self._context.flash = news.diff.sentence
+        if isinstance(diff, ProfileError):
+            self._context.flash = diff.sentence
         else:
-            self._context.open_screen("diff", news.diff)
+            self._context.open_screen("diff", diff)
         self._context.redraw()

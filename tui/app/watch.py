@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.watch import Changes
 
 WATCHED_EVERY_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunsChanged:
-    """The logdir has new runs, or lost some."""
-
-    changes: Changes
-    logdir: Logdir | None
 
 
 class RunWatcher:
@@ -90,16 +81,14 @@ class RunWatcher:
 
         def tell(changes: Changes) -> None:
             if not ended.is_set():
-                self._context.post_news(self, RunsChanged(changes, watched.logdir))
+                self._context.post_news(self, (changes, watched.logdir))
 
         follow(watched, tell, ended, WATCHED_EVERY_SECONDS)
 
-    def take(self, news: RunsChanged) -> None:
+    def take(self, news: tuple[Changes, Logdir]) -> None:
         """Says that a run has come, or opens it where the newest is to be followed."""
-        if news.logdir is not None:
-            self._current_run.logdir = news.logdir
-            self._lists.refresh()
-        run, changes = self._current_run.run, news.changes
+        run, (changes, self._current_run.logdir) = self._current_run.run, news
+        self._lists.refresh()
         newer = [new for new in changes.new_runs if run is None or new.modified >= run.modified]
         newer += [new for new in changes.changed_runs if run is not None and new.path == run.path]
         newest = max(newer, key=lambda new: new.time, default=None)

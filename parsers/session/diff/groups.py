@@ -176,7 +176,7 @@ def owner_changes(
     for column, owner in enumerate(OWNERS):
         if not any(times[:, column].any() for side in steps for times in side):
             continue
-        every, usual = _column(steps, column), _column(typical, column)
+        every, usual = ([[times[:, column] for times in side] for side in of] for of in (steps, typical))
         if has_launches:
             mean, of_typical = (model.change_of_launches(of, np.mean, len(OWNERS)) for of in (every, usual))
         else:
@@ -188,10 +188,6 @@ def owner_changes(
         has_ops = owner not in WITHOUT_OPS and (owner != "input" or any(map(has_input_ops, tables)))
         changes.append(model.OwnerChange(owner, mean, of_typical, has_ops))
     return tuple(changes)
-
-
-def _column(sides: Sequence[Sequence[Floats]], column: int) -> list[list[Floats]]:
-    return [[times[:, column] for times in side] for side in sides]
 
 
 def owners_together(before: MeanStep | None, after: MeanStep | None, owners: Sequence[Owner]) -> model.Change:

@@ -102,14 +102,19 @@ class BatchedTimes:
         return estimate(self.whole_ps - self.time_ps.sum(axis=0), self.units, self.of_launches)
 
 
-def of_program(run: BatchedTimes, program: str) -> BatchedTimes | None:
+def rows_of(run: BatchedTimes, program: str | None) -> list[int]:
+    """The numbers of a program's ops."""
+    return [row for row, op in enumerate(run.ops) if op.program == program]
+
+
+def of_program(run: BatchedTimes, program: str | None) -> BatchedTimes | None:
     """The ops of one program by its own runs, in the steps that it ran in; None where it ran in none."""
     run = run.every or run
-    runs, run_ps = run.runs.get(program, (np.zeros(0), np.zeros(0)))
+    runs, run_ps = run.runs.get(program or "", (np.zeros(0), np.zeros(0)))
     ran = np.flatnonzero(runs > 0)
     if not len(ran):
         return None
-    rows = [row for row, op in enumerate(run.ops) if op.program == program]
+    rows = rows_of(run, program)
     count = run.count[rows] * (run.units.sum() / runs.sum())
     return BatchedTimes(
         tuple(run.ops[row] for row in rows), run.time_ps[rows][:, ran], count, run_ps[ran], runs[ran], {}

@@ -20,9 +20,9 @@ from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.groups import categories, classes, op_changes, op_groups
 from tpuprof.parsers.session.diff.match import OpPair
-from tpuprof.parsers.session.diff.measure import BatchedTimes, of_program
+from tpuprof.parsers.session.diff.measure import BatchedTimes, of_program, rows_of
 from tpuprof.parsers.session.diff.model import Diff, Mark, Phase, change, change_of_either, plain_change
-from tpuprof.parsers.session.diff.noise import MeanEstimate, estimate_steps, typical_bounds, within
+from tpuprof.parsers.session.diff.noise import EVERY_STEP, estimate_steps, typical_bounds, within
 
 MOST_PHASES = 8
 _LEAST_SHARE = 0.005
@@ -114,11 +114,9 @@ def _phase(
 ) -> Phase:
     names = (old, new)
     runs = [np.zeros(0) if name is None else side.run_ps(name) for side, name in zip(sides, names, strict=True)]
-    bounds = typical_bounds(*runs) if all(map(len, runs)) else None
-    times: list[MeanEstimate | None] = []
-    for index, values in enumerate(runs):
-        usual = values if bounds is None else values[within(values, bounds[index])]
-        times.append(estimate_steps(usual) if len(usual) else None)
+    bounds = typical_bounds(*runs) if all(map(len, runs)) else (EVERY_STEP, EVERY_STEP)
+    usual = [values[within(values, each)] for values, each in zip(runs, bounds, strict=True)]
+    times = [estimate_steps(of) if len(of) else None for of in usual]
     shares = [None if name is None else 100 * side.share(name) for side, name in zip(sides, names, strict=True)]
     in_steps = diff.basis == "step" and all(
         name is None or of_program(side.steps, name) is not None for side, name in zip(sides, names, strict=True)
@@ -147,25 +145,18 @@ def _ops(
 ) -> Diff:
     """The ops of a phase, by its runs, as a comparison of its own."""
     every = [side.steps if in_steps else side.whole() for side in sides]
-    parts = [
-        (of_program(run, name) if name is not None else None) or _NOTHING
-        for run, name in zip(every, names, strict=True)
-    ]
-    place: list[dict[int, int]] = []  # of an op of the run, its number among the program's ops
-    for run, name in zip(every, names, strict=True):
-        rows = [row for row, op in enumerate(run.ops) if op.program == name]
-        place.append({row: number for number, row in enumerate(rows)})
+    before, after = (of_program(run, name) or _NOTHING for run, name in zip(every, names, strict=True))
+    # of an op of the run, its number among the program's ops
+    rows = (rows_of(run, name) for run, name in zip(every, names, strict=True))
+    place = [{row: number for number, row in enumerate(each)} for each in rows]
     mine = [_inside(pair, place) for pair in pairs]
-    before, after = parts
     kept = [pair for pair in mine if pair is not None and _has(pair, before, after)]
     ops = op_changes(kept, before, after)
     has_both = bool(before.ops and after.ops)
-    whole = [None if run is _NOTHING else run.whole for run in parts]
+    whole = [None if run is _NOTHING else run.whole for run in (before, after)]
     sides_of = [
-        replace(side, units=max(1, count), unit_name=f"run of {name}")
-        for side, count, name in zip(
-            (diff.before, diff.after), counts, (names[0] or names[1], names[1] or names[0]), strict=True
-        )
+        replace(side, units=max(1, count), unit_name=f"run of {name or names[0] or names[1]}")
+        for side, count, name in zip((diff.before, diff.after), counts, names, strict=True)
     ]
     return replace(
         diff,

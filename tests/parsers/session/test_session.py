@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.build import PlaneBuilder, host_bytes, session_at, tpu_plane, write_run
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
 from tpuprof.parsers.hosts.progress import Progress
@@ -16,7 +15,6 @@ from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.op_profile import OP_PROFILE
 from tpuprof.parsers.pages.ops.roofline import ROOFLINE
 from tpuprof.parsers.pages.overview.model import OVERVIEW
-from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
 
@@ -52,7 +50,7 @@ def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
     monkeypatch.setattr(trace_module, "CHUNK", 200)
     logdir = write_run(tmp_path, host0=host_bytes(100, 50), host1=host_bytes(100, 50))
     seen: list[Progress] = []
-    opened = Session(open_logdir(str(logdir)).find_run(None), on_progress=seen.append)
+    opened = session_at(logdir, on_progress=seen.append)
     opened.page(OVERVIEW)
     assert [p.host_index for p in seen] == sorted(p.host_index for p in seen)
     assert {p.host for p in seen} == {"host0", "host1"}
@@ -77,12 +75,12 @@ def test_cancelling_ends_the_work_between_chunks(tmp_path: Path, monkeypatch: py
         return calls > 5
 
     with pytest.raises(Cancelled):
-        Session(open_logdir(str(logdir)).find_run(None), is_cancelled=is_cancelled).page(OVERVIEW)
+        session_at(logdir, is_cancelled=is_cancelled).page(OVERVIEW)
     assert calls == 6
 
 
 def test_a_timeline_with_steps_is_not_the_one_without() -> None:
-    session = Session(open_logdir(demo_path()).find_run(None))
+    session = session_at(demo_path())
     without = session.timeline(with_steps=False)
     assert without.steps == () and session.timeline(with_steps=False) is without
     assert len(session.timeline().steps) == 20
@@ -95,7 +93,7 @@ def test_a_page_of_ops_alone_reads_the_ops_alone(tmp_path: Path) -> None:
     host.spans("python", (("work", n * 10, n * 10 + 5) for n in range(200)))
     logdir = write_run(tmp_path, host0=space.SerializeToString())
     seen: list[Progress] = []
-    opened = Session(open_logdir(str(logdir)).find_run(None), seen.append)
+    opened = session_at(logdir, on_progress=seen.append)
     ops = opened.page(OPS)
     assert seen[-1].events_done == 50
     opened.page(OP_PROFILE)

@@ -50,7 +50,7 @@ class Trend:
 
 
 def row_of(run: Run, point: TrendPoint | str | None, found: Judged | None) -> TrendRow:
-    """A run of a series that is being read: `point` is its figures, why it can't be read, or None so far."""
+    """A run of a series, which may be being read: `point` is its figures, why it can't be read, or None so far."""
     if isinstance(point, TrendPoint):
         return TrendRow(run, point, found or Judged("unknown"), point.why_no_step)
     return TrendRow(run, None, Judged("unknown"), point or "it is not read yet")
@@ -66,22 +66,11 @@ def read(request: ReportRequest) -> Trend:
         raise ProfileError("usage", "The page trend covers all runs of a folder.", "leave --run out", EXIT_USAGE)
     runs = sorted(whole_captures(request.logdir.runs), key=lambda run: (run.time, run.name))
     known = KnownPoints(request.session(runs[0]).cache if runs else None, request.logdir.query)
-    points: list[TrendPoint | None] = []
-    problems = []
-    for run in runs:
-        point, problem = None, ""
-        try:
-            point = known.point(run, request.session)
-            problem = point.why_no_step
-        except ProfileError as error:
-            problem = error.sentence
-        points.append(point)
-        problems.append(problem)
+    points = [known.point(run, request.session) for run in runs]
     known.keep()
-    found = judged(points)
-    rows = map(TrendRow, runs, points, found, problems)
-    allowed = request.options.get("fail_on_regression")
-    return Trend(request.logdir.query, tuple(rows), None if allowed is None else checked(points, found, allowed))
+    found, allowed = judged(points), request.options.get("fail_on_regression")
+    check = None if allowed is None else checked(points, found, allowed)
+    return Trend(request.logdir.query, tuple(map(row_of, runs, points, found)), check)
 
 
 # --- fields

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -18,10 +18,10 @@ from tpuprof.tui.pages.timeline.hosts import Hosts
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.timeline.model import Timeline
-    from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.tui.pages import Publish
 
 
+Part = TypeVar("Part", "Timeline", HostRead)
 PART_SECONDS = 0.2
 """It shows what is read so far after this time, and then as often; a timeline that is read by then comes at once."""
 
@@ -39,22 +39,6 @@ _MOST_TRIES = 4
 """Hosts that are read until one has a device; a coordinator has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostNews:
-    """A host is read, or some of it; or it can't be."""
-
-    number: int
-    read: HostRead
-
-
-@dataclass(frozen=True, slots=True)
-class HostFlows:
-    """What leads from event to event on a host."""
-
-    number: int
-    flows: Flows
-
-
 def load(
     session: Pages, run: Run, host: str | None, publish: Publish, clock: Callable[[], float] = time.monotonic
 ) -> None:
@@ -65,8 +49,6 @@ def load(
     if host is None and len(run.hosts) > 1 and isinstance(session, HostPages):
         _load_hosts(session, run, publish, clock)
         return
-    due = clock() + PART_SECONDS
-
     drawing = Thread(target=import_module, args=(f"{__package__}.draw.frame",), daemon=True)
     drawing.start()  # while the first events are decoded
 
@@ -76,17 +58,12 @@ def load(
         prepare(timeline)
         publish("timeline", HostTimeline(timeline, len(run.hosts), is_chosen=host is not None))
 
-    def show_part(timeline: Timeline) -> None:
-        nonlocal due
-        if clock() >= due or not timeline.sections[0].is_read:  # of a large section the begin, long before all of it
-            show(timeline)
-            due = clock() + PART_SECONDS
-
-    timeline = session.timeline(host, on_part=show_part)
+    # of a large section the begin, long before all of it
+    on_part = _now_and_then(show, clock, lambda timeline: not timeline.sections[0].is_read)
+    timeline = session.timeline(host, on_part=on_part)
     show(timeline)
     import_module(f"{__package__}.draw.event_details")  # what Enter needs later
-    for *_, track in timeline.tracks():
-        _ = track.busy_ps  # by which the tracks may be sorted
+    _prepare_order(timeline)
     publish("flows", session.flows(timeline))
 
 
@@ -115,42 +92,53 @@ def load_host(session: HostPages, run: Run, host: str, publish: Publish) -> None
 
 def load_brief(session: HostPages, run: Run, host: str, publish: Publish) -> None:
     """Tells the events of a host's first section, or why it can't be read."""
-    number, path = next((at, file.path) for at, file in enumerate(run.hosts) if file.host == host)
-    try:
-        read = session.host_timeline(host, False, only_first=True)
-    except ProfileError as error:
-        read = HostRead(host, path, problem=error.sentence)
-    if read.timeline is not None:
-        prepare(read.timeline)
-    publish("host", HostNews(number, read))
+    _load_host(session, run, host, publish, time.monotonic, only_first=True)
 
 
 def _load_host(
-    session: HostPages, run: Run, host: str, publish: Publish, clock: Callable[[], float]
+    session: HostPages, run: Run, host: str, publish: Publish, clock: Callable[[], float], only_first: bool = False
 ) -> Timeline | ProfileError:
-    """Tells all events of a host and what leads from one to another, or why it can't be read."""
+    """Tells, each with the host's number, its events, or its first section; then what leads from one to another.
+
+    Where it can't be read it tells why.
+    """
     number, path = next((at, file.path) for at, file in enumerate(run.hosts) if file.host == host)
-    due = clock() + PART_SECONDS
 
     def show(read: HostRead) -> None:
         if read.timeline is not None:
             prepare(read.timeline)
-        publish("host", HostNews(number, read))
-
-    def show_part(read: HostRead) -> None:
-        nonlocal due
-        if clock() >= due:
-            show(read)
-            due = clock() + PART_SECONDS
+        publish("host", (number, read))
 
     try:
-        read = session.host_timeline(host, on_part=show_part)
+        on_part = None if only_first else _now_and_then(show, clock)
+        read = session.host_timeline(host, not only_first, on_part, only_first)
         show(read)
         assert read.timeline is not None, "what can't be read is an error"
-        for *_, track in read.timeline.tracks():
-            _ = track.busy_ps  # by which the tracks may be sorted
-        publish("host_flows", HostFlows(number, session.flows(read.timeline)))
+        if not only_first:
+            _prepare_order(read.timeline)
+            publish("host_flows", (number, session.flows(read.timeline)))
     except ProfileError as error:
-        publish("host", HostNews(number, HostRead(host, path, problem=error.sentence)))
+        publish("host", (number, HostRead(host, path, problem=error.sentence)))
         return error
     return read.timeline
+
+
+def _now_and_then(
+    show: Callable[[Part], None], clock: Callable[[], float], at_once: Callable[[Part], bool] = lambda _: False
+) -> Callable[[Part], None]:
+    """Shows what is read so far, each time that `PART_SECONDS` have passed, or `at_once`."""
+    due = clock() + PART_SECONDS
+
+    def show_part(part: Part) -> None:
+        nonlocal due
+        if clock() >= due or at_once(part):
+            show(part)
+            due = clock() + PART_SECONDS
+
+    return show_part
+
+
+def _prepare_order(timeline: Timeline) -> None:
+    """Sums what the tracks may be sorted by."""
+    for *_, track in timeline.tracks():
+        _ = track.busy_ps

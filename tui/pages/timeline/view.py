@@ -12,6 +12,7 @@ from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp,
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.timeline.popup import measured_popup
@@ -79,10 +80,7 @@ _OF_EVENTS: tuple[tuple[str, str], ...] = (
 )
 
 
-def _new_page(timeline: Timeline, hosts: int, several: Hosts | None) -> TimelinePage:
-    from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - protobuf
-
-    return TimelinePage(timeline, hosts, several)
+_new_page = Later("tpuprof.tui.pages.timeline.draw.frame:TimelinePage")
 
 
 class TimelineTab(Tab):
@@ -139,10 +137,11 @@ class TimelineTab(Tab):
         if hosts is None:
             return None
         if part == "host_flows":
-            hosts.flows[payload.number] = payload.flows
+            number, flows = payload
+            hosts.flows[number] = flows
             self.redraw()
             return None
-        hosts.take(payload.number, payload.read)
+        hosts.take(*payload)
         if not hosts.read:
             return None
         is_new = self._page is None

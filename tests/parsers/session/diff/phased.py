@@ -25,7 +25,10 @@ def serving(
     environment: Environment | None = None,
     is_marked: bool = True,
 ) -> str:
-    """The path of a run in which each step runs several modules, one after the other; the step is as long as these."""
+    """The path of a run in which each step runs several modules, one after the other; the step is as long as these.
+
+    In the time of an op ``idle`` none runs.
+    """
     plane = PlaneBuilder.alone("/device:TPU:0")
     plane.stat("device_type_string", "TPU test")
     marks, modules, line = (plane.line(title) for title in ("Steps", "XLA Modules", "XLA Ops"))
@@ -41,7 +44,8 @@ def serving(
                 text = f'%{title} = f32[8]{{0}} {category}(f32[8]{{0}} %p), custom_call_target="{title}"'
                 text = text if category == "custom-call" else text.partition(", custom")[0]
                 text += f", program_id={programs[program]}"  # ops of one text are one op of one program
-                plane.event(line, plane.event_id(text, title, hlo_category=category, **stats), now, duration)
+                if title != "idle":
+                    plane.event(line, plane.event_id(text, title, hlo_category=category, **stats), now, duration)
                 now += duration
             plane.event(modules, plane.event_id(f"{program}({programs[program]})"), first, now - first)
         if is_marked:

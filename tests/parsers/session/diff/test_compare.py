@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.demo.make_profile import write_profile
 from tests.demo.profile.hlo_module import Module
@@ -26,7 +24,7 @@ from tpuprof.parsers.memory.model import HBM
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.diff.compare import compare
-from tpuprof.parsers.session.diff.model import Change, Diff
+from tpuprof.parsers.session.diff.model import Diff
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)
 """Microseconds around a step's time."""
@@ -254,63 +252,3 @@ def test_the_same_in_processes_and_out_of_the_cache(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(reader_module, "reduce_host", None)
     recalled = compared(cache=HostCache(later))
     assert repr(alone) == repr(pooled) == repr(recalled)
-
-
-# --- what holds for any two runs -----------------------------------------------------------------------------------
-
-NAMES = ("fusion.1", "fusion.2", "copy.3", "all-reduce.4")
-steps_of_a_run = st.lists(
-    st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 40).map(lambda us: us * US)), max_size=5),
-    min_size=1,
-    max_size=7,
-)
-runs = st.builds(Program, steps=steps_of_a_run, idle_ps=st.integers(1, 50).map(lambda us: us * US))
-settled = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-
-
-def mirrored(one: Change, other: Change) -> bool:
-    """Whether one is the other seen from the other side."""
-    marks = {"more": "less", "less": "more", "new": "gone", "gone": "new"}
-    return (one.before, one.after, one.noise) == (other.after, other.before, other.noise) and (
-        marks.get(one.mark, one.mark) == other.mark
-    )
-
-
-def all_changes(diff: Diff) -> dict[object, Change]:
-    steps = diff.steps
-    found: dict[object, Change] = {}
-    for item in diff.ops:  # an op that was numbered anew has the other name seen from the other side
-        names = frozenset((item.name, item.old_name or item.name))
-        found[names], found["count", names] = item.time, item.count
-    found |= {f"class {item.name}": item.time for item in diff.classes}
-    found |= {f"category {item.name}": item.time for item in diff.categories}
-    found |= {f"owner {item.owner}": item.mean for item in diff.owners}
-    found |= {"total": diff.total}
-    if steps is not None:
-        found |= {"typical": steps.typical, "mean": steps.mean, "median": steps.median, "odd": steps.odd}
-    return found
-
-
-@settled
-@given(run=runs)
-def test_a_run_is_the_same_as_itself(tmp_path_factory: pytest.TempPathFactory, run: Program) -> None:
-    path = written(tmp_path_factory.mktemp("same"), "a", run)
-    diff = compare(session_at(path), session_at(path))
-    changes = all_changes(diff)
-    assert all(change.mark == "same" and not change.delta for change in changes.values()), changes
-    check_identity(diff)
-
-
-@settled
-@given(one=runs, other=runs)
-def test_the_other_way_round_is_the_opposite(
-    tmp_path_factory: pytest.TempPathFactory, one: Program, other: Program
-) -> None:
-    folder = tmp_path_factory.mktemp("pair")
-    a, b = session_at(written(folder, "a", one)), session_at(written(folder, "b", other))
-    forth, back = compare(a, b), compare(b, a)
-    check_identity(forth)
-    changes, opposite = all_changes(forth), all_changes(back)
-    assert changes.keys() == opposite.keys()
-    for key, change in changes.items():
-        assert mirrored(change, opposite[key]), (key, change, opposite[key])

@@ -14,11 +14,10 @@ from tests.insight.simulator.play import Chips
 from tests.insight.simulator.scene import Scene, play
 from tests.insight.simulator.space import spaces
 from tests.insight.simulator.workloads import Train
-from tests.support.build import write_run
+from tests.support.build import session_at, write_run
 from tests.support.documents import nulls
 from tests.tui.cli.calls import Call, Printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.subject import Subject, SubjectOp
 from tpuprof.parsers.pages.overview.model import OVERVIEW
@@ -107,7 +106,7 @@ def test_a_claim_that_was_not_made(runs: dict[str, str], call: Call) -> None:
 
 
 def verified(runs: dict[str, str]) -> tuple[Verified, Session, Session]:
-    before, after = (Session(open_logdir(runs[name]).find_run(None)) for name in ("exposed", "hidden"))
+    before, after = (session_at(runs[name]) for name in ("exposed", "hidden"))
     diff = compare(before, after)
     return verify(diff, before.page(OVERVIEW), after.page(OVERVIEW)), before, after
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.parsers.timeline.build import timeline, track
+from tests.support.build import session_at
 from tests.support.made.timelines import read_up_to, timeline_keys, two_cores
-from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.pen import Pen
@@ -21,7 +20,7 @@ MOST_BYTES = 32
 
 
 def test_an_event_takes_at_most_32_bytes_with_all_that_is_kept_to_draw_it() -> None:
-    made = Session(open_logdir(demo_path()).find_run(None)).timeline(with_steps=False)
+    made = session_at(demo_path()).timeline(with_steps=False)
     prepare(made)
     TimelinePage(made).lines(Pen(160, BLOCK), 50)
     tracks = [one for section in made.sections for one in section.tracks if not one.is_derived and len(one) > 10_000]

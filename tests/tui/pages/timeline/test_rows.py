@@ -15,6 +15,7 @@ from wcwidth import wcwidth
 
 from tests import EXAMPLES
 from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, track
+from tests.tui.pages.timeline.test_lines import check
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window, track_window
@@ -103,10 +104,7 @@ def test_lines_are_as_wide_as_the_window_and_every_cell_has_a_style(
     flat = track_line(track_window(item, edges), glyphs, fill=fill, lost_from_ps=lost)
     counts = count_line(window.last - window.first)
     for one in (line, flat, counts):
-        assert line_width(one) == len(edges) - 1
-        assert all(text for text, _ in one)
-        assert all(wcwidth(character) == 1 for character in set(plain(one)))
-        assert glyphs is not ASCII or plain(one).isascii()
+        check(one, len(edges) - 1, glyphs)
         for colors in PALETTES:
             strip = strip_of(one, len(edges) - 1, colors)
             assert strip.text == plain(one)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import machine
 from tpuprof.tui.cli.commands.doctor.content import logdir
@@ -18,6 +17,8 @@ from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import Config, read_config
 
 _WITH_PATH = f"{PROGRAM} doctor PATH --require device,steps"
+_REQUIRED = "tpuprof.tui.cli.commands.doctor.required:"  # numpy, which may be missing
+_wanted_of, _required = Later(f"{_REQUIRED}wanted_of"), Later(f"{_REQUIRED}required")
 
 
 def run_doctor(args: argparse.Namespace) -> int:
@@ -51,7 +52,7 @@ def doctor_report(
     Raises:
         ProfileError: `usage`: nothing is called so that is required, or no path is given.
     """
-    names = None if require is None else _required().wanted_of(list(require))
+    names = None if require is None else _wanted_of(list(require))
     if names is not None and path is None:
         raise ProfileError("usage", "--require needs the PATH of a profile.", _WITH_PATH, EXIT_USAGE)
     config, problem = Config(), None
@@ -63,11 +64,6 @@ def doctor_report(
     if path is not None:
         parts.append(logdir(path))
         if names is not None and not parts[-1].exit_code:
-            parts.append(_required().required(path, names, config))
+            parts.append(_required(path, names, config))
     exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)
     return FORMS[form](version_of(PROGRAM), parts, Mask(env)), exit_code
-
-
-def _required() -> Any:  # noqa: ANN401 - a module
-    """What is required of a profile; numpy, which may be missing."""
-    return import_module("tpuprof.tui.cli.commands.doctor.required")

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroupChange, OwnerChange, Phase
+from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroupChange, Phase
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, Owner
 from tpuprof.tui.pages.commands.diff.words import QuantityKind
 
@@ -99,22 +99,19 @@ def has_clones(diff: Diff) -> bool:
 
 
 def _time(diff: Diff) -> tuple[ChangeRow, ...]:
-    """The owners of the mean step, the largest first as in its account; the classes where there are none."""
+    """The owners of the mean step, the largest first as in its account, ideal last; the classes without owners."""
     if diff.steps is None:
         rows = [ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.classes]
         return (*rows, ChangeRow("all time", diff.total, note="all classes, on the mean core")) if rows else ()
-    owners = sorted(diff.owners, key=_by_size)
+    owners = sorted(
+        diff.owners, key=lambda of: (of.owner == "ideal", -max(of.mean.before or 0.0, of.mean.after or 0.0))
+    )
     return (
         *(ChangeRow(OWNER_TITLES[each.owner], each.mean, owner=each.owner) for each in owners),
         ChangeRow("mean step", diff.steps.mean, note="all of the above" if owners else "typical and odd steps"),
         ChangeRow("odd steps", diff.steps.odd, note="their effect on the mean"),
         ChangeRow("typical step", diff.steps.typical, note="the mean without odd steps"),
     )
-
-
-def _by_size(each: OwnerChange) -> tuple[bool, float]:
-    """The largest first, what is ideal last."""
-    return each.owner == "ideal", -max(each.mean.before or 0.0, each.mean.after or 0.0)
 
 
 def _memory(diff: Diff) -> tuple[ChangeRow, ...]:

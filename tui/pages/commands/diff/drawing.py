@@ -332,7 +332,9 @@ def histogram_lines(diff: Diff, pen: Pen) -> list[Line]:
     lines = []
     for name, side in zip("AB", sides, strict=True):
         values = np.array(side.step_ps, np.float64)
-        counts = np.bincount(_bins(values, low, high, room), minlength=room + 2)
+        # 0 is for what lies below, 1 to `room` for a bin, `room` + 1 for what lies above
+        bins = np.floor((values - low) / max(high - low, 1.0) * room).astype(np.int64) + 1
+        counts = np.bincount(np.clip(bins, 0, room + 1), minlength=room + 2)
         most = max(1, int(counts[1:-1].max()))
         eighths = [max(1, round(8 * number / most)) if number else 0 for number in counts[1:-1].tolist()]
         beyond = [f"{int(counts[index])} {word}" for index, word in ((0, "below"), (-1, "above")) if counts[index]]
@@ -342,9 +344,3 @@ def histogram_lines(diff: Diff, pen: Pen) -> list[Line]:
     first, last = duration(low, pen.glyphs.is_ascii, 4), duration(high, pen.glyphs.is_ascii, 4)
     gap = " " * max(1, room - len(first) - len(last))
     return [*lines, pen.fit([(" " * _LABEL + first + gap + last, "dim")])]
-
-
-def _bins(values: np.ndarray, low: float, high: float, room: int) -> np.ndarray:
-    """int64[steps]: 0 for what lies below, 1 to `room` for a bin, `room` + 1 for what lies above."""
-    index = np.floor((values - low) / max(high - low, 1.0) * room).astype(np.int64) + 1
-    return np.clip(index, 0, room + 1)

@@ -474,15 +474,10 @@ _OF_ROWS = (
     attribute("name", VERBATIM, "what changed"),
     attribute("note", VERBATIM, "a category, what a sum is of, or why it is unknown; may be empty"),
 )
-_SETTINGS_OF_ROWS = (
+_SETTINGS_OF_ROWS: tuple[Metric[Any], ...] = (
     attribute("mark", VERBATIM, "same, other, new or gone", name="change.mark"),
-    *(
-        Metric(key, VERBATIM, side, f"the setting {where}", ONE_SIDED)
-        for key, side, where in (
-            ("before", lambda row: row.texts[0], "in A"),
-            ("after", lambda row: row.texts[1], "in B"),
-        )
-    ),
+    Metric("before", VERBATIM, lambda row: row.texts[0], "the setting in A", ONE_SIDED),
+    Metric("after", VERBATIM, lambda row: row.texts[1], "the setting in B", ONE_SIDED),
 )
 WRITTEN_ROWS: dict[QuantityKind, Table[Any]] = {
     **{kind: object_table("rows", (*_OF_ROWS, *of_change("change", kind))) for kind in ("time", "bytes", "percent")},

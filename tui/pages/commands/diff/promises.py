@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.session.diff.model import Change, OwnerChange
@@ -25,7 +26,8 @@ _NONE_FOUND = (
     "that run has no finding of the kind on the same ops, lines or cores: there is no such time, or too little"
 )
 _A_PART = "the kind claims a part of an owner's time, or a run has no account of its steps"
-_NO_NOISE = "the profiles have no steps, or one"
+_NO_STEPS = "the profiles have no steps"
+_NO_NOISE = f"{_NO_STEPS}, or one"
 _HEADLINES: dict[str, tuple[str, StyleKey]] = {
     "kept": ("Kept", "good"),
     "partly": ("Kept in part", "warn"),
@@ -42,14 +44,12 @@ def _change_of_cost(of: Metric[Any]) -> Metric[Any]:
         is_known = cause.cost.before is not None and cause.cost.after is not None
         return of.read(cause) if is_known else None
 
-    return Metric(of.key, of.unit, read, of.meaning, of.null) if of.key.startswith("change_") else of
+    return replace(of, read=read) if of.key.startswith("change_") else of
 
 
-def _with_reasons(metrics: Sequence[Metric[Any]], why: str) -> tuple[Metric[Any], ...]:
-    return tuple(
-        Metric(of.key, of.unit, of.read, of.meaning, _NO_NOISE if "noise" in of.key else why if of.null else "")
-        for of in metrics
-    )
+def _with_reasons(metrics: Iterable[Metric[Any]], why: str, no_noise: str = _NO_NOISE) -> Iterator[Metric[Any]]:
+    """The figures, with why those may be unknown that may."""
+    return (replace(of, null=no_noise if "noise" in of.key else why if of.null else "") for of in metrics)
 
 
 _CAUSE: tuple[Metric[Cause], ...] = (
@@ -58,7 +58,7 @@ _CAUSE: tuple[Metric[Cause], ...] = (
     attribute("title", VERBATIM, "of the finding, in A if A has it"),
     attribute("is_claim", FLAG, "whether its promise is checked"),
     attribute("is_estimate", FLAG, "whether its saving comes from a model; else it is measured"),
-    *_with_reasons(tuple(map(_change_of_cost, fields.of_change("cost", "time"))), _NONE_FOUND),
+    *_with_reasons(map(_change_of_cost, fields.of_change("cost", "time")), _NONE_FOUND),
     *_with_reasons(fields.of_change("time", "time", "time."), _A_PART),
 )
 CAUSES: Table[Sequence[Cause]] = object_table("causes", _CAUSE)
@@ -78,11 +78,8 @@ METRICS: tuple[Metric[Verified], ...] = (
     attribute(
         "promised_ms", TIME_MS, "how much the claims promised to save in a mean step of A", null="nothing is claimed"
     ),
-    attribute("got_ms", TIME_MS, "how much shorter a mean step is in B", null="the profiles have no steps"),
-    *(
-        Metric(of.key, of.unit, of.read, of.meaning, "the profiles have no steps" if of.null else "")
-        for of in fields.of_change("step", "time", "step.")
-    ),
+    attribute("got_ms", TIME_MS, "how much shorter a mean step is in B", null=_NO_STEPS),
+    *_with_reasons(fields.of_change("step", "time", "step."), _NO_STEPS, _NO_STEPS),
 )
 
 

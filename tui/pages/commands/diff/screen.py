@@ -204,9 +204,8 @@ class DiffScreen(ListScreen):
         return f"The views are 1 to {len(changes.VIEWS)}."
 
     def _next_view(self, by: int) -> str:
-        return self.listed.show(
-            changes.VIEWS[(changes.VIEWS.index(self.listed.listing.name) + by) % len(changes.VIEWS)]
-        )
+        at = changes.VIEWS.index(self.listed.listing.name) + by
+        return self.listed.show(changes.VIEWS[at % len(changes.VIEWS)])
 
     def move(self, rows: int, screens: float) -> None:
         super().move(rows, screens)

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track
 from tpuprof.parsers.timeline.part import TimelineContent
 from tpuprof.parsers.timeline.windows import cell_edges, track_window
-from tpuprof.tui.draw.axis import ticks
+from tpuprof.tui.draw.axis import equal_runs, ticks
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.html.picture import CHARACTER, WIDTH, Area, Paint, Picture, Words
 
@@ -126,18 +126,12 @@ def _draw(track: Track, edges: Int64s, top: float, boxes: Boxes, words: list[Wor
     busy = window.busy_ps.sum(axis=1)
     kinds, shares = window.busy_ps.argmax(axis=1), np.minimum(busy / np.diff(edges), 1.0)
     fill = np.ceil(shares * 4) / 4  # heights of a quarter, so that neighbours are often alike and one box
-    for first, last in _alike(np.where(busy > 0, kinds * 8 + (fill * 4).astype(np.int64), -1)):
+    for first, last in equal_runs(np.where(busy > 0, kinds * 8 + (fill * 4).astype(np.int64), -1)):
         if busy[first] > 0:
             kind, height = int(kinds[first]), _BAR * float(fill[first])
             place = (_LEFT + first * _CELL, top + _BAR - height, (last - first) * _CELL, height)
             boxes.setdefault(paint or CLASSES[kind], []).append(place)
             seen |= set() if paint else {kind}
-
-
-def _alike(codes: Int64s) -> Iterator[tuple[int, int]]:
-    """Runs of equal entries: where each begins, and where it has ended."""
-    ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
-    yield from zip([0, *ends[:-1]], ends, strict=True)
 
 
 def _axis(start_ps: int, end_ps: int) -> tuple[list[Words], Area]:

@@ -82,11 +82,6 @@ def _hosts(content: TimelineContent) -> list[str]:
     return [part.host for part in timeline.hosts if not part.problem] or [timeline.host]
 
 
-def _whose(content: TimelineContent) -> str:
-    names = _hosts(content)
-    return names[0] if len(names) == 1 else counted(len(names), "host")
-
-
 def _head(content: TimelineContent, request: ReportRequest) -> dict[str, object]:
     return head("timeline", request.run, _hosts(content), content.warnings)
 
@@ -204,7 +199,9 @@ def _columns(table: Table[Source], source: Source, start_ps: int, end_ps: int, p
 
 
 def _head_lines(content: TimelineContent, request: ReportRequest, pen: Pen) -> list[Line]:
-    lines = [heading(f"Timeline of {request.run.name}", _whose(content), pen)]
+    names = _hosts(content)
+    whose = names[0] if len(names) == 1 else counted(len(names), "host")
+    lines = [heading(f"Timeline of {request.run.name}", whose, pen)]
     return [*lines, *pen.wrap(covered(content), "strong", [(" ", "text")]), *pen.notes(content.warnings, ())]
 
 

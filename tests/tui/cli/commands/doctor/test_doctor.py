@@ -18,14 +18,14 @@ import pytest
 
 from tests.parsers.session.test_run_facts import MS, old_folder, old_gpu, training, written
 from tests.support.golden import check_golden
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import run_facts as facts_module
 from tpuprof.parsers.session.run_facts import RunFacts
-from tpuprof.tui.cli.arguments.itself import doctor_parser
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import command, machine
-from tpuprof.tui.cli.commands.doctor.command import doctor_report, run_doctor
+from tpuprof.tui.cli.commands.doctor.command import doctor_report
 from tpuprof.tui.cli.commands.doctor.content import MOST_RUNS, lacking
 from tpuprof.tui.cli.commands.doctor.parts import WIDTH, DoctorLine, Mask, fenced
 from tpuprof.tui.demo import demo_path
@@ -207,18 +207,6 @@ def test_the_home_folder_is_shortened(tmp_path: Path) -> None:
         ("/home/ab/x", "/home/ab/x"),
         ("/home/a.old/x", "/home/a.old/x"),
         ("'/home/a'", "'~'"),
-    ],
-)
-def test_only_the_home_folder_is(text: str, short: str) -> None:
-    assert Mask({"HOME": "/home/a"}).text(text) == short
-    for home in ("", "/", "relative"):
-        assert Mask({"HOME": home}).text(text) == text
-    assert Mask({}).text(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [
         ("/data/jane/logs", "/data/<user>/logs"),
         ("/data/janet/jane.d", "/data/janet/jane.d"),
         ("jane", "jane"),
@@ -229,9 +217,11 @@ def test_only_the_home_folder_is(text: str, short: str) -> None:
 )
 def test_people_machines_and_secrets_are_taken_out(text: str, short: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "node", lambda: "node-7")
-    mask = Mask({"USER": "jane", "LOGNAME": "root"})
+    mask = Mask({"HOME": "/home/a", "USER": "jane", "LOGNAME": "root"})
     assert mask.text(text) == short
     assert mask.value([{text: (text, 1, None)}]) == [{short: [short, 1, None]}]
+    for home in ("", "/", "relative"):
+        assert Mask({"HOME": home}).text("/home/a/x of 'a'") == Mask({}).text("/home/a/x of 'a'") == "/home/a/x of 'a'"
 
 
 def test_no_secret_of_an_address_is_told() -> None:
@@ -322,21 +312,16 @@ def test_without_numpy_the_rest_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 # --- the command
 
 
-def test_the_exit_code_tells_of_nothing_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text, exit_code = doctor_report(ENVIRONMENT, str(tmp_path / "nowhere"))
-    assert exit_code == EXIT_NOT_FOUND and "! nothing " in text and "  try  " in text
-    found = told(ENVIRONMENT, str(tmp_path / "nowhere"))["logdir"]
+def test_the_exit_code_tells_of_nothing_found(tmp_path: Path, call: Call) -> None:
+    nowhere = tmp_path / "nowhere"
+    text = call("doctor", nowhere, "--md", code=EXIT_NOT_FOUND).out
+    assert text.startswith(f"```text\n{PROGRAM} ") and "! nothing " in text and "  try  " in text
+    found = told(path=str(nowhere))["logdir"]
     assert found["kind"] is None and found["unknown"]["kind"] and found["hint"]
-    arguments = doctor_parser().parse_args([str(tmp_path / "nowhere"), "--md"])
-    assert run_doctor(arguments) == EXIT_NOT_FOUND
-    assert capsys.readouterr().out.startswith(f"```text\n{PROGRAM} ")
     for path in (demo_path(), "demo"):
-        assert run_doctor(doctor_parser().parse_args([path])) == EXIT_OK
-        assert "SIMULATED, according to the profile" in capsys.readouterr().out
-    assert run_doctor(doctor_parser().parse_args([])) == EXIT_OK
-    assert "Logdir" not in capsys.readouterr().out
-    assert run_doctor(doctor_parser().parse_args(["demo", "--json"])) == EXIT_OK
-    (run,) = json.loads(capsys.readouterr().out)["logdir"]["runs"]
+        assert "SIMULATED, according to the profile" in call("doctor", path).out
+    assert "Logdir" not in call("doctor").out
+    (run,) = call.json("doctor", "demo", "--json")["logdir"]["runs"]
     assert run["is_simulated"] and run["step_count"] == 20 and run["lacks"] == []
     assert run["versions"] is None and run["unknown"]["versions"]
 

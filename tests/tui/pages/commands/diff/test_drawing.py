@@ -11,15 +11,16 @@ from tests.parsers.session.diff.build import MS, US, Program, diff_of, layers
 from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden, check_lines
+from tests.support.golden import frame as text
 from tpuprof.parsers.session.diff.model import Change, Diff
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.commands.diff.details import change_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, head_line, shown, steps_lines, verdict_lines
 from tpuprof.tui.pages.commands.diff.verdict import verdict
-from tpuprof.tui.pages.commands.diff.words import noise_words, per_unit, relative, signed, signed_percent
+from tpuprof.tui.pages.commands.diff.words import noise_words, relative, signed, signed_percent
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -34,10 +35,6 @@ def frame(diff: Diff, view: DiffView, width: int, height: int, glyphs: Glyphs = 
     every = entries(diff, view.name, view.apart)
     rows = shown(every, view)
     return compose(diff, view, rows, len(every), Pen(width, glyphs), height)
-
-
-def text(lines: tuple[Line, ...] | list[Line]) -> str:
-    return "\n".join(plain(line).rstrip() for line in lines) + "\n"
 
 
 @pytest.mark.parametrize("glyphs", [BLOCK, PLAIN, ASCII], ids=["block", "plain", "ascii"])
@@ -241,7 +238,3 @@ def test_words() -> None:
     assert relative(Change(None, 5.0, 1.0, "new")) == "" and relative(Change(0.0, 5.0, 1.0, "more")) == ""
     assert noise_words(Change(100.0, 100.0, 1.1, "same"), False) == "±1.1%"
     assert noise_words(Change(100.0, 100.0, None, "unknown"), False) == "n/a"
-
-
-def test_units(tmp_path: Path) -> None:
-    assert per_unit(diff_of(tmp_path, BASE, BASE)) == "a step"

@@ -14,20 +14,12 @@ from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.documents import csv_rows, nulls, parsed
 from tests.support.golden import check_golden
-from tpuprof.parsers.base.errors import (
-    EXIT_NOT_FOUND,
-    EXIT_OK,
-    EXIT_REGRESSION,
-    EXIT_UNREADABLE,
-    EXIT_USAGE,
-    ProfileError,
-)
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.cli.arguments.diff import diff_parser
-from tpuprof.tui.cli.commands.diff.runs import run_diff
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import Format, TextLook
 
@@ -73,16 +65,6 @@ def test_every_null_has_a_reason(diff: Diff, tmp_path: Path) -> None:
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
-def run(*arguments: str) -> int:
-    return run_diff(diff_parser().parse_args(arguments))
-
-
-def refused(*arguments: str) -> ProfileError:
-    with pytest.raises(ProfileError) as caught:
-        run(*arguments)
-    return caught.value
-
-
 @pytest.fixture
 def logdir(tmp_path: Path) -> Path:
     """Two runs in one logdir, the slower one newer."""
@@ -95,7 +77,7 @@ def logdir(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_patterns_and_lists_are_several_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_patterns_and_lists_are_several_launches(tmp_path: Path, call: Call) -> None:
     for number in range(3):
         times = ("fusion.1", (60 + number) * MS), ("copy.2", 10 * MS), ("all-reduce.3", 20 * MS)
         written(tmp_path / "before", f"a{number}", replace(BASE, steps=steady(*times)))
@@ -104,32 +86,28 @@ def test_patterns_and_lists_are_several_launches(tmp_path: Path, capsys: pytest.
         [str(tmp_path / side / f"{name}{at}") for at in range(3)] for side, name in (("before", "a"), ("after", "b"))
     )
     patterns = [f"{tmp_path}/before/*", f"{tmp_path}/after/*"]
-    assert run(*patterns, "--fail-on-regression", "5%", "--json") == EXIT_REGRESSION
-    document = parsed(shown := capsys.readouterr().out)
+    check = ("--fail-on-regression", "5%", "--json")
+    shown = call("diff", *patterns, *check, code=EXIT_REGRESSION).out
+    document = parsed(shown)
     found = document["launches"]
     assert [launch["name"] for launch in found["before"]] == ["a0", "a1", "a2"] and found["detect_fraction"] == 0.05
     assert found["mean_ms"] == {"before": 101, "after": 110} and found["spread_ms"] == {"before": 1, "after": 1}
     assert found["interval_ms"]["low"] == pytest.approx(18 - found["interval_ms"]["high"])
     assert set(nulls(document)) <= {*document["unknown"], "unknown"}
-    assert run("--before", *before, "--after", *after, "--fail-on-regression", "5%", "--json") == EXIT_REGRESSION
-    assert capsys.readouterr().out == shown
-    assert run(*patterns, "--format", "text", "--width", "200") == EXIT_OK
-    words = capsys.readouterr().out
+    assert call("diff", "--before", *before, "--after", *after, *check, code=EXIT_REGRESSION).out == shown
+    words = call("diff", *patterns, "--format", "text", "--width", "200").out
     assert "SLOWER" in words and "Launches (3 before, 3 after) differ by 0.99% among themselves" in words
-    assert run(patterns[0], after[0], "--detect", "0.5%", "--md") == EXIT_OK
-    assert "(median of 3) → b0" in capsys.readouterr().out
-    assert refused(*patterns, "--run-a", "a9").exit_code == EXIT_NOT_FOUND
-    assert refused(patterns[0], before[1]).sentence == "a1 is a launch of both A and B."
-    assert refused("--json").code == "usage"
+    assert "(median of 3) → b0" in call("diff", patterns[0], after[0], "--detect", "0.5%", "--md").out
+    call.error(EXIT_NOT_FOUND, "diff", *patterns, "--run-a", "a9")
+    assert call.error(EXIT_USAGE, "diff", patterns[0], before[1])[0] == "a1 is a launch of both A and B."
+    assert call.error(EXIT_USAGE, "diff", "--json")[0] == "There is nothing to compare."
 
 
-def test_two_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_paths(tmp_path: Path, call: Call) -> None:
     paths = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
-    assert run(*paths, "--json") == EXIT_OK
-    shown = capsys.readouterr()
+    shown = call("diff", *paths, "--json")
     assert parsed(shown.out)["steps"]["typical"]["change_ms"] == 7 and shown.err == ""
-    assert run(*paths) == EXIT_OK
-    shown = capsys.readouterr()
+    shown = call("diff", *paths)
     assert "SLOWER +7.00 ms a step (+7.0%): copy.2 +7.00 ms" in shown.out
     assert "Printing the report instead of opening the screen." in shown.err
 
@@ -143,62 +121,58 @@ def test_two_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (),
     ],
 )
-def test_two_runs_of_one_logdir(logdir: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(str(logdir), *options, "--md") == EXIT_OK
-    assert capsys.readouterr().out.startswith("### Slower: 2026_11_19_10_00_00 → 2026_11_20_10_00_00")
+def test_two_runs_of_one_logdir(logdir: Path, options: tuple[str, ...], call: Call) -> None:
+    out = call("diff", logdir, *options, "--md").out
+    assert out.startswith("### Slower: 2026_11_19_10_00_00 → 2026_11_20_10_00_00")
 
 
-def test_the_other_way_round(logdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(str(logdir), str(logdir), "--run-b", "2026_11_19", "--md") == EXIT_OK
-    assert capsys.readouterr().out.startswith("### Faster: 2026_11_20")
+def test_the_other_way_round(logdir: Path, call: Call) -> None:
+    assert call("diff", logdir, logdir, "--run-b", "2026_11_19", "--md").out.startswith("### Faster: 2026_11_20")
 
 
-def test_what_is_refused(logdir: Path, tmp_path: Path) -> None:
-    assert refused(str(logdir), str(logdir)).exit_code == EXIT_USAGE
-    assert refused(str(logdir), "--run-b", "2026_11_19").code == "one_run"
-    assert refused(str(tmp_path / "nowhere"), str(logdir)).exit_code == EXIT_NOT_FOUND
-    assert refused(str(logdir), "--run-a", "x").exit_code == EXIT_NOT_FOUND
-    assert refused(str(logdir), "--host", "nobody", "--json").exit_code == EXIT_NOT_FOUND
-    inside = str(logdir / "plugins" / "profile" / "2026_11_19_10_00_00" / "report.json")
-    assert refused(str(logdir), "--json", "--output", inside).exit_code == EXIT_USAGE
+def test_what_is_refused(logdir: Path, tmp_path: Path, call: Call) -> None:
+    inside = logdir / "plugins" / "profile" / "2026_11_19_10_00_00" / "report.json"
+    call.error(EXIT_USAGE, "diff", logdir, logdir)
+    assert "holds no run older than" in call.error(EXIT_USAGE, "diff", logdir, "--run-b", "2026_11_19")[0]
+    call.error(EXIT_NOT_FOUND, "diff", tmp_path / "nowhere", logdir)
+    call.error(EXIT_NOT_FOUND, "diff", logdir, "--run-a", "x")
+    call.error(EXIT_NOT_FOUND, "diff", logdir, "--host", "nobody", "--json")
+    call.error(EXIT_USAGE, "diff", logdir, "--json", "--output", inside)
 
 
-def test_fail_on_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_on_regression(tmp_path: Path, call: Call) -> None:
     a, b = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
-    assert run(a, b, "--fail-on-regression", "5%", "--json") == EXIT_REGRESSION
-    shown = capsys.readouterr()
+    shown = call("diff", a, b, "--fail-on-regression", "5%", "--json", code=EXIT_REGRESSION)
     assert parsed(shown.out)["regression"]["outcome"] == "slower"
     assert shown.err == "The typical step takes 7.0% longer than before, more than the 5% allowed.\n"
-    assert run(a, b, "--fail-on-regression", "8", "--md") == EXIT_OK
-    assert run(b, a, "--fail-on-regression", "0") == EXIT_OK
-    assert capsys.readouterr().err == ""
+    assert call("diff", a, b, "--fail-on-regression", "8", "--md").err == ""
+    assert call("diff", b, a, "--fail-on-regression", "0").err == ""
 
 
-def test_a_check_that_cannot_tell_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_that_cannot_tell_does_not_pass(tmp_path: Path, call: Call) -> None:
     bare = Program(steps=BASE.steps[:2], marked=False)
     a, b = written(tmp_path, "a", bare), written(tmp_path, "b", bare)
-    error = refused(a, b, "--fail-on-regression", "5", "--json")
-    assert error.exit_code == EXIT_UNREADABLE and "Step times are unknown" in error.sentence
-    assert parsed(capsys.readouterr().out)["regression"]["outcome"] == "unknown"  # the report is there all the same
+    shown = call("diff", a, b, "--fail-on-regression", "5", "--json", code=EXIT_UNREADABLE)
+    assert "Step times are unknown" in shown.err
+    assert parsed(shown.out)["regression"]["outcome"] == "unknown"  # the report is there all the same
 
 
-def test_different_programs_do_not_pass_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_different_programs_do_not_pass_either(tmp_path: Path, call: Call) -> None:
     a, b = written(tmp_path, "a", TRAINING), written(tmp_path, "b", INFERENCE)
     for pair in ((a, b), (b, a)):
-        error = refused(*pair, "--fail-on-regression", "5", "--json")
-        assert error.exit_code == EXIT_UNREADABLE and error.code == "different_programs"
-        assert error.sentence.startswith("Nothing can be said about a regression: these are different programs: A ran ")
-        document = parsed(capsys.readouterr().out)
+        shown = call("diff", *pair, "--fail-on-regression", "5", "--json", code=EXIT_UNREADABLE)
+        assert "Nothing can be said about a regression: these are different programs: A ran " in shown.err
+        assert shown.err.endswith("try: compare two runs of one program\n")
+        document = parsed(shown.out)
         assert document["verdict"]["mark"] == document["regression"]["outcome"] == "unknown"
         assert document["verdict"]["different_programs"] is True
         assert document["steps"]["typical"]["before_ms"] and len(document["ops"]) == 5
-    assert run(a, b, "--md") == EXIT_OK and capsys.readouterr().out.startswith("### Different programs: a")
-    assert run(a, b, "--format", "text", "--width", "80") == EXIT_OK
-    words = capsys.readouterr().out
+    assert call("diff", a, b, "--md").out.startswith("### Different programs: a")
+    words = call("diff", a, b, "--format", "text", "--width", "80").out
     assert " DIFFERENT " in words and "typical" in words and "SLOWER" not in words
 
 
-def test_options_say_how_the_hosts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_say_how_the_hosts_are_read(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[bool, int | None]] = []
     plain = Session.__init__
 
@@ -208,18 +182,18 @@ def test_options_say_how_the_hosts_are_read(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(Session, "__init__", init)
     a, b = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
-    assert run(a, b, "--json", "--jobs", "3") == EXIT_OK and run(a, b, "--json", "--no-cache") == EXIT_OK
+    call("diff", a, b, "--json", "--jobs", "3")
+    call("diff", a, b, "--json", "--no-cache")
     assert asked == [(True, 3)] * 2 + [(False, None)] * 2
 
 
 @pytest.mark.parametrize("text", ["5 percent", "-1", "", "nan", "%", "1e3", "٥"])
-def test_percentages_that_are_none(text: str) -> None:
-    with pytest.raises(ProfileError) as caught:
-        diff_parser().parse_args(["a", "b", "--fail-on-regression", text])
-    assert "is not a percentage" in caught.value.sentence or text.startswith("-")
+def test_percentages_that_are_none(text: str, call: Call) -> None:
+    sentence, _ = call.error(EXIT_USAGE, "diff", "a", "b", "--fail-on-regression", text)
+    assert "is not a percentage" in sentence or text.startswith("-")
 
 
-def test_a_report_goes_to_a_file(logdir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_goes_to_a_file(logdir: Path, tmp_path: Path, call: Call) -> None:
     out = tmp_path / "diff.csv"
-    assert run(str(logdir), "--format", "csv", "--output", str(out)) == EXIT_OK
-    assert out.read_text().startswith("rank,mark,name,") and capsys.readouterr().out == ""
+    assert call("diff", logdir, "--format", "csv", "--output", out).out == ""
+    assert out.read_text().startswith("rank,mark,name,")
