@@ -12,7 +12,6 @@ from typing import Literal
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.capture.written import WrittenFile
 
 LONGEST_MS = 600_000
 MOST_SERVERS = 512
@@ -126,12 +125,21 @@ OnProgress = Callable[[CaptureProgress], object]
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A profile that was written: the path, the host's name as in the file's, and how large it is."""
+
+    path: str
+    host: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostCapture:
     """What came of one server.
 
     Attributes:
         address: the server's address, as given.
-        file, host: the profile file, and the host's name as in the file's; None without a file.
+        file: the profile; None where there is none.
         seconds: time from the request to the answer; None where there was no request.
         problem, notes: why there is no file, or None; and sentences on what the profile lacks.
         is_stopped: whether the tracing ended early.
@@ -139,7 +147,6 @@ class HostCapture:
 
     address: str
     file: WrittenFile | None
-    host: str | None
     seconds: float | None
     problem: Problem | None
     notes: tuple[str, ...] = ()

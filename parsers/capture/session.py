@@ -20,9 +20,15 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import client, errors, leases, model
-from tpuprof.parsers.capture.files import RunFolder, safe_name
-from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
-from tpuprof.parsers.capture.written import WrittenFile
+from tpuprof.parsers.capture.files import RunFolder, run_name, safe_name
+from tpuprof.parsers.capture.model import (
+    Address,
+    CaptureOptions,
+    CaptureProgress,
+    CaptureResult,
+    CaptureStop,
+    WrittenFile,
+)
 
 TICK_SECONDS = 0.1
 _TERMINATE_SECONDS = 5.0
@@ -61,8 +67,8 @@ def capture(
         for each in leases.clear([str(server) for server in servers]):
             sentence = f"{each.address}: {leases.sentence_on(each)}"
             on_progress(CaptureProgress(str(each.address), "connecting", None, options.duration_ms, None, sentence))
-    began, clock = time.time(), time.monotonic()
-    run = RunFolder(logdir, began)
+    clock = time.monotonic()
+    run = RunFolder(logdir, run_name(time.time()))
     try:
         run.prepare()
         hosts = _capture_all(servers, options, run, on_progress, stop)
@@ -141,7 +147,7 @@ class _Job:
         except Cancelled:
             problem = Problem("cancelled", str(self.address), f"{self.address} was abandoned.")
         self._say("failed", sentence=problem.sentence)
-        return model.HostCapture(str(self.address), None, None, self.seconds, problem)
+        return model.HostCapture(str(self.address), None, self.seconds, problem)
 
     def _capture(self) -> model.HostCapture:
         server = None
@@ -210,7 +216,7 @@ class _Job:
         taken = self.folder.take(folder, self._names(""), self._looked_at)
         if taken is None:
             raise errors.too_old(self.address, folder)
-        return self._finish(*taken, ("was traced twice: its server is old and writes profiles itself",))
+        return self._finish(taken, ("was traced twice: its server is old and writes profiles itself",))
 
     def _ask(self, server: client.Server, session: str, repository: str) -> client.Answer:
         options = self.options
@@ -271,8 +277,7 @@ class _Job:
         look = self._looked_at(profile)
         self._say("writing", size_bytes=len(profile))
         pieces = (profile[offset : offset + _WRITTEN_AT_ONCE] for offset in range(0, len(profile), _WRITTEN_AT_ONCE))
-        file, host = self.folder.write(self._names(look.hostname), pieces)
-        return self._finish(file, host, look.notes)
+        return self._finish(self.folder.write(self._names(look.hostname), pieces), look.notes)
 
     def _looked_at(self, profile: memoryview | str) -> client.ProfileHeaders:
         """What the profile says of itself; refuses what holds nothing, before anybody calls it one."""
@@ -281,9 +286,9 @@ class _Job:
             raise errors.not_a_profile(self.address, profile if isinstance(profile, str) else "")
         return look
 
-    def _finish(self, file: WrittenFile, host: str, notes: tuple[str, ...]) -> model.HostCapture:
+    def _finish(self, file: WrittenFile, notes: tuple[str, ...]) -> model.HostCapture:
         self._say("written", size_bytes=file.size_bytes)
-        return model.HostCapture(str(self.address), file, host, self.seconds, None, notes, self.is_stopped)
+        return model.HostCapture(str(self.address), file, self.seconds, None, notes, self.is_stopped)
 
     def _names(self, hostname: str) -> list[str]:
         """Names for the host's file, the first choice first; ports distinguish the servers of one machine."""

@@ -41,7 +41,7 @@ def test_a_run_lands_where_xprof_expects_it_and_opens(tmp_path: Path) -> None:
     assert files(run) == ["worker-0.xplane.pb"]
     assert (run / "worker-0.xplane.pb").read_bytes() == server.profile
     (host,), (file,) = result.hosts, result.files
-    assert (host.host, file.size_bytes, host.problem, host.notes) == ("worker-0", len(server.profile), None, ())
+    assert (file.host, file.size_bytes, host.problem, host.notes) == ("worker-0", len(server.profile), None, ())
     assert file.path == str(run / "worker-0.xplane.pb") and not result.is_stopped
     (found,) = open_logdir(str(tmp_path)).runs
     page = Session(found).page(OVERVIEW)
@@ -111,7 +111,7 @@ def test_several_servers_are_traced_at_once_and_one_hostname_is_told_apart(tmp_p
         addresses = [f"{one.address},{two.address}", f"localhost:{three.port}", one.address]
         result = capture(addresses, SHORT, str(tmp_path), seen.append)
     names = [f"worker-0_{one.port}", f"Worker-0_{two.port}", "worker-1"]
-    assert [host.host for host in result.written] == names and not result.failed
+    assert [file.host for file in result.files] == names and not result.failed
     assert files(Path(result.run_path)) == sorted(f"{name}.xplane.pb" for name in names)
     assert len(one.requests) == len(two.requests) == len(three.requests) == 1
     assert {progress.address for progress in seen if progress.stage == "written"} == {
@@ -181,7 +181,7 @@ def test_hostile_names_of_hosts(tmp_path: Path, hostname: str, name: str | None)
     with FakeProfiler(data=profile(hostname)) as server:
         result = capture([server.address], SHORT, str(tmp_path / "a" / "b" / "c" / "d"))
     expected = f"127.0.0.1_{server.port}" if name is None else name
-    assert result.hosts[0].host == expected
+    assert result.files[0].host == expected
     assert files(tmp_path) == [str((Path(result.run_path) / f"{expected}.xplane.pb").relative_to(tmp_path))]
 
 

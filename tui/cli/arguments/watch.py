@@ -24,7 +24,7 @@ _EPILOG = f"""Prints a line of JSON for each slow step, with the profile that sh
   {PROGRAM} watch localhost:9012 --slower 1.5 --space 1GB --for 12h
   {PROGRAM} watch localhost:9012 --once
 
-It contacts only the addresses given, and removes only files that it wrote itself.
+It contacts only the addresses given, and removes no file from --out.
 """
 
 
@@ -56,7 +56,8 @@ def watch_parser() -> UsageParser:
     parser.add_argument("--for", dest="length", type=seconds_of, metavar="TIME", help=until)
     once = "one look, for CI: exit code 6 if a step is slower than the others, 7 if no server answers"
     either.add_argument("--once", action="store_true", help=once)
-    space = "size limit of kept profiles; it removes its own oldest ones first (default: 100MB)"
+    space = "how much --out may hold, whoever wrote it; once that is full, no profile is kept until you remove runs "
+    space += "(default: 100MB)"
     parser.add_argument("--space", type=size_of, default=100 * 10**6, metavar="SIZE", help=space)
     out = "where profiles are kept (default: a folder of its own in $XDG_STATE_HOME/tpuprof-tui/watch)"
     parser.add_argument("--out", metavar="DIR", help=out)

@@ -17,8 +17,14 @@ from tests.tui.cli.calls import Call
 from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
 from tpuprof.parsers.capture.errors import failure
-from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, HostCapture
-from tpuprof.parsers.capture.written import WrittenFile
+from tpuprof.parsers.capture.model import (
+    CaptureOptions,
+    CaptureProgress,
+    CaptureResult,
+    CaptureStage,
+    HostCapture,
+    WrittenFile,
+)
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli.arguments.capture import capture_parser
 from tpuprof.tui.cli.commands.capture.command import CountDown, countdown, outcome, run_capture, tried_again
@@ -284,9 +290,9 @@ def test_no_line_is_drawn_off_a_terminal() -> None:
 
 def test_what_came_of_it() -> None:
     good = HostCapture(
-        "a:1", WrittenFile("/logs/run/w.xplane.pb", 2, 1_500_000, b""), "w", 2.04, None, ("holds no device",), True
+        "a:1", WrittenFile("/logs/run/w.xplane.pb", "w", 1_500_000), 2.04, None, ("holds no device",), True
     )
-    bad = HostCapture("b:1", None, None, None, Problem("no_server", "b:1", "Nothing at b:1.", "start one"))
+    bad = HostCapture("b:1", None, None, Problem("no_server", "b:1", "Nothing at b:1.", "start one"))
     assert outcome(CaptureResult("/logs/run", (bad, good), 2000, 2.5)) == [
         "a:1: 1.5 MB in 2.0 s, w.xplane.pb",
         "note: the profile of a:1 holds no device",
