@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 
@@ -160,12 +160,11 @@ class CaptureResult:
     Attributes:
         run_path: the run's folder.
         hosts: one entry for each address, in the order given; at least one has a file.
-        duration_ms, seconds: the time that was to be traced, and how long the whole capture took.
+        seconds: how long the whole capture took.
     """
 
     run_path: str
     hosts: tuple[HostCapture, ...]
-    duration_ms: int
     seconds: float
 
     @property
@@ -203,6 +202,11 @@ class CaptureStop:
         """Asks it to stop and to give up what was traced."""
         self.request()
         self.request()
+
+    def check(self) -> None:
+        """Raises `Cancelled` if the capture is to stop."""
+        if self.is_requested:
+            raise Cancelled
 
     @property
     def is_requested(self) -> bool:

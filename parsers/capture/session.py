@@ -78,7 +78,7 @@ def capture(
         if stop.is_given_up or all(host.problem is not None and host.problem.code == "cancelled" for host in hosts):
             raise Cancelled
         raise _nothing_came(hosts)
-    return CaptureResult(run.path, hosts, options.duration_ms, time.monotonic() - clock)
+    return CaptureResult(run.path, hosts, time.monotonic() - clock)
 
 
 def _capture_all(
@@ -168,8 +168,7 @@ class _Job:
         seconds = self.options.connect_seconds
         call = server.ping(seconds)
         while not call.wait(TICK_SECONDS):
-            if self.stop.is_requested:
-                raise Cancelled
+            self.stop.check()
         status = call.status()
         if status.name not in ("UNIMPLEMENTED", "OK"):
             raise errors.unreachable(self.address, status.name, status.details, seconds)
@@ -178,16 +177,13 @@ class _Job:
         for job in self.jobs:
             while not job.is_settled.wait(TICK_SECONDS):
                 self._say("waiting")
-                if self.stop.is_requested:
-                    raise Cancelled
+                self.stop.check()
         end = time.monotonic() + self.options.delay_ms / 1000
         while (left := end - time.monotonic()) > 0:
             self._say("waiting", left_ms=round(1000 * left))
-            if self.stop.is_requested:
-                raise Cancelled
+            self.stop.check()
             time.sleep(min(left, TICK_SECONDS))
-        if self.stop.is_requested:
-            raise Cancelled
+        self.stop.check()
 
     def _trace(self, server: client.Server) -> model.HostCapture:
         if self.options.is_snapshot:

@@ -98,7 +98,7 @@ def test_patience_bounds_the_first_call_too(tmp_path: Path, monkeypatch: pytest.
 
     def capture(_addresses: object, options: CaptureOptions, *_: object) -> CaptureResult:
         asked.append(options)
-        return CaptureResult(str(tmp_path), (), 1, 0.0)
+        return CaptureResult(str(tmp_path), (), 0.0)
 
     monkeypatch.setattr("tpuprof.tui.cli.commands.capture.command.capture", capture)
     for wait in ("2", "300"):
@@ -163,7 +163,7 @@ def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def once() -> CaptureResult:
         if codes:
             raise failure(codes.pop(0), "Not now.")
-        return CaptureResult("x", (), 1, 1.0)
+        return CaptureResult("x", (), 1.0)
 
     assert tried_again(once, 2).run_path == "x" and pauses == [2.0, 2.0]
     for codes[:], retries in ((["no_server", "no_server"], 1), (["disk_full"], 9)):
@@ -293,7 +293,7 @@ def test_what_came_of_it() -> None:
         "a:1", WrittenFile("/logs/run/w.xplane.pb", "w", 1_500_000), 2.04, None, ("holds no device",), True
     )
     bad = HostCapture("b:1", None, None, Problem("no_server", "b:1", "Nothing at b:1.", "start one"))
-    assert outcome(CaptureResult("/logs/run", (bad, good), 2000, 2.5)) == [
+    assert outcome(CaptureResult("/logs/run", (bad, good), 2.5)) == [
         "a:1: 1.5 MB in 2.0 s, w.xplane.pb",
         "note: the profile of a:1 holds no device",
         "note: ended early; the profile so far is kept",

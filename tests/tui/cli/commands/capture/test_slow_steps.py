@@ -35,7 +35,7 @@ def written(logdir: str, number: int, data: bytes) -> CaptureResult:
     run = RunFolder(logdir, f"run_{number:03}")
     run.prepare()
     file = run.write(["worker-0"], [data])
-    return CaptureResult(str(run.path), (HostCapture("a:1", file, 2.0, None),), 2000, 2.0)
+    return CaptureResult(str(run.path), (HostCapture("a:1", file, 2.0, None),), 2.0)
 
 
 def profile(steps_ms: Sequence[int], cores: int = 2, late: int | None = None, length_ms: int = 0) -> bytes:
@@ -60,9 +60,6 @@ class Passing(Clock):
     def __init__(self, length_seconds: float | None = None) -> None:
         self.time, self.pauses = 1_800_000_000.0, list[float]()
         super().__init__(length_seconds)
-
-    def now(self) -> float:
-        return self.time
 
     def passed(self) -> float:
         return self.time
@@ -118,7 +115,7 @@ class Watched:
         self.clock = Passing(length)
         kept = KeptRuns(str(program.logdir), space)
         plan = Plan(1.2, 30.0, once, "watching 1 server")
-        tell = lambda event, path, _: self.told.append((event, path))  # noqa: E731
+        tell = lambda event, path: self.told.append((event, path))  # noqa: E731
         self.slow = SlowSteps(program, plan, kept, self.clock, tell, self.said.append)
 
     def run(self) -> Watched:
@@ -144,9 +141,9 @@ def test_the_look_with_a_slow_step_is_told_and_kept(tmp_path: Path) -> None:
 
 def test_a_line_is_json_with_a_reason_for_each_null(tmp_path: Path) -> None:
     ((event, path),) = Watched(Program(tmp_path, STEADY, SLOW)).run().told
-    body, why = line_of(event, path, 1_800_000_000.0)
+    body = line_of(event, path, 1_800_000_000.0)
     assert body["time"] == "2027-01-15T08:00:00Z" and body["times"] == pytest.approx(1.8) and body["profile"] == path
-    assert {key for key, value in body.items() if value is None} == set(why)
+    assert {key for key, value in body.items() if value is None} == set(event.unknown)
 
 
 def test_steps_of_one_look_alone_are_held_against_each_other(tmp_path: Path) -> None:
@@ -177,8 +174,7 @@ def test_a_stall_is_told_once_until_steps_end_again(tmp_path: Path) -> None:
     assert [event.kind for event, _ in told] == ["stall", "stall over", "stall"]
     over, path = told[1]
     assert over.step_ps == pytest.approx(30_900 * MS), "from the begin of the first look without a step to the last one"
-    body, why = line_of(over, path, 0.0)
-    assert {key for key, value in body.items() if value is None} == set(why)
+    assert {key for key, value in line_of(over, path, 0.0).items() if value is None} == set(over.unknown)
     assert told[0][0].step_ps == 900 * MS and told[0][0].step is None and told[0][0].unknown["step"]
     assert program.left == ["run_002", "run_005"]
     short = Program(tmp_path / "short", STEADY, profile([], length_ms=250))
@@ -280,9 +276,9 @@ def test_profiles_are_kept_while_the_folder_has_room_and_again_once_it_has(tmp_p
     assert [path and Path(path).name for _, path in watched.told] == ["run_002", None, "run_006"]
     assert program.left == ["mine", "run_006"]
     event, _ = watched.told[1]
-    body, why = line_of(event, None, 0.0)
+    body, why = line_of(event, None, 0.0), event.unknown
     assert {key for key, value in body.items() if value is None} == set(why)
-    assert body["step"] == "2" and f"{tmp_path} holds 0.0 MB, and --space is 0.0 MB; remove runs" in why["profile"]
+    assert body["step"] == "2" and f"{tmp_path} holds 0.01 MB, and --space is 0.01 MB; remove runs" in why["profile"]
 
 
 def test_a_folder_of_many_files_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

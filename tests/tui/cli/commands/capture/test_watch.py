@@ -106,7 +106,7 @@ def test_a_full_folder_is_said_at_the_start(call: Call, tmp_path: Path) -> None:
     with FakeProfiler(data=SLOW) as server:
         words = ("--once", "--ms", "10", "--space", "1MB", "--out", str(tmp_path))
         done = call("watch", server.address, *words, code=EXIT_REGRESSION)
-    full = "holds 1.1 MB, and --space is 1.0 MB; remove runs from it"
+    full = "holds 1.10 MB, and --space is 1.00 MB; remove runs from it"
     assert full in done.err and full in json.loads(done.out)["unknown"]["profile"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
@@ -69,16 +70,15 @@ def own_folder(addresses: list[str]) -> str:
     return leases.state_path("watch", safe_name("_".join(addresses)) or "servers")
 
 
-def _print(event: Event, path: str | None, now: float) -> None:
-    body, why = line_of(event, path, now)
-    write_stdout(json.line(body, why))
+def _print(event: Event, path: str | None) -> None:
+    write_stdout(json.line(line_of(event, path, time.time()), event.unknown))
 
 
-def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, object], Mapping[str, str]]:
-    """The fields of a line, and why some are null."""
+def line_of(event: Event, path: str | None, now: float) -> Mapping[str, object]:
+    """The fields of a line; `Event.unknown` says why some are null."""
     step_ms = event.step_ps / _PS_PER_MS
     usual_ms = None if event.usual_ps is None else event.usual_ps / _PS_PER_MS
-    body = {
+    return {
         "schema": json.schema("watch"),
         "time": datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "kind": event.kind,
@@ -96,4 +96,3 @@ def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, ob
         "worth_ms": None if event.worth_ps is None else event.worth_ps / _PS_PER_MS,
         "profile": path,
     }
-    return body, event.unknown

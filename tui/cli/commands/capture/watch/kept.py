@@ -73,4 +73,4 @@ class KeptRuns:
 
 
 def _mb(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+    return f"{size / 1e6:,.2f} MB"

@@ -42,10 +42,6 @@ class Clock:
         self._end = None if length_seconds is None else self.passed() + length_seconds
         self._is_ended = False
 
-    def now(self) -> float:
-        """Seconds since 1970."""
-        return time.time()
-
     def passed(self) -> float:
         """Seconds since some moment; never set back."""
         return time.monotonic()
@@ -149,8 +145,8 @@ class Plan:
     rests: float = 0.0
 
 
-Tell = Callable[[judged.Event, str | None, float], object]
-"""Takes an event, the path of the profile that is kept of it, and the time in seconds since 1970."""
+Tell = Callable[[judged.Event, str | None], object]
+"""Takes an event, and the path of the profile that is kept of it."""
 
 
 class SlowSteps:
@@ -290,7 +286,7 @@ class SlowSteps:
 
     def _told(self, event: judged.Event, path: str | None) -> None:
         self.events += 1
-        self._tell(event, path, self._clock.now())
+        self._tell(event, path)
 
     def _name_missing(self, result: CaptureResult) -> None:
         """Says once which servers did not answer."""
