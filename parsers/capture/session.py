@@ -6,6 +6,7 @@ The capture connects once to each address given, and nowhere else; it does not l
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
@@ -150,18 +151,14 @@ class _Job:
         return model.HostCapture(str(self.address), None, self.seconds, problem)
 
     def _capture(self) -> model.HostCapture:
-        server = None
-        try:
+        with contextlib.ExitStack() as opened:
             try:
-                server = client.Server(self.address)
+                server = opened.enter_context(contextlib.closing(client.Server(self.address)))
                 self._reach(server)
             finally:
                 self.is_settled.set()
             self._wait_for_start()
             return self._trace(server)
-        finally:
-            if server is not None:
-                server.close()
 
     def _reach(self, server: client.Server) -> None:
         self._say("connecting")

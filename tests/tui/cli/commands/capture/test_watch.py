@@ -34,37 +34,30 @@ def servers(*given: FakeProfiler, is_continuous: bool = True) -> Servers:
     return Servers([server.address for server in given], SHORT, CaptureStop(), is_continuous)
 
 
-def test_servers_that_can_keep_their_last_seconds_and_no_longer_when_it_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_before", [False, True])
+def test_servers_keep_their_last_seconds_until_it_ends_or_as_before(kept_before: bool, tmp_path: Path) -> None:
     with FakeProfiler(data=STEADY) as server:
+        server.kept = kept_before
         source = servers(server)
         assert "last seconds" in source.begin() and server.kept and source.keeps
         assert Path(source.look(None, str(tmp_path)).run_path).is_dir()
-        source.end()
-        assert not server.kept
-
-
-def test_a_server_that_kept_them_before_goes_on_when_it_ends(tmp_path: Path) -> None:
-    with FakeProfiler(data=STEADY) as server:
+        server.kept = False  # it started again
+        with pytest.raises(ProfileError) as error:
+            source.look(None, str(tmp_path))
+        assert error.value.code == "nothing_kept"
         server.kept = True
-        source = servers(server)
-        source.begin()
         source.end()
-        assert server.kept
+        assert server.kept == kept_before
 
 
 def test_where_one_server_cannot_all_are_captured(tmp_path: Path) -> None:
     with FakeProfiler(data=STEADY) as new, FakeProfiler(data=STEADY, continuous=False) as old:
         source = servers(new, old)
         assert source.begin().startswith("short captures") and not source.keeps and not new.kept
+        assert servers(new, is_continuous=False).begin().startswith("short captures") and not new.kept
         assert len(source.look(None, str(tmp_path)).files) == 2 and new.requests[-1].opts.duration_ms == 10
         source.look(50e9, str(tmp_path))
         assert new.requests[-1].opts.duration_ms == 200, "four steps of 50 ms"
-
-
-def test_short_captures_ask_nobody_to_keep_anything(tmp_path: Path) -> None:
-    with FakeProfiler(data=STEADY) as server:
-        assert servers(server, is_continuous=False).begin().startswith("short captures")
-        assert not server.kept and not server.requests
 
 
 @pytest.mark.parametrize("is_continuous", [True, False])
@@ -76,17 +69,6 @@ def test_the_programs_own_trace_is_not_ended_by_either(is_continuous: bool, tmp_
         assert error.value.code == "another_session"
         source.end()
         assert server.is_tracing and not server.kept
-
-
-def test_a_server_that_started_again_keeps_nothing(tmp_path: Path) -> None:
-    with FakeProfiler(data=STEADY) as server:
-        source = servers(server)
-        source.begin()
-        server.kept = False
-        with pytest.raises(ProfileError) as error:
-            source.look(None, str(tmp_path))
-        assert error.value.code == "nothing_kept"
-        source.end()
 
 
 @pytest.mark.parametrize(("data", "code", "lines"), [(SLOW, EXIT_REGRESSION, 1), (STEADY, EXIT_OK, 0)])
@@ -126,15 +108,11 @@ def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     assert own_folder(["host-0:9012", "[::1]:1"]) == "/state/tpuprof-tui/watch/host-0_9012__1_1"
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("10m", 600), ("2h", 7200)])
-def test_times(text: str, seconds: int) -> None:
-    assert seconds_of(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "0s", "10", "1d", "-1s"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError):
-        seconds_of(text)
+def test_times() -> None:
+    assert [seconds_of(text) for text in ("30s", "10m", "2h")] == [30, 600, 7200]
+    for text in ("", "0s", "10", "1d", "-1s"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            seconds_of(text)
 
 
 def begun(server: FakeProfiler, out: Path, *options: str) -> subprocess.Popen[bytes]:
