@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
@@ -72,12 +73,10 @@ class Lease:
             fcntl.flock(self._lease, fcntl.LOCK_EX)
             self.note(addresses)
             os.rename(f"{self._path}.new", self._path)  # nobody else finds it before it is locked
-            waits = os.open(self._path, _FLAGS)
         except OSError as error:
             sentence = f"Nothing can be kept in {printable(folder)}: {reason(error)}."
             raise failure("state_folder", sentence, _HINT) from error
-        self._watchdog = begin_watchdog(waits, self._path)
-        os.close(waits)
+        self._watchdog = begin_watchdog(self._path)
 
     def note(self, addresses: Iterable[str]) -> None:
         """Takes these servers alone as those where this process turned continuous profiling on, or is about to."""
@@ -102,8 +101,7 @@ def turn_off(lease: int, path: str, only: Sequence[str] | None = None) -> list[S
     """
     wanted = [address for address in _addresses(lease) if only is None or address in only]
     done = continuous.switch(wanted, False, _PATIENCE) if wanted else []
-    is_gone = (each.problem is not None and each.problem.code in _GONE for each in done)
-    done = [Switched(each.address, True, None) if gone else each for each, gone in zip(done, is_gone, strict=True)]
+    done = [replace(each, problem=None) if each.problem and each.problem.code in _GONE else each for each in done]
     off = {str(each.address) for each in done if each.problem is None}
     _note(lease, left := [address for address in _addresses(lease) if address not in off])
     if not left:
@@ -178,20 +176,20 @@ def _addresses(lease: int) -> list[str]:
 # --- the watchdog
 
 
-def begin_watchdog(lease: int, path: str) -> subprocess.Popen[bytes]:
+def begin_watchdog(path: str) -> subprocess.Popen[bytes]:
     """Starts a process in a session of its own, which nothing reaches that ends the terminal or the group of this one.
 
     Args:
-        lease, path: a descriptor of the lease, which has no lock of its own, and where it lies.
+        path: where the lease lies.
 
     Raises:
         ProfileError: `no_watchdog`.
     """
-    command = [sys.executable, "-c", f"from {__name__} import watchdog; watchdog()", str(lease), path]
+    command = [sys.executable, "-c", f"from {__name__} import watchdog; watchdog()", path]
     # Not in the working folder: Python would import modules from there.
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
     process = subprocess.Popen(  # noqa: S603 - a fixed command
-        command, stdin=nothing, stdout=pipe, stderr=nothing, cwd="/", pass_fds=(lease,), start_new_session=True
+        command, stdin=nothing, stdout=pipe, stderr=nothing, cwd="/", start_new_session=True
     )
     assert process.stdout is not None
     with process.stdout as stdout:
@@ -203,7 +201,8 @@ def begin_watchdog(lease: int, path: str) -> subprocess.Popen[bytes]:
 
 def watchdog() -> None:
     """Waits for the watch to end, however it does, and turns off what it left on."""
-    lease, path = int(sys.argv[1]), sys.argv[2]
+    path = sys.argv[1]
+    lease = os.open(path, _FLAGS)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.write(1, _READY)

@@ -106,6 +106,10 @@ def test_what_is_wrong_is_said(call: Call, tmp_path: Path) -> None:
 def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert own_folder(["host-0:9012", "[::1]:1"]) == "/state/tpuprof-tui/watch/host-0_9012__1_1"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "nowhere")
+    with pytest.raises(ProfileError, match="there is no home folder"):
+        own_folder(["a:1"])
 
 
 def test_times() -> None:
@@ -155,11 +159,14 @@ def test_a_watch_that_is_killed_leaves_nothing_on(tmp_path: Path) -> None:
 def test_what_a_watch_and_its_watchdog_left_on_is_found(
     finder: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "begin_watchdog", lambda _lease, _name: SimpleNamespace(wait=lambda _seconds: 0))
+    monkeypatch.setattr(leases, "begin_watchdog", lambda _path: SimpleNamespace(wait=lambda _seconds: 0))
     with FakeProfiler(data=STEADY) as server, FakeProfiler(data=STEADY) as other:
         dead, living = (servers(each) for each in (server, other))
         dead.begin()
         living.begin()
+        with monkeypatch.context() as another_user:
+            another_user.setattr(os, "geteuid", lambda: -1)
+            assert not leases.clear() and leases.holder(server.address) is None, "a lease of somebody else"
         with pytest.raises(ProfileError, match=f"process {os.getpid()}") as caught:
             capture([server.address], SHORT, str(tmp_path))
         assert f"capture --continuous off {server.address}" in caught.value.hint
