@@ -17,7 +17,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from tpuprof.parsers.base.folders import cache_folder
+from tpuprof.parsers.base.folders import cache_folder, content_below
 from tpuprof.parsers.base.record import dataclass
 
 _ENDING = ".part"
@@ -82,7 +82,7 @@ class CacheFolder:
                     if stat.S_ISREG(status.st_mode):
                         found.append(Entry(entry.name, status.st_size, status.st_atime, status.st_mtime))
                     elif stat.S_ISDIR(status.st_mode):
-                        found.append(Entry(entry.name, size_below(entry.path), status.st_mtime, status.st_mtime))
+                        found.append(Entry(entry.name, content_below(entry.path)[0], status.st_mtime, status.st_mtime))
         return found
 
     # --- using
@@ -262,16 +262,6 @@ def note_use(descriptor: int) -> None:
     status, now = os.fstat(descriptor), time.time_ns()
     with contextlib.suppress(OSError):
         os.utime(descriptor, ns=(now, now if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns))
-
-
-def size_below(folder: str) -> int:
-    """Bytes of all files below a folder."""
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(parent, name)).st_size
-    return total
 
 
 def _made_or_not(path: str, is_folder: bool) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -120,6 +121,21 @@ def listed(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
             yield entries
     finally:
         os.close(descriptor)
+
+
+def content_below(folder: str, most_files: float = math.inf) -> tuple[int, int]:
+    """Bytes and number of the files below a folder, counted until there are more files than a number; follows no link
+    below it.
+    """
+    total = count = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+            count += 1
+            if count > most_files:
+                return total, count
+    return total, count
 
 
 def cache_folder() -> str:

@@ -27,6 +27,9 @@ _NOT_GRPC = re.compile(r"http/?[12]|settings frame|protocol error|ssl|tls|traile
 PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
 """Codes of failures that may be over a moment later."""
 
+UNWRITABLE = ("disk_full", "no_permission", "unwritable")
+"""Codes of failures to write a profile."""
+
 
 def failure(code: str, sentence: str, hint: str = "") -> ProfileError:
     """Makes an error of a capture, exit code 7."""
@@ -66,10 +69,8 @@ def refused(address: Address, status: str, details: str, holder: int | None = No
     answer = f": {words}" if words else ""
     if _ANOTHER_SESSION.search(details) or status == "ALREADY_EXISTS":
         by = "" if holder is None else f" by tpuprof-tui watch --continuous (process {holder})"
-        hint = (
-            "it ends with the program's own trace, the other capture or the other watch; if continuous profiling was "
-        )
-        hint += f"left on: tpuprof-tui capture --continuous off {address}"
+        hint = "it ends with the program's own trace, the other capture or the other watch; if continuous profiling "
+        hint += f"was left on: tpuprof-tui capture --continuous off {address}"
         return failure("another_session", f"Another profile is being taken at {address}{by}.", hint)
     if status == "RESOURCE_EXHAUSTED" or _TOO_LARGE.search(details):
         hint = "a shorter time (--ms), or less of the host: --host-tracer-level 1 --python-tracer-level 0"
@@ -152,10 +153,10 @@ def not_local(logdir: str) -> ProfileError:
     return ProfileError("usage", sentence, f"--logdir DIR, and afterwards: {then}", EXIT_USAGE)
 
 
-def unwritable(path: str, error: OSError) -> ProfileError:
-    """The system refuses to write the profile."""
+def unwritable(path: str, error: OSError, other: str = "--logdir DIR") -> ProfileError:
+    """The system refuses to write the profile; `other` is how to name another folder."""
     name = printable(path)
-    hint = "somewhere else: --logdir DIR"
+    hint = f"somewhere else: {other}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return failure("disk_full", f"The disk is full; the profile can't be written to {name}.", hint)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -6,7 +6,6 @@ The layout is ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS/HOST.xplane.pb``, in 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import secrets
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture.errors import failure, unwritable
-from tpuprof.parsers.capture.written import WrittenFile
+from tpuprof.parsers.capture.model import WrittenFile
 
 SUFFIX = ".xplane.pb"
 RUN_TIME = "%Y_%m_%d_%H_%M_%S"
@@ -34,19 +33,29 @@ def safe_name(text: str) -> str:
     return _UNSAFE.sub("_", text[: 4 * _LONGEST_NAME]).lstrip("._-")[:_LONGEST_NAME]
 
 
+def run_name(began: float) -> str:
+    """The name of a run that began so many seconds after 1970."""
+    return time.strftime(RUN_TIME, time.localtime(began))
+
+
 class RunFolder:
     """The folder of a run that is being captured; thread-safe.
 
     The first profile creates it, so that nobody who watches the logdir sees an empty run. The logdir, which XProf is
-    given, is created where it is missing; the run's name is the time when it `began`, in seconds since 1970.
+    given, is created where it is missing.
+
+    Args:
+        logdir: where XProf looks for runs.
+        name: that of the run; `run_name` gives it.
+        other: how to name another folder, for a hint.
 
     Raises:
         ProfileError: from any method: the system refuses; nothing of a file is left then.
     """
 
-    def __init__(self, logdir: str, began: float) -> None:
+    def __init__(self, logdir: str, name: str, other: str = "--logdir DIR") -> None:
         self.parent = os.path.abspath(os.path.join(os.path.expanduser(logdir), "plugins", "profile"))
-        self.name = time.strftime(RUN_TIME, time.localtime(began))
+        self.name, self._other = name, other
         self.path: str | None = None
         self._made: list[str] = []
         self._names: set[str] = set()
@@ -55,7 +64,7 @@ class RunFolder:
     def prepare(self) -> None:
         """Checks before any work that profiles may be written there."""
         if "\0" in self.parent:
-            raise failure("unwritable", f"{printable(self.parent)} cannot be the name of a folder.", "--logdir DIR")
+            raise failure("unwritable", f"{printable(self.parent)} cannot be the name of a folder.", self._other)
         with self._telling():
             missing = self.parent
             while not os.path.lexists(missing):
@@ -64,51 +73,49 @@ class RunFolder:
             os.makedirs(self.parent, exist_ok=True)
             os.rmdir(tempfile.mkdtemp(prefix=".capture-", dir=self.parent))
 
-    def write(self, names: Iterable[str], pieces: Iterable[bytes | memoryview]) -> tuple[WrittenFile, str]:
-        """Writes a profile's bytes under one of the names, which need not be safe, the first choice first.
-
-        Returns:
-            The file, and its host's name.
-        """
+    def write(self, names: Iterable[str], pieces: Iterable[bytes | memoryview]) -> WrittenFile:
+        """Writes a profile's bytes under one of the names, which need not be safe, the first choice first."""
         with self._telling():
             folder, host = self._folder(), self._claim(names)
             path = os.path.join(folder, host + SUFFIX)
             temporary = os.path.join(folder, f".{host}.{secrets.token_hex(4)}.tmp")
-            digest = hashlib.sha256()
             try:
                 with open(temporary, "xb") as file:
                     for piece in pieces:
                         file.write(piece)
-                        digest.update(piece)
                     file.flush()
                     os.fsync(file.fileno())
-                    facts = os.fstat(file.fileno())
+                    size = file.tell()
                 os.replace(temporary, path)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
                 raise
             _sync(folder)
-            return WrittenFile(path, facts.st_ino, facts.st_size, digest.digest()), host
+            return WrittenFile(path, host, size)
+
+    def copy(self, path: str, names: Iterable[str]) -> WrittenFile:
+        """Writes a copy of a profile, as `write` does."""
+        with self._telling(), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            return self.write(names, iter(lambda: file.read(_PIECE), b""))
 
     def take(
         self, folder: str, names: Iterable[str], check: Callable[[str], object] = lambda path: None
-    ) -> tuple[WrittenFile, str] | None:
+    ) -> WrittenFile | None:
         """Moves the profile from an old server's own folder into this run, and removes that folder.
 
         Args:
             check: raises for a file that is not a profile; it stays where it is then.
 
         Returns:
-            The file, and its host's name; None where no profile is there.
+            The file; None where no profile is there.
         """
         with self._telling():
             profile = _largest_profile(folder)
             if profile is None:
                 return None
             check(profile)
-            with open(os.open(profile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                written = self.write(names, iter(lambda: file.read(_PIECE), b""))
+            written = self.copy(profile, names)
             shutil.rmtree(folder, ignore_errors=True)
             return written
 
@@ -152,7 +159,7 @@ class RunFolder:
         try:
             yield
         except OSError as error:
-            raise unwritable(self.path or self.parent, error) from error
+            raise unwritable(self.path or self.parent, error, self._other) from error
 
 
 def _largest_profile(folder: str) -> str | None:

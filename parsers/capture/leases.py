@@ -18,14 +18,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture import continuous
 from tpuprof.parsers.capture.continuous import Switched
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import CaptureOptions
-from tpuprof.parsers.capture.state import open_record, read_record, records, write_record
+from tpuprof.parsers.files.places import reason
 
 FOLDER = "profilers"
 LONGEST_SECONDS = 60
@@ -35,6 +37,21 @@ _NAME = re.compile(r"[0-9]{1,10}-[0-9a-f]{8}\.json", re.ASCII)  # the number of 
 _PATIENCE = CaptureOptions(connect_seconds=2.0)
 _GONE = ("no_server", "unknown_host")  # codes of servers whose program has ended, and its profiling with it
 _READY = b"ready\n"
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LONGEST = 1 << 20
+_HINT = "keep it elsewhere, in a folder of yours: XDG_STATE_HOME=DIR"
+
+
+def state_path(*names: str) -> str:
+    """A path below the user's state folder.
+
+    Raises:
+        ProfileError: `state_folder`: there is no home folder.
+    """
+    folder = state_folder()
+    if not os.path.isabs(folder):
+        raise failure("state_folder", f"Nothing can be kept in {folder}: there is no home folder.", _HINT)
+    return os.path.join(folder, *names)
 
 
 class Lease:
@@ -48,13 +65,18 @@ class Lease:
     """
 
     def __init__(self, addresses: Sequence[str]) -> None:
-        self._name = f"{os.getpid()}-{secrets.token_hex(4)}.json"
-        with records(FOLDER) as folder:
-            self._lease = write_record(folder, self._name, _record(addresses))
+        folder = state_path(FOLDER)
+        self._path = os.path.join(folder, f"{os.getpid()}-{secrets.token_hex(4)}.json")
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            self._lease = os.open(f"{self._path}.new", _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._lease, fcntl.LOCK_EX)
-            waits = open_record(folder, self._name)
-        self._watchdog = begin_watchdog(waits, self._name)
-        os.close(waits)
+            self.note(addresses)
+            os.rename(f"{self._path}.new", self._path)  # nobody else finds it before it is locked
+        except OSError as error:
+            sentence = f"Nothing can be kept in {printable(folder)}: {reason(error)}."
+            raise failure("state_folder", sentence, _HINT) from error
+        self._watchdog = begin_watchdog(self._path)
 
     def note(self, addresses: Iterable[str]) -> None:
         """Takes these servers alone as those where this process turned continuous profiling on, or is about to."""
@@ -62,13 +84,13 @@ class Lease:
 
     def end(self) -> None:
         """Turns continuous profiling off; what can't be reached now is left to the watchdog."""
-        turn_off(self._lease, self._name)
+        turn_off(self._lease, self._path)
         os.close(self._lease)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._watchdog.wait(1.0)
 
 
-def turn_off(lease: int, name: str, only: Sequence[str] | None = None) -> list[Switched]:
+def turn_off(lease: int, path: str, only: Sequence[str] | None = None) -> list[Switched]:
     """Turns continuous profiling off at servers of a lease that this process has locked, and takes them out of it.
 
     Args:
@@ -79,13 +101,12 @@ def turn_off(lease: int, name: str, only: Sequence[str] | None = None) -> list[S
     """
     wanted = [address for address in _addresses(lease) if only is None or address in only]
     done = continuous.switch(wanted, False, _PATIENCE) if wanted else []
-    is_gone = (each.problem is not None and each.problem.code in _GONE for each in done)
-    done = [Switched(each.address, True, None) if gone else each for each, gone in zip(done, is_gone, strict=True)]
+    done = [replace(each, problem=None) if each.problem and each.problem.code in _GONE else each for each in done]
     off = {str(each.address) for each in done if each.problem is None}
     _note(lease, left := [address for address in _addresses(lease) if address not in off])
     if not left:
-        with contextlib.suppress(OSError, ProfileError), records(FOLDER) as folder:
-            os.unlink(name, dir_fd=folder)
+        with contextlib.suppress(OSError):
+            os.unlink(path)
     return done
 
 
@@ -96,9 +117,9 @@ def clear(only: Sequence[str] | None = None) -> list[Switched]:
         only: servers that may be contacted; None for all.
     """
     done: list[Switched] = []
-    for lease, name, is_dead in _leases():
+    for lease, path, is_dead in _leases():
         with contextlib.suppress(ProfileError):  # without gRPC
-            done += turn_off(lease, name, only) if is_dead else []
+            done += turn_off(lease, path, only) if is_dead else []
     return done
 
 
@@ -110,22 +131,22 @@ def sentence_on(server: Switched) -> str:
 
 def holder(address: str) -> int | None:
     """The process of this user that keeps continuous profiling on at a server; None if none is known."""
-    held = (name for lease, name, is_dead in _leases() if not is_dead and address in _addresses(lease))
-    return next((int(name.partition("-")[0]) for name in held), None)
+    held = (path for lease, path, is_dead in _leases() if not is_dead and address in _addresses(lease))
+    return next((int(os.path.basename(path).partition("-")[0]) for path in held), None)
 
 
 def _leases() -> Iterator[tuple[int, str, bool]]:
-    """Each lease: a descriptor, its name, and whether its watch is dead, whose lease is then locked."""
-    if not os.path.isdir(os.path.join(state_folder(), FOLDER)):
-        return  # and nothing makes one
+    """Each lease of this user: a descriptor, its path, and whether its watch is dead, whose lease is then locked."""
+    folder = os.path.join(state_folder(), FOLDER)
     with contextlib.ExitStack() as opened:
         found = []
-        with contextlib.suppress(ProfileError), records(FOLDER) as folder:
+        with contextlib.suppress(OSError):
             for name in filter(_NAME.fullmatch, sorted(os.listdir(folder))):
-                with contextlib.suppress(FileNotFoundError):
-                    lease = open_record(folder, name)
+                with contextlib.suppress(OSError):  # it has just ended
+                    lease = os.open(path := os.path.join(folder, name), _FLAGS)
                     opened.callback(os.close, lease)
-                    found.append((lease, name, _is_locked(lease)))
+                    if os.fstat(lease).st_uid == os.geteuid():
+                        found.append((lease, path, _is_locked(lease)))
         yield from found
 
 
@@ -137,40 +158,38 @@ def _is_locked(lease: int) -> bool:
     return False
 
 
-def _record(addresses: Iterable[str]) -> dict[str, object]:
-    return {"machine": socket.gethostname(), "addresses": list(addresses)}
-
-
 def _note(lease: int, addresses: Iterable[str]) -> None:
     """Writes into the locked file itself, in one piece as long as what was there: another file would not be locked."""
-    os.pwrite(lease, json.dumps(_record(addresses)).encode().ljust(os.fstat(lease).st_size), 0)
+    content = json.dumps({"machine": socket.gethostname(), "addresses": list(addresses)})
+    os.pwrite(lease, content.encode().ljust(os.fstat(lease).st_size), 0)
 
 
 def _addresses(lease: int) -> list[str]:
     """The servers of a lease; none of a damaged one, or one of another machine, whose localhost is not this one."""
-    match read_record(lease):
-        case {"machine": machine, "addresses": [*addresses]} if machine == socket.gethostname():
-            return [str(address) for address in addresses]
+    with contextlib.suppress(ValueError, RecursionError):
+        match json.loads(os.pread(lease, _LONGEST, 0)):
+            case {"machine": machine, "addresses": [*addresses]} if machine == socket.gethostname():
+                return [str(address) for address in addresses]
     return []
 
 
 # --- the watchdog
 
 
-def begin_watchdog(lease: int, name: str) -> subprocess.Popen[bytes]:
+def begin_watchdog(path: str) -> subprocess.Popen[bytes]:
     """Starts a process in a session of its own, which nothing reaches that ends the terminal or the group of this one.
 
     Args:
-        lease, name: a descriptor of the lease, which has no lock of its own, and the name.
+        path: where the lease lies.
 
     Raises:
         ProfileError: `no_watchdog`.
     """
-    command = [sys.executable, "-c", f"from {__name__} import watchdog; watchdog()", str(lease), name]
+    command = [sys.executable, "-c", f"from {__name__} import watchdog; watchdog()", path]
     # Not in the working folder: Python would import modules from there.
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
     process = subprocess.Popen(  # noqa: S603 - a fixed command
-        command, stdin=nothing, stdout=pipe, stderr=nothing, cwd="/", pass_fds=(lease,), start_new_session=True
+        command, stdin=nothing, stdout=pipe, stderr=nothing, cwd="/", start_new_session=True
     )
     assert process.stdout is not None
     with process.stdout as stdout:
@@ -182,11 +201,12 @@ def begin_watchdog(lease: int, name: str) -> subprocess.Popen[bytes]:
 
 def watchdog() -> None:
     """Waits for the watch to end, however it does, and turns off what it left on."""
-    lease, name = int(sys.argv[1]), sys.argv[2]
+    path = sys.argv[1]
+    lease = os.open(path, _FLAGS)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.write(1, _READY)
     fcntl.flock(lease, fcntl.LOCK_EX)
     signal.alarm(LONGEST_SECONDS)
-    while any(each.problem is not None for each in turn_off(lease, name)):
+    while any(each.problem is not None for each in turn_off(lease, path)):
         time.sleep(_PATIENCE.connect_seconds)

@@ -9,10 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.capture.written import WrittenFile
 
 LONGEST_MS = 600_000
 MOST_SERVERS = 512
@@ -126,12 +125,21 @@ OnProgress = Callable[[CaptureProgress], object]
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A profile that was written: the path, the host's name as in the file's, and how large it is."""
+
+    path: str
+    host: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostCapture:
     """What came of one server.
 
     Attributes:
         address: the server's address, as given.
-        file, host: the profile file, and the host's name as in the file's; None without a file.
+        file: the profile; None where there is none.
         seconds: time from the request to the answer; None where there was no request.
         problem, notes: why there is no file, or None; and sentences on what the profile lacks.
         is_stopped: whether the tracing ended early.
@@ -139,7 +147,6 @@ class HostCapture:
 
     address: str
     file: WrittenFile | None
-    host: str | None
     seconds: float | None
     problem: Problem | None
     notes: tuple[str, ...] = ()
@@ -153,12 +160,11 @@ class CaptureResult:
     Attributes:
         run_path: the run's folder.
         hosts: one entry for each address, in the order given; at least one has a file.
-        duration_ms, seconds: the time that was to be traced, and how long the whole capture took.
+        seconds: how long the whole capture took.
     """
 
     run_path: str
     hosts: tuple[HostCapture, ...]
-    duration_ms: int
     seconds: float
 
     @property
@@ -196,6 +202,11 @@ class CaptureStop:
         """Asks it to stop and to give up what was traced."""
         self.request()
         self.request()
+
+    def check(self) -> None:
+        """Raises `Cancelled` if the capture is to stop."""
+        if self.is_requested:
+            raise Cancelled
 
     @property
     def is_requested(self) -> bool:

@@ -6,6 +6,7 @@ The capture connects once to each address given, and nowhere else; it does not l
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
@@ -20,9 +21,15 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import client, errors, leases, model
-from tpuprof.parsers.capture.files import RunFolder, safe_name
-from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
-from tpuprof.parsers.capture.written import WrittenFile
+from tpuprof.parsers.capture.files import RunFolder, run_name, safe_name
+from tpuprof.parsers.capture.model import (
+    Address,
+    CaptureOptions,
+    CaptureProgress,
+    CaptureResult,
+    CaptureStop,
+    WrittenFile,
+)
 
 TICK_SECONDS = 0.1
 _TERMINATE_SECONDS = 5.0
@@ -61,8 +68,8 @@ def capture(
         for each in leases.clear([str(server) for server in servers]):
             sentence = f"{each.address}: {leases.sentence_on(each)}"
             on_progress(CaptureProgress(str(each.address), "connecting", None, options.duration_ms, None, sentence))
-    began, clock = time.time(), time.monotonic()
-    run = RunFolder(logdir, began)
+    clock = time.monotonic()
+    run = RunFolder(logdir, run_name(time.time()))
     try:
         run.prepare()
         hosts = _capture_all(servers, options, run, on_progress, stop)
@@ -72,7 +79,7 @@ def capture(
         if stop.is_given_up or all(host.problem is not None and host.problem.code == "cancelled" for host in hosts):
             raise Cancelled
         raise _nothing_came(hosts)
-    return CaptureResult(run.path, hosts, options.duration_ms, time.monotonic() - clock)
+    return CaptureResult(run.path, hosts, time.monotonic() - clock)
 
 
 def _capture_all(
@@ -141,29 +148,24 @@ class _Job:
         except Cancelled:
             problem = Problem("cancelled", str(self.address), f"{self.address} was abandoned.")
         self._say("failed", sentence=problem.sentence)
-        return model.HostCapture(str(self.address), None, None, self.seconds, problem)
+        return model.HostCapture(str(self.address), None, self.seconds, problem)
 
     def _capture(self) -> model.HostCapture:
-        server = None
-        try:
+        with contextlib.ExitStack() as opened:
             try:
-                server = client.Server(self.address)
+                server = opened.enter_context(contextlib.closing(client.Server(self.address)))
                 self._reach(server)
             finally:
                 self.is_settled.set()
             self._wait_for_start()
             return self._trace(server)
-        finally:
-            if server is not None:
-                server.close()
 
     def _reach(self, server: client.Server) -> None:
         self._say("connecting")
         seconds = self.options.connect_seconds
         call = server.ping(seconds)
         while not call.wait(TICK_SECONDS):
-            if self.stop.is_requested:
-                raise Cancelled
+            self.stop.check()
         status = call.status()
         if status.name not in ("UNIMPLEMENTED", "OK"):
             raise errors.unreachable(self.address, status.name, status.details, seconds)
@@ -172,16 +174,13 @@ class _Job:
         for job in self.jobs:
             while not job.is_settled.wait(TICK_SECONDS):
                 self._say("waiting")
-                if self.stop.is_requested:
-                    raise Cancelled
+                self.stop.check()
         end = time.monotonic() + self.options.delay_ms / 1000
         while (left := end - time.monotonic()) > 0:
             self._say("waiting", left_ms=round(1000 * left))
-            if self.stop.is_requested:
-                raise Cancelled
+            self.stop.check()
             time.sleep(min(left, TICK_SECONDS))
-        if self.stop.is_requested:
-            raise Cancelled
+        self.stop.check()
 
     def _trace(self, server: client.Server) -> model.HostCapture:
         if self.options.is_snapshot:
@@ -210,7 +209,7 @@ class _Job:
         taken = self.folder.take(folder, self._names(""), self._looked_at)
         if taken is None:
             raise errors.too_old(self.address, folder)
-        return self._finish(*taken, ("was traced twice: its server is old and writes profiles itself",))
+        return self._finish(taken, ("was traced twice: its server is old and writes profiles itself",))
 
     def _ask(self, server: client.Server, session: str, repository: str) -> client.Answer:
         options = self.options
@@ -271,8 +270,7 @@ class _Job:
         look = self._looked_at(profile)
         self._say("writing", size_bytes=len(profile))
         pieces = (profile[offset : offset + _WRITTEN_AT_ONCE] for offset in range(0, len(profile), _WRITTEN_AT_ONCE))
-        file, host = self.folder.write(self._names(look.hostname), pieces)
-        return self._finish(file, host, look.notes)
+        return self._finish(self.folder.write(self._names(look.hostname), pieces), look.notes)
 
     def _looked_at(self, profile: memoryview | str) -> client.ProfileHeaders:
         """What the profile says of itself; refuses what holds nothing, before anybody calls it one."""
@@ -281,9 +279,9 @@ class _Job:
             raise errors.not_a_profile(self.address, profile if isinstance(profile, str) else "")
         return look
 
-    def _finish(self, file: WrittenFile, host: str, notes: tuple[str, ...]) -> model.HostCapture:
+    def _finish(self, file: WrittenFile, notes: tuple[str, ...]) -> model.HostCapture:
         self._say("written", size_bytes=file.size_bytes)
-        return model.HostCapture(str(self.address), file, host, self.seconds, None, notes, self.is_stopped)
+        return model.HostCapture(str(self.address), file, self.seconds, None, notes, self.is_stopped)
 
     def _names(self, hostname: str) -> list[str]:
         """Names for the host's file, the first choice first; ports distinguish the servers of one machine."""

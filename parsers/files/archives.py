@@ -21,9 +21,9 @@ from collections import Counter
 from functools import lru_cache
 
 from tpuprof.parsers.base.budget import inflated_room
-from tpuprof.parsers.base.cache import CacheFolder, is_unwritable, size_below
+from tpuprof.parsers.base.cache import CacheFolder, is_unwritable
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
-from tpuprof.parsers.base.folders import opened, status
+from tpuprof.parsers.base.folders import content_below, opened, status
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.archive_members import Broken, Member, members
@@ -76,7 +76,7 @@ def unpacked(path: str) -> Archive:
                 if kept is None:
                     cache.remove(key)  # it is damaged
                     _unpack(path, begun)
-                    cache.make_room(size_below(begun), key)
+                    cache.make_room(content_below(begun)[0], key)
                     cache.finish(begun, descriptor, key)
                     kept = _kept(cache, key, path)
     except OSError as error:

@@ -36,23 +36,18 @@ def test_a_run_lands_where_xprof_expects_it_and_opens(tmp_path: Path) -> None:
     with FakeProfiler() as server:
         result = capture([server.address], SHORT, str(tmp_path / "logs" / "new"))
     run = Path(result.run_path)
+    (tmp_path / "other").write_bytes(b"")
+    assert Path(result.files[0].path).stat().st_mode == (tmp_path / "other").stat().st_mode, "others may read it"
     assert run.parent == tmp_path / "logs" / "new" / "plugins" / "profile"
     assert re.fullmatch(r"\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d", run.name)
     assert files(run) == ["worker-0.xplane.pb"]
     assert (run / "worker-0.xplane.pb").read_bytes() == server.profile
     (host,), (file,) = result.hosts, result.files
-    assert (host.host, file.size_bytes, host.problem, host.notes) == ("worker-0", len(server.profile), None, ())
+    assert (file.host, file.size_bytes, host.problem, host.notes) == ("worker-0", len(server.profile), None, ())
     assert file.path == str(run / "worker-0.xplane.pb") and not result.is_stopped
     (found,) = open_logdir(str(tmp_path)).runs
     page = Session(found).page(OVERVIEW)
     assert [host.host for host in found.hosts] == ["worker-0"] and page.steps is not None
-
-
-def test_the_file_may_be_read_like_any_other(tmp_path: Path) -> None:
-    (tmp_path / "other").write_bytes(b"")
-    with FakeProfiler() as server:
-        result = capture([server.address], SHORT, str(tmp_path))
-    assert Path(result.files[0].path).stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_what_is_asked(tmp_path: Path) -> None:
@@ -111,7 +106,7 @@ def test_several_servers_are_traced_at_once_and_one_hostname_is_told_apart(tmp_p
         addresses = [f"{one.address},{two.address}", f"localhost:{three.port}", one.address]
         result = capture(addresses, SHORT, str(tmp_path), seen.append)
     names = [f"worker-0_{one.port}", f"Worker-0_{two.port}", "worker-1"]
-    assert [host.host for host in result.written] == names and not result.failed
+    assert [file.host for file in result.files] == names and not result.failed
     assert files(Path(result.run_path)) == sorted(f"{name}.xplane.pb" for name in names)
     assert len(one.requests) == len(two.requests) == len(three.requests) == 1
     assert {progress.address for progress in seen if progress.stage == "written"} == {
@@ -119,13 +114,6 @@ def test_several_servers_are_traced_at_once_and_one_hostname_is_told_apart(tmp_p
         two.address,
         f"localhost:{three.port}",
     }
-
-
-def test_a_server_that_fails_is_not_in_the_way(tmp_path: Path) -> None:
-    with FakeProfiler() as server, listener(b"") as (broken, _):
-        result = capture([broken, server.address], SHORT, str(tmp_path))
-    assert [host.problem is None for host in result.hosts] == [False, True]
-    assert result.failed[0].address == broken and len(result.written) == 1
 
 
 @pytest.mark.parametrize("size", [5 << 20, 40 << 20])
@@ -181,7 +169,7 @@ def test_hostile_names_of_hosts(tmp_path: Path, hostname: str, name: str | None)
     with FakeProfiler(data=profile(hostname)) as server:
         result = capture([server.address], SHORT, str(tmp_path / "a" / "b" / "c" / "d"))
     expected = f"127.0.0.1_{server.port}" if name is None else name
-    assert result.hosts[0].host == expected
+    assert result.files[0].host == expected
     assert files(tmp_path) == [str((Path(result.run_path) / f"{expected}.xplane.pb").relative_to(tmp_path))]
 
 

@@ -191,7 +191,7 @@ def test_a_session_folder_that_leads_elsewhere_is_not_taken(tmp_path: Path) -> N
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "other.xplane.pb").write_bytes(profile())
-    run = RunFolder(str(tmp_path / "logdir"), 0)
+    run = RunFolder(str(tmp_path / "logdir"), "run")
     run.prepare()
     session = Path(run.parent, "session")
     session.symlink_to(elsewhere)
@@ -274,7 +274,7 @@ def test_a_piece_that_does_not_come_leaves_no_file(tmp_path: Path) -> None:
     def pieces() -> NoReturn:
         raise MemoryError
 
-    run = RunFolder(str(tmp_path / "new"), 0.0)
+    run = RunFolder(str(tmp_path / "new"), "run")
     run.prepare()
     with pytest.raises(MemoryError):
         run.write(["a"], (pieces() for _ in range(1)))

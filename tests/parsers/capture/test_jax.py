@@ -53,7 +53,7 @@ def test_a_capture_opens(address: str, tmp_path: Path) -> None:
     assert host.problem is None and host.seconds is not None and host.seconds >= 0.5
     assert list(dict.fromkeys(item.stage for item in seen))[:2] == ["connecting", "tracing"]
     (run,) = open_logdir(str(tmp_path)).runs
-    assert run.path == result.run_path and [item.host for item in run.hosts] == [host.host]
+    assert run.path == result.run_path and [item.host for item in run.hosts] == [file.host for file in result.files]
     session = Session(run)
     timeline = session.timeline()
     span = (timeline.last_ps - timeline.first_ps) / PS

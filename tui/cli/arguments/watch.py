@@ -24,7 +24,7 @@ _EPILOG = f"""Prints a line of JSON for each slow step, with the profile that sh
   {PROGRAM} watch localhost:9012 --slower 1.5 --space 1GB --for 12h
   {PROGRAM} watch localhost:9012 --once
 
-It contacts only the addresses given, and removes only files that it wrote itself.
+It contacts only the addresses given, and removes no file from --out.
 """
 
 
@@ -37,26 +37,23 @@ def watch_parser() -> UsageParser:
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers, such as @workers:9012")
     slower = "a step is slow at this multiple of the running median (default: 1.2)"
     parser.add_argument("--slower", type=ratio_of, default=1.2, metavar="TIMES", help=slower)
-    every = (
-        "time between two looks, such as 30s or 5m; short captures do not see what happens between (default: 60s, or "
-    )
-    every += "19 times a look if that is longer; 30s with --continuous)"
+    every = "time between two looks, such as 30s or 5m; short captures do not see what happens between (default: 60s, "
+    every += "or 19 times a look if that is longer; 30s with --continuous)"
     parser.add_argument("--every", type=seconds_of, metavar="TIME", help=every)
     length = f"length of a short capture, in milliseconds (default: {defaults.duration_ms}); longer if four steps take "
     length += "longer"
     to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
     parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
-    kept = (
-        "make the servers keep their last seconds, so that fewer steps are missed; the program's own traces fail while "
-    )
-    kept += "it watches, without this only those that begin during a short capture"
+    kept = "make the servers keep their last seconds, so that fewer steps are missed; the program's own traces fail "
+    kept += "while it watches, without this only those that begin during a short capture"
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--continuous", action="store_true", help=kept)
     until = "end after this time, such as 12h; without it until SIGTERM, SIGHUP or ctrl+C"
     parser.add_argument("--for", dest="length", type=seconds_of, metavar="TIME", help=until)
     once = "one look, for CI: exit code 6 if a step is slower than the others, 7 if no server answers"
     either.add_argument("--once", action="store_true", help=once)
-    space = "size limit of kept profiles; it removes its own oldest ones first (default: 100MB)"
+    space = "how much --out may hold, whoever wrote it; once that is full, no profile is kept until you remove runs "
+    space += "(default: 100MB)"
     parser.add_argument("--space", type=size_of, default=100 * 10**6, metavar="SIZE", help=space)
     out = "where profiles are kept (default: a folder of its own in $XDG_STATE_HOME/tpuprof-tui/watch)"
     parser.add_argument("--out", metavar="DIR", help=out)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
-from tpuprof.parsers.base.folders import cache_folder, state_folder
+from tpuprof.parsers.base.folders import cache_folder, content_below, state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.archives import BOUND_BYTES
 from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
@@ -176,7 +176,9 @@ def folders(config: Config) -> DoctorSection:
     """What is kept of profiles and of what was copied: where, how much, how much at most, and whether it can be."""
     folder = cache_folder()
     trouble, free = _trouble(folder)
-    kept, copies, unpacked = (_content(os.path.join(folder, name)) for name in ("hosts", "remote", "archives"))
+    kept, copies, unpacked = (
+        content_below(os.path.join(folder, name), _MOST_FILES) for name in ("hosts", "remote", "archives")
+    )
     bound = (BOUND if config.cache_bytes is None else config.cache_bytes) if config.cache else 0
     limit = f"at most {size(bound)}" if bound else f"off, by {CACHE_VARIABLE}"
     exit_code = EXIT_OK
@@ -191,7 +193,7 @@ def folders(config: Config) -> DoctorSection:
         DoctorLine("summaries", f"{_words(*kept)}; {limit}"),
         copies_row,
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
-        DoctorLine("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
+        DoctorLine("state", f"{state_folder()}, {_words(*content_below(state_folder(), _MOST_FILES))}"),
         *_left_on(),
     ]
     return DoctorSection("cache", "Cache", rows, exit_code=exit_code)
@@ -224,19 +226,6 @@ def _trouble(folder: str) -> tuple[str, int | None]:
     except OSError as error:
         return (error.strerror or str(error)).lower(), free
     return "", free
-
-
-def _content(folder: str) -> tuple[int, int]:
-    """Bytes and number of files below a folder, counted over the first `_MOST_FILES`."""
-    total = count = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(parent, name)).st_size
-            count += 1
-            if count > _MOST_FILES:
-                return total, count
-    return total, count
 
 
 def _words(total: int, count: int) -> str:

@@ -1,40 +1,41 @@
-"""The flight recorder over a made-up program and a made-up clock: what it tells, keeps, removes and outlives."""
+"""The flight recorder over a made-up program and a made-up clock: what it tells, keeps and outlives."""
 
 from __future__ import annotations
 
-import json
+import contextlib
+import errno
 import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import NoReturn
 
 import pytest
 
 from tests.support.build import tpu_plane, write_run
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, Cancelled, ProfileError
-from tpuprof.parsers.capture import written as written_module
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.files import RunFolder
 from tpuprof.parsers.capture.model import CaptureResult, HostCapture
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.cli.commands.capture.watch.command import line_of
 from tpuprof.tui.cli.commands.capture.watch.judged import Event, Look, Usual, none_since
-from tpuprof.tui.cli.commands.capture.watch.kept import LISTS, KeptRuns
+from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
 from tpuprof.tui.cli.commands.capture.watch.slow_steps import Clock, Plan, Servers, SlowSteps
 
 MS = 10**9
 BIG = 1 << 30
 
 
-def written(logdir: Path, number: int, host: str, data: bytes) -> CaptureResult:
+def written(logdir: str, number: int, data: bytes) -> CaptureResult:
     """A run of a log folder, ``run_001`` for 1, with the profile of one host."""
-    run = RunFolder(str(logdir), 0)
-    run.name = f"run_{number:03}"
+    run = RunFolder(logdir, f"run_{number:03}")
     run.prepare()
-    file, name = run.write([host], [data])
-    return CaptureResult(str(run.path), (HostCapture("a:1", file, name, 2.0, None),), 2000, 2.0)
+    file = run.write(["worker-0"], [data])
+    return CaptureResult(str(run.path), (HostCapture("a:1", file, 2.0, None),), 2.0)
 
 
 def profile(steps_ms: Sequence[int], cores: int = 2, late: int | None = None, length_ms: int = 0) -> bytes:
@@ -60,9 +61,6 @@ class Passing(Clock):
         self.time, self.pauses = 1_800_000_000.0, list[float]()
         super().__init__(length_seconds)
 
-    def now(self) -> float:
-        return self.time
-
     def passed(self) -> float:
         return self.time
 
@@ -87,14 +85,14 @@ class Program(Servers):
         self.begun += 1
         return "short captures"
 
-    def look(self, usual_ps: float | None) -> CaptureResult:
+    def look(self, usual_ps: float | None, folder: str) -> CaptureResult:
         if not self.looks:
             raise Cancelled
         look = self.looks.pop(0)
         if isinstance(look, str):
             raise failure(look, "Nothing came.")
         self.made += 1
-        return written(self.logdir, self.made, "worker-0", look)
+        return written(folder, self.made, look)
 
     def look_ps(self, usual_ps: float | None) -> float:
         return 2000.0 * MS
@@ -117,7 +115,7 @@ class Watched:
         self.clock = Passing(length)
         kept = KeptRuns(str(program.logdir), space)
         plan = Plan(1.2, 30.0, once, "watching 1 server")
-        tell = lambda event, path, _: self.told.append((event, path))  # noqa: E731
+        tell = lambda event, path: self.told.append((event, path))  # noqa: E731
         self.slow = SlowSteps(program, plan, kept, self.clock, tell, self.said.append)
 
     def run(self) -> Watched:
@@ -143,11 +141,9 @@ def test_the_look_with_a_slow_step_is_told_and_kept(tmp_path: Path) -> None:
 
 def test_a_line_is_json_with_a_reason_for_each_null(tmp_path: Path) -> None:
     ((event, path),) = Watched(Program(tmp_path, STEADY, SLOW)).run().told
-    body, why = line_of(event, path, 1_800_000_000.0)
+    body = line_of(event, path, 1_800_000_000.0)
     assert body["time"] == "2027-01-15T08:00:00Z" and body["times"] == pytest.approx(1.8) and body["profile"] == path
-    assert {key for key, value in body.items() if value is None} == set(why)
-    body, why = line_of(event, None, 0.0)
-    assert body["profile"] is None and why["profile"]
+    assert {key for key, value in body.items() if value is None} == set(event.unknown)
 
 
 def test_steps_of_one_look_alone_are_held_against_each_other(tmp_path: Path) -> None:
@@ -178,8 +174,7 @@ def test_a_stall_is_told_once_until_steps_end_again(tmp_path: Path) -> None:
     assert [event.kind for event, _ in told] == ["stall", "stall over", "stall"]
     over, path = told[1]
     assert over.step_ps == pytest.approx(30_900 * MS), "from the begin of the first look without a step to the last one"
-    body, why = line_of(over, path, 0.0)
-    assert {key for key, value in body.items() if value is None} == set(why)
+    assert {key for key, value in line_of(over, path, 0.0).items() if value is None} == set(over.unknown)
     assert told[0][0].step_ps == 900 * MS and told[0][0].step is None and told[0][0].unknown["step"]
     assert program.left == ["run_002", "run_005"]
     short = Program(tmp_path / "short", STEADY, profile([], length_ms=250))
@@ -267,145 +262,55 @@ def test_once_is_one_look(tmp_path: Path) -> None:
 # --- the space
 
 
-def test_the_oldest_of_its_own_go_first(tmp_path: Path) -> None:
-    size = len(SLOW)
+def test_profiles_are_kept_while_the_folder_has_room_and_again_once_it_has(tmp_path: Path) -> None:
+    write_run(tmp_path, "mine", **{"worker-0": b"x" * 10_000})
     program = Program(tmp_path, STEADY, SLOW, STEADY, SLOW, STEADY, SLOW)
-    write_run(tmp_path, "mine", **{"worker-0": b"x" * 10 * size})
-    watched = Watched(program, space=3 * size + 100).run()
-    assert len(watched.told) == 3 and program.left == ["mine", "run_004", "run_006"], "one more look fits beside them"
+    watched = Watched(program, space=10_000 + len(SLOW) + 100)
 
+    def pause(seconds: float) -> None:
+        if len(watched.told) == 2 and program.left == ["mine", "run_002"]:
+            shutil.rmtree(tmp_path / "plugins" / "profile" / "run_002")
 
-def test_a_later_watch_counts_and_removes_what_an_earlier_one_kept(tmp_path: Path) -> None:
-    Watched(Program(tmp_path, STEADY, SLOW)).run()
-    later = Program(tmp_path, STEADY, SLOW)
-    later.made = 10
-    Watched(later, space=2 * len(SLOW) + 100).run()
-    assert later.left == ["run_012"]
-
-
-def test_a_look_that_nobody_could_judge_any_more_is_known_to_the_next_watch(tmp_path: Path) -> None:
-    add(KeptRuns(str(tmp_path), BIG), tmp_path, 1)  # and killed
-    later = Program(tmp_path, STEADY, SLOW)
-    later.made = 10
-    Watched(later, space=2 * len(SLOW) + 100).run()
-    assert later.left == ["run_012"]
-
-
-ATTACKS = ("changed", "replaced", "linked", "run", "middle", "elsewhere", "ending", "long", "deep", "gone")
-
-
-@pytest.mark.parametrize("how", ATTACKS)
-def test_what_is_not_what_it_wrote_stays(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    own, away = tmp_path / "own", tmp_path / "away"
-    Watched(Program(own, STEADY, SLOW)).run()
-    file = own / "plugins" / "profile" / "run_002" / "worker-0.xplane.pb"
-    (noted,) = (tmp_path / "state" / "tpuprof-tui" / LISTS).iterdir()
-    if how == "changed":
-        content = file.read_bytes()
-        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    elif how in ("replaced", "linked"):
-        content = file.read_bytes()
-        file.rename(away)  # the file lives on, so that no other one gets its inode
-        file.write_bytes(content) if how == "replaced" else file.symlink_to(away)
-    elif how in ("run", "middle"):
-        moved = file.parent if how == "run" else own / "plugins"
-        moved.rename(away)
-        moved.symlink_to(away)
-    elif how in ("elsewhere", "ending"):
-        mine = tmp_path / "mine.xplane.pb" if how == "elsewhere" else file.with_name("mine.txt")
-        path = os.path.relpath(file.rename(mine), file.parent)
-        noted.write_text(noted.read_text().replace(json.dumps(file.name), json.dumps(path)))
-        file = mine
-    elif how == "long":
-        os.truncate(noted, 10**9)
-    elif how == "deep":
-        noted.write_text("[" * 10**6)
-    else:
-        file.unlink()
-    later = Program(own, STEADY, SLOW)
-    later.made = 10
-    Watched(later, space=2 * len(SLOW) + 100).run()
-    assert file.exists() == (how != "gone")
-
-
-@pytest.mark.parametrize("what", ["a file", "a link to a file", "the run", "the middle"])
-def test_what_is_put_in_its_place_while_it_is_removed_stays(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own, mine, away = tmp_path / "own", tmp_path / "mine", tmp_path / "away"
-    Watched(Program(own, STEADY, SLOW)).run()
-    file = own / "plugins" / "profile" / "run_002" / "worker-0.xplane.pb"
-    others = mine / "run_002" / file.name
-    others.parent.mkdir(parents=True)
-    others.write_bytes(file.read_bytes())
-    digest = written_module._digest
-
-    def swapped(opened: BinaryIO) -> bytes:
-        found = digest(opened)
-        if not away.exists():
-            place = file if "file" in what else file.parent if what == "the run" else file.parent.parent
-            place.rename(away)
-            if what == "a file":
-                file.write_bytes(others.read_bytes())
-            else:
-                place.symlink_to({"a link to a file": others, "the run": others.parent}.get(what, mine))
-        return found
-
-    monkeypatch.setattr(written_module, "_digest", swapped)
-    add(KeptRuns(str(own), 0), own, 9)
-    assert away.exists() and others.read_bytes() == SLOW and (what != "a file" or file.read_bytes() == SLOW)
-
-
-def add(kept: KeptRuns, logdir: Path, number: int) -> None:
-    """Takes a look that shows a slow step."""
-    result = written(logdir, number, "worker-0", SLOW)
-    kept.add(result.run_path, result.files)
-
-
-@pytest.mark.parametrize(("where", "mode"), [("tpuprof-tui", 0o757), (f"tpuprof-tui/{LISTS}", 0o720), ("alien", 0)])
-def test_a_state_folder_that_others_may_write_to_is_refused(
-    where: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    KeptRuns(str(tmp_path / "own"), BIG)
-    if mode:
-        (tmp_path / "state" / where).chmod(mode)
-    else:
-        monkeypatch.setattr(os, "geteuid", lambda: os.stat(tmp_path).st_uid + 1)
-    with pytest.raises(ProfileError, match=r"belongs to another user|can be written to by others") as caught:
-        KeptRuns(str(tmp_path / "own"), BIG)
-    assert caught.value.exit_code == EXIT_CAPTURE_FAILED and "XDG_STATE_HOME" in caught.value.hint
-
-
-def test_two_watches_of_one_folder_know_each_other(tmp_path: Path) -> None:
-    first, second = KeptRuns(str(tmp_path), BIG), KeptRuns(str(tmp_path), BIG)
-    add(first, tmp_path, 1)
-    add(second, tmp_path, 2)
-    assert first.keep() and second.keep()
-    add(KeptRuns(str(tmp_path), 0), tmp_path, 9)
-    assert [path.name for path in (tmp_path / "plugins" / "profile").iterdir()] == ["run_009"]
-
-
-def test_a_profile_larger_than_the_space_is_told_and_not_kept(tmp_path: Path) -> None:
-    program = Program(tmp_path, STEADY, SLOW)
-    ((_, path),) = Watched(program, space=100).run().told
-    assert path is None and not program.left
-
-
-def test_what_others_put_into_a_look_stays(tmp_path: Path) -> None:
-    program = Program(tmp_path, STEADY, STEADY)
-    notes = tmp_path / "plugins" / "profile" / "run_001" / "notes.txt"
-    watched = Watched(program)
-    read = program.look
-
-    def look(usual_ps: float | None) -> CaptureResult:
-        result = read(usual_ps)
-        if program.made == 1:
-            notes.write_text("mine")
-        return result
-
-    program.look = look  # type: ignore[method-assign]
+    watched.clock.pause = pause  # type: ignore[method-assign]
     watched.run()
-    assert program.left == ["run_001"] and notes.read_text() == "mine"
-    assert [path.name for path in notes.parent.iterdir()] == ["notes.txt"]
+    assert [path and Path(path).name for _, path in watched.told] == ["run_002", None, "run_006"]
+    assert program.left == ["mine", "run_006"]
+    event, _ = watched.told[1]
+    body, why = line_of(event, None, 0.0), event.unknown
+    assert {key for key, value in body.items() if value is None} == set(why)
+    assert body["step"] == "2" and f"{tmp_path} holds 0.01 MB, and --space is 0.01 MB; remove runs" in why["profile"]
+
+
+def test_a_folder_of_many_files_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpuprof.tui.cli.commands.capture.watch.kept._MOST_FILES", 2)
+    kept = KeptRuns(str(tmp_path), BIG)
+    for name in "abc":
+        assert not kept.why_full()
+        (tmp_path / name).touch()
+    assert "more than 2 files" in kept.why_full()
+
+
+def test_a_slow_step_is_told_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(RunFolder, "copy", lambda run, *_: run.write(["a"], (refuse() for _ in range(1))))
+    program = Program(tmp_path, STEADY, SLOW)
+    ((event, path),) = Watched(program).run().told
+    assert path is None and not program.left
+    assert event.unknown["profile"].startswith("The disk is full") and "--out DIR" in event.unknown["profile"]
+
+
+@pytest.mark.parametrize("looks", [(STEADY,), (STEADY, SLOW), (b"not a profile",), ("unwritable",)])
+def test_nothing_of_a_look_stays_in_the_temporary_folder(
+    looks: tuple[bytes | str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    with contextlib.suppress(ProfileError):
+        Watched(Program(tmp_path / "logs", *looks)).run()
+    assert not list((tmp_path / "temporary").iterdir())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(ProfileError) as error:
+        Watched(Program(tmp_path / "logs", STEADY)).run()
+    assert "a temporary folder" in error.value.sentence and "TMPDIR" in error.value.hint

@@ -30,63 +30,45 @@ from tpuprof.tui.cli.commands.capture.watch.slow_steps import Servers
 SHORT = CaptureOptions(duration_ms=10, grace_seconds=20)
 
 
-def servers(logdir: Path, *given: FakeProfiler, is_continuous: bool = True) -> Servers:
-    return Servers([server.address for server in given], SHORT, str(logdir), CaptureStop(), is_continuous)
+def servers(*given: FakeProfiler, is_continuous: bool = True) -> Servers:
+    return Servers([server.address for server in given], SHORT, CaptureStop(), is_continuous)
 
 
-def test_servers_that_can_keep_their_last_seconds_and_no_longer_when_it_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_before", [False, True])
+def test_servers_keep_their_last_seconds_until_it_ends_or_as_before(kept_before: bool, tmp_path: Path) -> None:
     with FakeProfiler(data=STEADY) as server:
-        source = servers(tmp_path, server)
+        server.kept = kept_before
+        source = servers(server)
         assert "last seconds" in source.begin() and server.kept and source.keeps
-        assert Path(source.look(None).run_path).is_dir()
-        source.end()
-        assert not server.kept
-
-
-def test_a_server_that_kept_them_before_goes_on_when_it_ends(tmp_path: Path) -> None:
-    with FakeProfiler(data=STEADY) as server:
+        assert Path(source.look(None, str(tmp_path)).run_path).is_dir()
+        server.kept = False  # it started again
+        with pytest.raises(ProfileError) as error:
+            source.look(None, str(tmp_path))
+        assert error.value.code == "nothing_kept"
         server.kept = True
-        source = servers(tmp_path, server)
-        source.begin()
         source.end()
-        assert server.kept
+        assert server.kept == kept_before
 
 
 def test_where_one_server_cannot_all_are_captured(tmp_path: Path) -> None:
     with FakeProfiler(data=STEADY) as new, FakeProfiler(data=STEADY, continuous=False) as old:
-        source = servers(tmp_path, new, old)
+        source = servers(new, old)
         assert source.begin().startswith("short captures") and not source.keeps and not new.kept
-        assert len(source.look(None).files) == 2 and new.requests[-1].opts.duration_ms == 10
-        source.look(50e9)
+        assert servers(new, is_continuous=False).begin().startswith("short captures") and not new.kept
+        assert len(source.look(None, str(tmp_path)).files) == 2 and new.requests[-1].opts.duration_ms == 10
+        source.look(50e9, str(tmp_path))
         assert new.requests[-1].opts.duration_ms == 200, "four steps of 50 ms"
-
-
-def test_short_captures_ask_nobody_to_keep_anything(tmp_path: Path) -> None:
-    with FakeProfiler(data=STEADY) as server:
-        assert servers(tmp_path, server, is_continuous=False).begin().startswith("short captures")
-        assert not server.kept and not server.requests
 
 
 @pytest.mark.parametrize("is_continuous", [True, False])
 def test_the_programs_own_trace_is_not_ended_by_either(is_continuous: bool, tmp_path: Path) -> None:
     with FakeProfiler(data=STEADY) as server, server.own_trace():
-        source = servers(tmp_path, server, is_continuous=is_continuous)
+        source = servers(server, is_continuous=is_continuous)
         with pytest.raises(ProfileError) as error:
-            print(source.begin(), source.look(None))
+            print(source.begin(), source.look(None, str(tmp_path)))
         assert error.value.code == "another_session"
         source.end()
         assert server.is_tracing and not server.kept
-
-
-def test_a_server_that_started_again_keeps_nothing(tmp_path: Path) -> None:
-    with FakeProfiler(data=STEADY) as server:
-        source = servers(tmp_path, server)
-        source.begin()
-        server.kept = False
-        with pytest.raises(ProfileError) as error:
-            source.look(None)
-        assert error.value.code == "nothing_kept"
-        source.end()
 
 
 @pytest.mark.parametrize(("data", "code", "lines"), [(SLOW, EXIT_REGRESSION, 1), (STEADY, EXIT_OK, 0)])
@@ -99,6 +81,15 @@ def test_once_for_ci(data: bytes, code: int, lines: int, call: Call, tmp_path: P
         told = json.loads(line)
         assert (told["schema"], told["step"], told["host"]) == ("tpuprof.watch/1", "2", "worker-0")
         assert Path(told["profile"]).is_dir() and told["profile"].startswith(str(tmp_path))
+
+
+def test_a_full_folder_is_said_at_the_start(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_bytes(bytes(1_100_000))
+    with FakeProfiler(data=SLOW) as server:
+        words = ("--once", "--ms", "10", "--space", "1MB", "--out", str(tmp_path))
+        done = call("watch", server.address, *words, code=EXIT_REGRESSION)
+    full = "holds 1.10 MB, and --space is 1.00 MB; remove runs from it"
+    assert full in done.err and full in json.loads(done.out)["unknown"]["profile"]
 
 
 def test_what_is_wrong_is_said(call: Call, tmp_path: Path) -> None:
@@ -115,17 +106,17 @@ def test_what_is_wrong_is_said(call: Call, tmp_path: Path) -> None:
 def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert own_folder(["host-0:9012", "[::1]:1"]) == "/state/tpuprof-tui/watch/host-0_9012__1_1"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "nowhere")
+    with pytest.raises(ProfileError, match="there is no home folder"):
+        own_folder(["a:1"])
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("10m", 600), ("2h", 7200)])
-def test_times(text: str, seconds: int) -> None:
-    assert seconds_of(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "0s", "10", "1d", "-1s"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError):
-        seconds_of(text)
+def test_times() -> None:
+    assert [seconds_of(text) for text in ("30s", "10m", "2h")] == [30, 600, 7200]
+    for text in ("", "0s", "10", "1d", "-1s"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            seconds_of(text)
 
 
 def begun(server: FakeProfiler, out: Path, *options: str) -> subprocess.Popen[bytes]:
@@ -168,11 +159,14 @@ def test_a_watch_that_is_killed_leaves_nothing_on(tmp_path: Path) -> None:
 def test_what_a_watch_and_its_watchdog_left_on_is_found(
     finder: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "begin_watchdog", lambda _lease, _name: SimpleNamespace(wait=lambda _seconds: 0))
+    monkeypatch.setattr(leases, "begin_watchdog", lambda _path: SimpleNamespace(wait=lambda _seconds: 0))
     with FakeProfiler(data=STEADY) as server, FakeProfiler(data=STEADY) as other:
-        dead, living = (Servers([each.address], SHORT, str(tmp_path), CaptureStop(), True) for each in (server, other))
+        dead, living = (servers(each) for each in (server, other))
         dead.begin()
         living.begin()
+        with monkeypatch.context() as another_user:
+            another_user.setattr(os, "geteuid", lambda: -1)
+            assert not leases.clear() and leases.holder(server.address) is None, "a lease of somebody else"
         with pytest.raises(ProfileError, match=f"process {os.getpid()}") as caught:
             capture([server.address], SHORT, str(tmp_path))
         assert f"capture --continuous off {server.address}" in caught.value.hint

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION
-from tpuprof.parsers.base.folders import state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import errors, leases
@@ -42,13 +42,14 @@ def run_watch(args: argparse.Namespace) -> int:
     folder = own_folder(addresses) if args.out is None else args.out
     if scheme_of(folder):
         raise errors.not_local(folder)
-    place = os.path.expanduser(folder)
     options = CaptureOptions(duration_ms=args.ms, grace_seconds=args.wait)
     clock, stop = Clock(args.length), CaptureStop()
-    kept = KeptRuns(place, args.space)
+    kept = KeptRuns(os.path.expanduser(folder), args.space)
+    if full := kept.why_full():
+        note(f"{full}; until then no profile is kept")
     for each in leases.clear(addresses):
         note(f"{each.address}: {leases.sentence_on(each)}")
-    source = Servers(addresses, options, place, stop, args.continuous)
+    source = Servers(addresses, options, stop, args.continuous)
     size = f"{args.space / 1e6:,.0f} MB"
     about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"
     every = args.every or (_EVERY_SNAPSHOT_SECONDS if args.continuous else _EVERY_SECONDS)
@@ -66,19 +67,18 @@ def run_watch(args: argparse.Namespace) -> int:
 
 def own_folder(addresses: list[str]) -> str:
     """Where profiles of some servers are kept without ``--out``."""
-    return os.path.join(state_folder(), "watch", safe_name("_".join(addresses)) or "servers")
+    return leases.state_path("watch", safe_name("_".join(addresses)) or "servers")
 
 
-def _print(event: Event, path: str | None, now: float) -> None:
-    body, why = line_of(event, path, now)
-    write_stdout(json.line(body, why))
+def _print(event: Event, path: str | None) -> None:
+    write_stdout(json.line(line_of(event, path, time.time()), event.unknown))
 
 
-def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, object], Mapping[str, str]]:
-    """The fields of a line, and why some are null."""
+def line_of(event: Event, path: str | None, now: float) -> Mapping[str, object]:
+    """The fields of a line; `Event.unknown` says why some are null."""
     step_ms = event.step_ps / _PS_PER_MS
     usual_ms = None if event.usual_ps is None else event.usual_ps / _PS_PER_MS
-    body = {
+    return {
         "schema": json.schema("watch"),
         "time": datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "kind": event.kind,
@@ -96,5 +96,3 @@ def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, ob
         "worth_ms": None if event.worth_ps is None else event.worth_ps / _PS_PER_MS,
         "profile": path,
     }
-    larger = {} if path is not None or "profile" in event.unknown else {"profile": "it is larger than --space"}
-    return body, {**larger, **event.unknown}

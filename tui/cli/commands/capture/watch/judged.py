@@ -123,7 +123,7 @@ def judge(look: Look, usual: Usual, slower: float) -> Event | None:
     times = [float(step.duration_ps) for step in look.page.steps]
     usual_ps = usual.median_ps(times)
     if not times:
-        return _stall(look, usual_ps, max(slower, _STALLED))
+        return _stalled(look, look.page.environment.profile_duration_ps, usual_ps, slower, "no step ended")
     slow = [] if usual_ps is None else [time for time in times if time > slower * usual_ps]
     lasts = 2 * len(slow) > len(times)
     if lasts:
@@ -135,7 +135,7 @@ def judge(look: Look, usual: Usual, slower: float) -> Event | None:
 def nothing_ran(look_ps: float, usual: Usual, slower: float) -> Event | None:
     """A stall without a profile, because nothing ran; None where a step may take that long."""
     usual_ps = usual.median_ps()
-    if usual_ps is None or look_ps < max(slower, _STALLED) * usual_ps:
+    if usual_ps is None or not _is_stall(look_ps, usual_ps, slower):
         return None
     why = "the servers traced nothing: no program ran, and the host did nothing that is traced"
     unknown = {**dict.fromkeys(("step", "host", "core", "owner", "worth_ms"), why), "profile": why}
@@ -144,10 +144,7 @@ def nothing_ran(look_ps: float, usual: Usual, slower: float) -> Event | None:
 
 def none_since(look: Look, since_ps: float, usual: Usual, slower: float) -> Event | None:
     """A stall at servers that keep their last steps: the newest step is that of the look before; None if too short."""
-    usual_ps = usual.median_ps()
-    if usual_ps is None or since_ps < max(slower, _STALLED) * usual_ps:
-        return None
-    return _stalled(look, since_ps, usual_ps, "no step ended since the look before")
+    return _stalled(look, since_ps, usual.median_ps(), slower, "no step ended since the look before")
 
 
 def stall_over(stalled_ps: float, usual: Usual) -> Event:
@@ -160,17 +157,16 @@ def stall_over(stalled_ps: float, usual: Usual) -> Event:
     return Event("stall over", stalled_ps, usual_ps, unknown)
 
 
-def _stall(look: Look, usual_ps: float | None, times: float) -> Event | None:
-    length = look.page.environment.profile_duration_ps
-    if usual_ps is None or length is None or length < times * usual_ps:
+def _is_stall(length_ps: float, usual_ps: float, slower: float) -> bool:
+    return length_ps >= max(slower, _STALLED) * usual_ps
+
+
+def _stalled(look: Look, length_ps: float | None, usual_ps: float | None, slower: float, none: str) -> Event | None:
+    if length_ps is None or usual_ps is None or not _is_stall(length_ps, usual_ps, slower):
         return None
-    return _stalled(look, float(length), usual_ps, "no step ended")
-
-
-def _stalled(look: Look, length_ps: float, usual_ps: float, none: str) -> Event:
     why, worth, unknown = _explained(_reason(look.page.findings, None, None))
     unknown |= dict.fromkeys(("step", "host", "core", "owner"), none)
-    return Event("stall", length_ps, usual_ps, unknown, why=why, worth_ps=worth)
+    return Event("stall", float(length_ps), usual_ps, unknown, why=why, worth_ps=worth)
 
 
 def _slow(look: Look, times: Sequence[float], usual_ps: float, slow: int, lasts: bool) -> Event:

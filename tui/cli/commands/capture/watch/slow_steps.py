@@ -1,4 +1,7 @@
-"""The flight recorder: looks at a program again and again, and keeps the looks in which a step was slow."""
+"""The flight recorder: looks at a program again and again, and keeps the looks in which a step was slow.
+
+A look lies in a temporary folder, which is removed whole once it is judged; what is worth it is copied to the user's.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.capture import continuous
-from tpuprof.parsers.capture.errors import PASSING
+from tpuprof.parsers.capture.errors import PASSING, UNWRITABLE, failure
 from tpuprof.parsers.capture.leases import Lease
 from tpuprof.parsers.capture.model import LONGEST_MS, CaptureOptions, CaptureResult, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.tui.cli.commands.capture.watch import judged
-from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
+from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns, temporary
 
 _LONGEST_PAUSE = 60.0
 _STEPS_A_LOOK = 4
@@ -38,10 +41,6 @@ class Clock:
     def __init__(self, length_seconds: float | None = None) -> None:
         self._end = None if length_seconds is None else self.passed() + length_seconds
         self._is_ended = False
-
-    def now(self) -> float:
-        """Seconds since 1970."""
-        return time.time()
 
     def passed(self) -> float:
         """Seconds since some moment; never set back."""
@@ -72,9 +71,9 @@ class Servers:
     """
 
     def __init__(
-        self, addresses: Sequence[str], options: CaptureOptions, logdir: str, stop: CaptureStop, is_continuous: bool
+        self, addresses: Sequence[str], options: CaptureOptions, stop: CaptureStop, is_continuous: bool
     ) -> None:
-        self._addresses, self._options, self._logdir, self._stop = addresses, options, logdir, stop
+        self._addresses, self._options, self._stop = addresses, options, stop
         self._is_continuous = is_continuous
         self.keeps = False
         self._begun: frozenset[str] = frozenset()
@@ -104,15 +103,15 @@ class Servers:
         self.end()
         return _CAPTURES
 
-    def look(self, usual_ps: float | None) -> CaptureResult:
-        """A snapshot or a capture, long enough for steps of a usual length.
+    def look(self, usual_ps: float | None, folder: str) -> CaptureResult:
+        """A snapshot or a capture in a folder, long enough for steps of a usual length.
 
         Raises:
             ProfileError: nothing came.
             Cancelled: the recorder is to end.
         """
         options = replace(self._options, is_snapshot=self.keeps, duration_ms=self._duration_ms(usual_ps))
-        return capture(self._addresses, options, self._logdir, stop=self._stop)
+        return capture(self._addresses, options, folder, stop=self._stop)
 
     def look_ps(self, usual_ps: float | None) -> float:
         return self._duration_ms(usual_ps) * _PS_PER_MS
@@ -146,8 +145,8 @@ class Plan:
     rests: float = 0.0
 
 
-Tell = Callable[[judged.Event, str | None, float], object]
-"""Takes an event, the path of the profile that is kept of it, and the time in seconds since 1970."""
+Tell = Callable[[judged.Event, str | None], object]
+"""Takes an event, and the path of the profile that is kept of it."""
 
 
 class SlowSteps:
@@ -189,12 +188,9 @@ class SlowSteps:
     def _seconds_after_a_look(self) -> float | None:
         """Takes a look and keeps it where there is something to see in it; in how many seconds the next is wanted."""
         try:
-            result = self._look()
+            if self._has_begun or not self._begins_to_keep():
+                self._look()
             self._is_waiting = False
-            if result is not None:
-                self._failures, self._has_looked = 0, True
-                self._rest_seconds = self._plan.rests * result.seconds
-                self._judge(result)
         except ProfileError as error:
             return self._failed(error)
         return self._pause()
@@ -202,20 +198,21 @@ class SlowSteps:
     def _pause(self) -> float | None:
         return None if self._plan.once else max(self._plan.every_seconds, self._rest_seconds)
 
-    def _look(self) -> CaptureResult | None:
-        """Takes a look; None where there is nothing to see yet."""
-        if not self._has_begun:
-            self._begin()
-            if self._source.keeps:
-                return None
-        return self._source.look(self._usual.median_ps())
+    def _look(self) -> None:
+        with temporary() as folder:
+            result = self._source.look(self._usual.median_ps(), folder)
+            self._failures, self._has_looked = 0, True
+            self._rest_seconds = self._plan.rests * result.seconds
+            self._judge(result)
 
-    def _begin(self) -> None:
+    def _begins_to_keep(self) -> bool:
+        """Begins; whether the servers keep what is to be looked at from now on, so that there is nothing to see yet."""
         words = self._source.begin()
         back = "back again, " if self._failures else "" if self._has_looked else f"{self._plan.about}; "
         often = "once" if self._plan.once else f"every {self._plan.every_seconds:g} s"
         self._note(f"{back}looking {often} at {words}")
         self._has_begun, self._has_looked = True, False
+        return self._source.keeps
 
     def _failed(self, error: ProfileError) -> float | None:
         if error.code == "nothing_kept" and self._has_begun:
@@ -233,6 +230,8 @@ class SlowSteps:
                 self._note(f"{error.sentence} Waiting: {error.hint}")
             self._is_waiting = True
             return self._pause()
+        if error.code in UNWRITABLE:
+            raise failure(error.code, error.sentence, "somewhere else: TMPDIR=DIR") from error
         if error.code not in PASSING or self._plan.once:
             raise error
         self._failures += 1
@@ -248,19 +247,15 @@ class SlowSteps:
 
     def _judge(self, result: CaptureResult) -> None:
         self._name_missing(result)
-        self._kept.add(result.run_path, result.files)
         try:
             look = judged.read(result.run_path)
         except ProfileError as error:
             self._note(f"a look could not be read: {error.sentence}")
-            self._kept.drop()
             return
         event = self._judged(look)
-        if event is None or (event.kind == "stall" and not self._stalls_on(event)):
-            self._kept.drop()
-        else:
-            kept = self._kept.keep()
-            self._told(event, result.run_path if kept else None)
+        if event is not None and (event.kind != "stall" or self._stalls_on(event)):
+            path, why_not = self._kept.keep(result)
+            self._told(replace(event, unknown={**event.unknown, **why_not}), path)
 
     def _judged(self, look: judged.Look) -> judged.Event | None:
         """What is to be told of a look; before that, where steps end again, that a stall is over."""
@@ -291,7 +286,7 @@ class SlowSteps:
 
     def _told(self, event: judged.Event, path: str | None) -> None:
         self.events += 1
-        self._tell(event, path, self._clock.now())
+        self._tell(event, path)
 
     def _name_missing(self, result: CaptureResult) -> None:
         """Says once which servers did not answer."""
