@@ -256,7 +256,7 @@ def _take_keys_from_terminal() -> bool:
 
 
 def _screen(args: argparse.Namespace, log: OomLog) -> int:
-    terminal = settle_terminal(args.color, args.ascii, args.mouse, common.configured(args).custom)
+    terminal = settle_terminal(args.color, args.ascii, args.mouse, common.configured(args).theme)
     app = command_named("oom").load_app()(log, shown_name(args.file), terminal, arrays=args.arrays)
     exit_code: int = app.show(terminal.mouse)
     return exit_code
