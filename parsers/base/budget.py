@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.errors import ProfileError
 
-TOO_LARGE = "too_large"
-"""The code of the error of an input that would take too much."""
-
 INFLATED_PER_BYTE = 200
 """Gzip makes a profile some 5 times smaller, a Chrome trace 10 to 30 times, what repeats itself some 100 times."""
 
@@ -33,6 +30,10 @@ _ROOMS = {
     "steps": (STEPS_FLOOR, STEPS_PER_BYTE),
     "inflated": (2 * INFLATED_FLOOR, INFLATED_PER_BYTE),  # so that the first part has the floor of a file
 }
+
+
+class TooLarge(ProfileError):
+    """An input would take too much."""
 
 
 def inflated_room(size: int, floor: int = INFLATED_FLOOR) -> int:
@@ -65,7 +66,8 @@ class Budget:
     def __init__(self, size: int, name: str, whole: Budget | None = None) -> None:
         self._size, self._name, self._whole = size, name, whole
         self._own = {kind: each * size for kind, (_, each) in _ROOMS.items()}
-        self._spare = {kind: whole._spare[kind] // 2 if whole else floor for kind, (floor, _) in _ROOMS.items()}
+        floors = {kind: floor for kind, (floor, _) in _ROOMS.items()}
+        self._spare: dict[str, int] = {kind: left // 2 for kind, left in whole._spare.items()} if whole else floors
 
     def part(self, size: int, of: int) -> Budget:
         """The budget of a part that has `size` of the file's `of` bytes, both as inflated."""
@@ -80,7 +82,7 @@ class Budget:
             inflated: bytes that are inflated for them.
 
         Raises:
-            ProfileError: `too_large`, if that is more than the file or the part may take; nothing is taken then.
+            TooLarge: if that is more than the file or the part may take; nothing is taken then.
         """
         beyond = {}
         for kind, amount in (("memory", count * each), ("steps", steps), ("inflated", inflated)):
@@ -98,15 +100,14 @@ class Budget:
         """`takes`, and whether there was room for it."""
         try:
             self.takes(count, each, steps)
-        except ProfileError:
+        except TooLarge:
             return False
         return True
 
-    def _over(self, kind: str) -> ProfileError:
+    def _over(self, kind: str) -> TooLarge:
         floor, each = _ROOMS[kind]
         room = floor + each * self._size
         what = f"{room:,} steps" if kind == "steps" else f"{room >> 20:,} MiB of memory"
         sentence = f"{self._name} has {self._size:,} bytes, and reading it would take more than {what}."
-        return ProfileError(
-            TOO_LARGE, sentence, "is it a profile? no program writes such files: check where it comes from"
-        )
+        hint = "is it a profile? no program writes such files: check where it comes from"
+        return TooLarge("too_large", sentence, hint)

@@ -44,8 +44,6 @@ class Member(NamedTuple):
 def members(file: BinaryIO, most: int, left_out: Counter[str]) -> Iterator[Member]:
     """The regular files of an archive, in order.
 
-    One that grows past all measure is cut, in a zip; of what is compressed as a whole, what follows it is missing too.
-
     Raises:
         Broken: it is damaged, or grows to more than `most` bytes; members before that were given.
     """

@@ -128,8 +128,8 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
 
         place, where, root = remote_filesystem(query)
         logdir = _Search(printable_url(query), place, remote_limits(limits)).open(where, root)
-        runs = [replace(run, problems=(*place.redirects, *run.problems)) for run in logdir.runs]
-        return replace(logdir, runs=tuple(runs))
+        told = (replace(run, problems=(*place.redirects, *run.problems)) for run in logdir.runs)
+        return replace(logdir, runs=tuple(told))
     where = _usable_path(query)
     if is_archive(where):
         return _in_archive(query, where, limits)

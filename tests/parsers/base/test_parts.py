@@ -18,21 +18,13 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.support.files.riegeli import Writer
 from tests.support.files.wire import field, varint
-from tpuprof.parsers.base.budget import (
-    INFLATED_FLOOR,
-    INFLATED_PER_BYTE,
-    MEMORY_FLOOR,
-    MEMORY_PER_BYTE,
-    STEPS_FLOOR,
-    STEPS_PER_BYTE,
-    Budget,
-)
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.budget import _ROOMS, INFLATED_FLOOR, INFLATED_PER_BYTE, Budget, TooLarge
 from tpuprof.parsers.files import archives
 from tpuprof.parsers.files.archives import unpacked
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.chrome.document import Document
 from tpuprof.parsers.formats.xspace.riegeli import records
+from tpuprof.parsers.formats.xspace.riegeli.codecs import inflate
 from tpuprof.parsers.formats.xspace.riegeli.merge import riegeli_source
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -42,7 +34,6 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 Parts = Sequence[object]
 """Parts in order: a number is a good one of that number, anything else nonsense."""
 
-_ROOMS = ((MEMORY_FLOOR, MEMORY_PER_BYTE), (STEPS_FLOOR, STEPS_PER_BYTE), (2 * INFLATED_FLOOR, INFLATED_PER_BYTE))
 _WISHES = st.tuples(st.integers(0, 1 << 12), *(st.integers(0, 1 << most) for most in (28, 23, 26)))
 
 
@@ -54,10 +45,9 @@ def test_parts_take_no_more_than_the_file_may_and_each_what_its_bytes_justify(pa
         try:
             budget.part(bytes_, size).takes(1, wish[0], *wish[1:])
             taken = [before + more for before, more in zip(taken, wish, strict=True)]
-        except ProfileError as error:
-            assert error.code == "too_large"
-            assert any(more > each * bytes_ for more, (_, each) in zip(wish, _ROOMS, strict=True))
-    assert all(sum_ <= floor + each * size for sum_, (floor, each) in zip(taken, _ROOMS, strict=True))
+        except TooLarge:
+            assert any(more > each * bytes_ for more, (_, each) in zip(wish, _ROOMS.values(), strict=True))
+    assert all(sum_ <= floor + each * size for sum_, (floor, each) in zip(taken, _ROOMS.values(), strict=True))
 
 
 def _chunks(parts: Parts) -> list[int]:
@@ -75,7 +65,7 @@ def _chunks(parts: Parts) -> list[int]:
             inflated += len(piece)
             yield piece
 
-    room, inflate = Spool(), records.inflate
+    room = Spool()
     with mock.patch.object(records, "inflate", counted):
         spans, note = spool_records(MemorySource(bytes(writer.data), "x"), room)
     assert inflated <= 2 * INFLATED_FLOOR + INFLATED_PER_BYTE * len(writer.data)
@@ -147,7 +137,14 @@ _NONSENSE: dict[Callable[[Parts], list[int]], tuple[object, ...]] = {
     _riegeli: (b"\x0a\x00" * 100_000, field(1, b"\x1a\x00" * 100_000), b"\xff" * 9, b"\x0a\xff\x01"),
     _xspace: (field(1, b"\x1a\x00" * 1_000_000), field(1, b"\x22\x00" * 1_000_000), field(1, b"\xff" * 9)),
     _zip: (bytes(4 << 20),),
-    _events: ('{"a": nonsense}', '{"a": "open}', '{"a": [}', "nonsense}", '{"a":' + "[" * 100_000 + "}"),
+    _events: (
+        '{"a": nonsense}',
+        '{"a": "open}',
+        '{"a": [}',
+        "nonsense}",
+        '{"a":' + "[" * 100_000 + "}",
+        '{"a":' + "9" * 5000 + "}",
+    ),
     _stacks: (b"\xff" * 9, b"\x0a\x05", field(1, b"\x01" * 600)),
 }
 

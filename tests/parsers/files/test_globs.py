@@ -198,9 +198,10 @@ def test_a_search_opens_no_more_than_profiles(tmp_path: Path, monkeypatch: pytes
     opened: list[str] = []
     real = os.open
 
-    def counting(path: str, *rest: int, **more: int) -> int:
-        opened.append(os.path.basename(path))
-        return real(path, *rest, **more)
+    def counting(path: str, flags: int, *rest: int, **more: int) -> int:
+        if not flags & os.O_DIRECTORY:
+            opened.append(os.path.basename(path))
+        return real(path, flags, *rest, **more)
 
     monkeypatch.setattr(os, "open", counting)
     before = sorted(path.stat().st_atime_ns for path in folder.iterdir())

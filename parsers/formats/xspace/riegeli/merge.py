@@ -15,7 +15,7 @@ from hashlib import blake2b
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from tpuprof.parsers.base.budget import TOO_LARGE, Budget
+from tpuprof.parsers.base.budget import Budget, TooLarge
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
@@ -112,11 +112,7 @@ def _merged_plane(source: ByteSource, spool: Spool, parts: list[_Field], budget:
         for part in parts:
             merge.add(part)
         return merge.spans()
-    except (DecodeError, ValueError):
-        return None
-    except ProfileError as error:
-        if error.code != TOO_LARGE:
-            raise
+    except (DecodeError, ValueError, TooLarge):
         return None
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from tpuprof.parsers.base.budget import TOO_LARGE, Budget
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.budget import Budget, TooLarge
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.riegeli.blocks import Chunk, Losses, chunks
 from tpuprof.parsers.formats.xspace.riegeli.codecs import NONE, UNREAD, Foreign, Malformed, inflate
@@ -43,9 +42,7 @@ def spool_records(source: ByteSource, spool: Spool, budget: Budget | None = None
             losses.chunks[f"compressed with {error}, as no profiler writes them,"] += 1
         except Malformed:
             losses.add(chunk.end - chunk.begin)
-        except ProfileError as error:
-            if error.code != TOO_LARGE:
-                raise
+        except TooLarge:
             losses.chunks["too large when inflated"] += 1
         else:
             for size in sizes:

@@ -65,9 +65,11 @@ _FORMS = {
     "loose": rf"(?<![\w.(]){SIZE}\s{{1,20}}(?=[a-z][a-z0-9]{{0,12}}\[[0-9,]{{0,200}}\])",
     "see": r"See https?://",
 }
-# the look ahead spares most places in a line a try of every form
+# the look ahead, at how the forms begin, spares most places in a line a try of every form
 _ANY = re.compile(
-    r"(?=[\[ECRAwUSTPONrpagsoHLX=0-9])(?:" + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()) + ")"
+    r"(?=[0-9]|==|\[t|wh|re|pr|ar|gl|sc|o[uv]|E[0-9rx]|C[ou]|R[aeu]|A[lt]|U[ns]|S[cehi]|T[Paeho]|Pr|O[pu]|No|H[BL]|La|XL)(?:"
+    + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
+    + ")"
 )
 
 INTERESTING = re.compile(

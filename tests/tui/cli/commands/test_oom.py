@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.tui.cli.arguments.app import oom_parser
+from tpuprof.tui.cli.commands.oom import command
 from tpuprof.tui.cli.commands.oom.command import run_oom
 from tpuprof.tui.cli.main import main
 
@@ -39,6 +42,20 @@ def test_text_where_there_is_no_terminal(log: Path, call: Call) -> None:
 def test_standard_input(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(MESSAGE.encode())))
     assert call("oom", "-", "--md").out.startswith("### Out of memory: `jit_train_step`, compile time")
+
+
+def test_a_pipe_that_nothing_comes_from_is_named(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a file that would wait for more, as /proc/kmsg, is read as far as it goes."""
+    monkeypatch.setattr(command, "WORD_SECONDS", 0.05)
+    os.mkfifo(pipe := tmp_path / "pipe")
+    writer = threading.Timer(0.5, pipe.write_text, [MESSAGE])
+    writer.start()
+    shown = call("oom", pipe, "--md")
+    writer.join()
+    assert "Nothing has come from pipe for 0.05 s" in shown.err and shown.out.startswith("### Out of memory")
+    pipe.with_name("log").write_text(MESSAGE)
+    with command._opened(str(pipe.with_name("log"))) as file:
+        assert not os.get_blocking(file.fileno())
 
 
 def test_a_report_goes_to_a_file(log: Path, tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_a_terminal_that_comes_back_gets_the_whole_screen(goes: Callable[[PtyApp
 
 
 EDITORS = {
+    "takes a line": 'echo "$@" > called',
     "can't be run": None,
     "is killed": r"stty raw; printf '\033[5;10r\033[4h'; kill -9 $$",
     "stops itself": "kill -STOP $$",
@@ -120,7 +121,7 @@ def test_the_app_comes_back_from_an_editor_that(how: str, tmp_path: Path, monkey
     if (code := EDITORS[how]) is not None:
         (tmp_path / "editor").write_text(f"#!/bin/sh\n{code}\n")
         (tmp_path / "editor").chmod(0o755)
-    with PtyApp("oom", "log", width=80, height=24, environ={"EDITOR": "./editor"}) as app:
+    with PtyApp("oom", "log", width=80, height=24, environ={"EDITOR": "./editor -w"}) as app:
         app.wait_for_text("models.py:53")
         app.press("j")
         app.settle()
@@ -134,3 +135,5 @@ def test_the_app_comes_back_from_an_editor_that(how: str, tmp_path: Path, monkey
         app.wait_for_text("can't be run" if code is None else "in your editor").wait_for_text("OVER BY")
         app.press("q")
         assert app.wait_for_exit() == 0 and app.is_restored
+    if how == "takes a line":
+        assert (tmp_path / "called").read_text() == f"-w +53 {tmp_path}/train/models.py\n"

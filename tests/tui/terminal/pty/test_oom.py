@@ -81,23 +81,6 @@ def test_ctrl_c_ends_a_pipe_that_does_not_end(log: str) -> None:
         app.wait_for_exit()
 
 
-def test_the_editor_opens_at_the_source_line(log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "train").mkdir()
-    (tmp_path / "train" / "models.py").write_text("pass\n" * 90)
-    editor = tmp_path / "editor"
-    editor.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\n')
-    editor.chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    with PtyApp("oom", log, width=80, height=24, environ={"EDITOR": f"{editor} -w"}) as app:
-        app.wait_for_text(VERDICT)
-        app.press("je")
-        app.wait_for(lambda _: (tmp_path / "called").exists() and (tmp_path / "called").read_text().endswith("\n"))
-        assert (tmp_path / "called").read_text() == f"-w +53 {tmp_path}/train/models.py\n"
-        app.wait_for_text(VERDICT).settle()
-        app.press("q")
-        assert app.wait_for_exit() == 0
-
-
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
 def test_a_signal_ends_the_app_and_restores_the_terminal(log: str, number: signal.Signals) -> None:
     """Any app does: all run under `ended_by_signals`; `test_terminal.py` ends the one that decodes, at any moment."""

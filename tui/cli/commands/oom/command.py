@@ -35,6 +35,7 @@ from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.terminal.detect import settle_terminal
 
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
+WORD_SECONDS = 5.0  # after which a log without a byte is named, where no line is drawn
 _STDIN = 0  # its descriptor, whatever file it was redirected to
 
 
@@ -205,11 +206,17 @@ class _Piped:
 def _reading_shown(name: str, size: int | None) -> Iterator[Callable[[int], None]]:
     """What to report to how many bytes are read: a line on standard error where that is a terminal and it takes long.
 
+    Elsewhere it is a word, once, where nothing comes.
+
     A thread draws it: a pipe in which nothing comes for hours still shows that it is waited for.
     """
     began, done, taken = time.monotonic(), threading.Event(), 0
 
     def draw() -> None:
+        if not common.can_redraw():
+            if not done.wait(WORD_SECONDS) and not taken:
+                note(f"Nothing has come from {printable(name)} for {WORD_SECONDS:g} s; still waiting for it.")
+            return
         line = RedrawnLine(write_stderr, common.line_width())
         while not done.wait(EVERY_SECONDS):
             amount = f"{taken / 1e6:.1f} MB" + (f" of {size / 1e6:.1f} MB" if size else "")
@@ -222,19 +229,20 @@ def _reading_shown(name: str, size: int | None) -> Iterator[Callable[[int], None
         taken = bytes_read
 
     thread = threading.Thread(target=draw, daemon=True)
-    if common.can_redraw():
-        thread.start()
+    thread.start()
     try:
         yield on_progress
     finally:
         done.set()
-        if thread.ident is not None:
-            thread.join()
+        thread.join()
 
 
 def _opened(path: str) -> BinaryIO:
+    """A log; one that waits for more though it is a file, as /proc/kmsg does, ends where that begins."""
     try:
-        return cast(BinaryIO, open(path, "rb", buffering=0))
+        waits = not stat.S_ISREG(os.stat(path).st_mode)
+        flags = os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK)
+        return cast(BinaryIO, open(path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags)))
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

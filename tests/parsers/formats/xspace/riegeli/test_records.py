@@ -5,14 +5,12 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Sequence
 
-import brotli
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.support.files.riegeli import BLOCK, CODECS, Writer, written
-from tests.support.files.wire import varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import spool
 from tpuprof.parsers.formats.xspace.riegeli import blocks
@@ -64,19 +62,6 @@ def test_records_come_back_as_they_were(codec: str, in_memory: int) -> None:
     data = write(codec, parts)
     assert len(data) % BLOCK == 0
     assert read(data, in_memory) == ([record for part in parts for record in part], "")
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_transposed_chunks_are_left_out_in_one_sentence(count: int) -> None:
-    writer = Writer()
-    for record in [b"one", b"two"][:count]:
-        writer.simple([record])
-        writer.chunk(b"t", b"\0fields", 1, 3)
-    what = "1 chunk is" if count == 1 else "2 chunks are"
-    assert read(writer.data) == (
-        [b"one", b"two"][:count],
-        f"{what} transposed, as no profiler writes them, and left out",
-    )
 
 
 def test_metadata_and_unknown_chunks_are_passed_over() -> None:
@@ -172,19 +157,6 @@ def test_nonsense_under_right_hashes_is_left_out(draw: st.DataObject) -> None:
     tracemalloc.stop()
     assert found[-1] == b"good"
     assert peak < 40 << 20
-
-
-def test_more_bytes_than_announced_are_not_inflated() -> None:
-    """The size of a chunk's records stands in its header: what grows past it is not kept, however small it is."""
-    packed = brotli.compress(bytes(60 << 20), quality=1)
-    writer = Writer()
-    writer.chunk(b"r", b"b\0" + varint(1 << 20) + packed, 0, 1 << 20)
-    tracemalloc.start()
-    found, note = read(writer.data)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert found == [] and "1 chunk" in note
-    assert peak < 4 * len(packed) + (8 << 20)
 
 
 # --- the spool

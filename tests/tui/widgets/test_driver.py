@@ -9,7 +9,7 @@ from textual.events import Event, Key, MouseEvent, Paste
 from textual.message import Message
 
 from tests.tui.terminal.pty.hostile import PIECES
-from tpuprof.tui.terminal.driver import Input
+from tpuprof.tui.widgets.driver import Input
 
 
 def said(messages: list[Message]) -> list[tuple[object, ...]]:

@@ -133,7 +133,7 @@ class TerminalDriver(LinuxDriver):
 
     def _step_back(self) -> None:
         """Leaves the terminal, stops where that is still wanted, and comes back with the whole screen."""
-        if self._wanted is None or not self._app._running:
+        if self._wanted is None or self._app._exit:
             return
         self.suspend_application_mode()
         signal.signal(signal.SIGCONT, signal.SIG_DFL)  # one handler less that may come late
@@ -157,26 +157,8 @@ class TerminalDriver(LinuxDriver):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
 
     def start_application_mode(self) -> None:
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
         self.write(_PLAIN)
-
-    def write(self, data: str) -> None:
-        """Writes to the terminal; nothing while another program has it."""
-        if self._writer_thread is not None:
-            super().write(data)
-
-    def close(self) -> None:
-        super().close()
-        self._writer_thread = None
-
-    def _run_input_thread(self) -> None:
-        """Reads until the app has ended; a terminal that is gone ends it as SIGHUP does, an error as any other."""
-        try:
-            self.run_input_thread()
-        except OSError:
-            os.kill(os.getpid(), signal.SIGHUP)
-        except BaseException as error:
-            self._app.call_later(_raise, error)
 
     def run_input_thread(self) -> None:
         """Reads no more than the screen keeps up with: each key is a message, and a clipboard may hold a million."""
@@ -189,12 +171,15 @@ class TerminalDriver(LinuxDriver):
         while not self.exit_event.is_set():
             if time.monotonic() < until and not has_room.wait(ESCAPE_DELAY):
                 continue
-            if select.select([self.fileno], [], [], ESCAPE_DELAY)[0]:
-                if not (data := os.read(self.fileno, _READ_BYTES)):
-                    raise OSError("the terminal is gone")
-                messages = list(terminal.read(data))
-            else:
-                messages = list(terminal.rest())
+            try:
+                is_there = select.select([self.fileno], [], [], ESCAPE_DELAY)[0]
+                data = os.read(self.fileno, _READ_BYTES) if is_there else b""
+            except OSError:
+                is_there, data = [self.fileno], b""
+            if is_there and not data:  # the terminal is gone
+                os.kill(os.getpid(), signal.SIGHUP)
+                return
+            messages = list(terminal.read(data) if data else terminal.rest())
             for message in messages:
                 self.process_message(message)
             if messages:
@@ -209,7 +194,7 @@ def run_in_front(command: Sequence[str]) -> None:
     Raises:
         OSError: it can't be run.
     """
-    process = os.posix_spawnp(command[0], command, os.environ, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ))
+    process = os.posix_spawnp(command[0], list(command), os.environ, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ))
     while True:
         done, status = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
         if done and not os.WIFSTOPPED(status):
@@ -217,7 +202,3 @@ def run_in_front(command: Sequence[str]) -> None:
         if done:
             os.killpg(0, signal.SIGTSTP)
         time.sleep(_POLL_SECONDS)  # without an end, no signal that another thread was given would be handled
-
-
-def _raise(error: BaseException) -> None:
-    raise error
