@@ -42,7 +42,7 @@ _OTHERS = {"s3fs": (("s3fs",), "buckets of Amazon (s3://)"), "adlfs": (("adlfs",
 
 _VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
 _SESSIONS = ("TMUX", "STY")  # what these say beyond being set is nobody's business
-_OWN_VARIABLES = (*(THEME_VARIABLE, CACHE_VARIABLE, BOUND_VARIABLE, JOBS_VARIABLE, WORKERS_VARIABLE),)
+_OWN_VARIABLES = (THEME_VARIABLE, CACHE_VARIABLE, BOUND_VARIABLE, JOBS_VARIABLE, WORKERS_VARIABLE)
 _MISSING = "not installed"
 _LEAST_SIZE = (60, 15)
 _MOST_FILES = 10_000

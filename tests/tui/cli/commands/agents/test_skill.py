@@ -29,14 +29,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / run).mkdir()
         shutil.copy(demo_path(), folder / run / "host0.xplane.pb.gz")
     (folder / "train.log").write_text(MESSAGE)
-    named = {"PATH": "demo", "OP": "fusion.397", "LOG": str(folder / "train.log")}
-    return {
-        **named,
-        "BEFORE": str(folder / "BEFORE"),
-        "AFTER": str(folder / "AFTER"),
-        "COMMAND": "report",
-        "ADDRESS": "localhost:1",
-    } | {"PAGE": "overview"}
+    named = {"PATH": "demo", "OP": "fusion.397", "LOG": str(folder / "train.log"), "ADDRESS": "localhost:1"}
+    named |= {run: str(folder / run) for run in ("BEFORE", "AFTER")}
+    return named | {"COMMAND": "report", "PAGE": "overview"}
 
 
 @pytest.mark.parametrize("command", NAMED)
