@@ -25,7 +25,7 @@ from tests.fuzz.mutate import mutated
 from tests.fuzz.structure import folders, kernels, made
 from tests.fuzz.structure.graphs import products
 from tests.fuzz.structure.logs import log
-from tests.fuzz.trial import Outcome, attempt
+from tests.fuzz.trial import Outcome, asked, attempt
 from tests.parsers.memory.oom.read import texts
 from tests.parsers.pages.overview.model_use.test_programs import COMPILED
 from tests.support.build import tpu_plane
@@ -277,35 +277,36 @@ def _lines_of_ops() -> tuple[bytes, ...]:
     return tuple(source.read(line.begin, min(line.end - line.begin, 4000)) for source, line in found)[:20]
 
 
-def _products(_: Path, data: bytes, __: random.Random) -> Outcome:
-    """The matrix products of a module, which pages of ops ask for by an op's name."""
-    try:
-        module = HloModule(HloProto.FromString(data))
-    except DecodeError:
-        return Outcome("refused")
-    names = (one.name for part in module.proto.hlo_module.computations for one in part.instructions)
-    try:
-        for name in names:
-            matrix_works(module, name.decode("utf-8", "replace"), 128)
-    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
-        return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
-    return Outcome("read")
+def _of_module(work: Callable[[HloModule], object]) -> Read:
+    """Asks a module for something."""
+
+    def read(_: Path, data: bytes, __: random.Random) -> Outcome:
+        try:
+            module = HloModule(HloProto.FromString(data))
+        except DecodeError:
+            return Outcome("refused")
+
+        def works() -> bool:
+            work(module)
+            return True
+
+        return asked(works)
+
+    return read
 
 
-def _flows(_: Path, data: bytes, __: random.Random) -> Outcome:
-    """The blocks of a model that a module's ops belong to, which the page on the model asks for."""
-    try:
-        module = HloModule(HloProto.FromString(data))
-    except DecodeError:
-        return Outcome("refused")
-    try:
-        flow = HloFlow(module)
-        flow.places()
-        flow.arguments()
-        samples_of(module, True, 4)
-    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
-        return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
-    return Outcome("read")
+def _products(module: HloModule) -> None:
+    """The matrix products, which pages of ops ask for by an op's name."""
+    for name in [one.name for part in module.proto.hlo_module.computations for one in part.instructions]:
+        matrix_works(module, name.decode("utf-8", "replace"), 128)
+
+
+def _flows(module: HloModule) -> None:
+    """The blocks of a model that its ops belong to, which the page on the model asks for."""
+    flow = HloFlow(module)
+    flow.places()
+    flow.arguments()
+    samples_of(module, True, 4)
 
 
 @cache
@@ -390,13 +391,15 @@ def prefixed(text: str) -> str:
 
 def _decode(_: Path, data: bytes, __: random.Random) -> Outcome:
     """Bytes behind a checksum that fits, so that the codec sees them."""
-    try:
-        codec.decode(memoryview(data), lambda _: b"kept")
-    except codec.DAMAGED:
-        return Outcome("refused")
-    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
-        return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
-    return Outcome("read")
+
+    def decoded() -> bool:
+        try:
+            codec.decode(memoryview(data), lambda _: b"kept")
+        except codec.DAMAGED:
+            return False
+        return True
+
+    return asked(decoded)
 
 
 # --- all
@@ -442,8 +445,8 @@ TARGETS = (
     Target("folder", trees.folder_seeds, trees.read_folder, made=folders.folder),
     Target("dump", trees.dump_seeds, trees.read_dump),
     Target("arguments", _lines_of_ops, arguments.read),
-    Target("products", _protos_of_products, _products, made=made.product),
-    Target("blocks", _models, _flows, made=made.product),
+    Target("products", _protos_of_products, _of_module(_products), made=made.product),
+    Target("blocks", _models, _of_module(_flows), made=made.product),
     Target("kernel", kernels.modules, kernels.read_module, made=kernels.made_module),
     Target("schedule", kernels.schedules, kernels.read_schedule, made=kernels.made_schedule),
     Target("cache", _all_kept, _decode, made=lambda rng: made.kept(rng, _all_kept())),

@@ -118,10 +118,6 @@ def test_what_takes_too_long_or_raises_is_seen(monkeypatch: pytest.MonkeyPatch) 
     assert attempt([]).kind == "raised"
 
 
-def test_past_failures_are_ones_of_targets() -> None:
-    assert {name for name, _, _ in FAILURES} <= set(BY_NAME)
-
-
 def test_what_is_never_reached_stands_in_the_readers() -> None:
     """And belongs to one, so that a reason does not outlive its line."""
     for lines in NEVER.values():

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.pages.ops.one_op import NO_RUN, one_op, op_runs
@@ -24,7 +23,7 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.choice import choose, nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
-from tpuprof.tui.report.page import Listed, ReportRequest, TableOptions, TextLook, check_part
+from tpuprof.tui.report.page import Listed, Report, ReportRequest, TableOptions, TextLook, check_part
 from tpuprof.tui.terminal.custom import read_config
 
 if TYPE_CHECKING:
@@ -89,14 +88,6 @@ def open_profile(
         return open_run(one, lambda _: None, lambda: False, cache=is_kept, cache_bytes=config.cache_bytes, jobs=jobs)
 
     return Profile(logdir, opened(chosen), host, opened)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What is read of a page, its tables, and what there is to warn of."""
-
-    tables: Sequence[Listed]
-    warnings: Sequence[str]
 
 
 class Profile:
@@ -274,10 +265,10 @@ class Profile:
         >>> len(slow) > 0, slow.keys()
         (True, ('name', 'category'))
         """
-        read = self._read(page, options)
-        listed = _named(read.tables, key, page)
+        tables, warnings = self._tables(page, options)
+        listed = _named(tables, key, page)
         chosen = choose(listed, TableOptions(filter, sort, tuple(columns)), limit, listed.table.json)
-        return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), read.warnings)
+        return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), warnings)
 
     def tables(self, page: str, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of the command line
         """The keys of the tables that a page has for `table`, the main one first.
@@ -286,7 +277,7 @@ class Profile:
         >>> tpuprof.open("demo").tables("hosts")
         ('hosts', 'left_out', 'steps')
         """
-        return tuple(listed.table.key for listed in self._read(page, options).tables)
+        return tuple(listed.table.key for listed in self._tables(page, options)[0])
 
     def events(
         self, from_ms: float | None = None, to_ms: float | None = None, track: str = "", *, limit: int = 10_000
@@ -312,9 +303,7 @@ class Profile:
             ProfileError: as in `events`.
         """
         interval = {"from_ps": from_ps or 0, "to_ps": to_ps, "track": track or None}
-        record = _page("timeline")
-        request, reader = self._request(record, interval, limit), record.load_report()
-        content = reader.read(request)
+        reader, request, content = self._content("timeline", interval, limit)
         assert reader.sections is not None, "the timeline has tables"
         listed = reader.sections(content, request)[0]
         shown = listed.table.length(listed.source)
@@ -331,23 +320,25 @@ class Profile:
         Raises:
             ProfileError: as in `table`.
         """
-        record = _page(page)
-        request, reader = self._request(record, options, limit), record.load_report()
-        reader.check(request.options, request.form, limit)
-        made = reader.writers["json"](reader.read(request), request)
+        reader, request, content = self._content(page, options, limit)
+        made = reader.writers["json"](content, request)
         assert not callable(made), "JSON is text"
         document: dict[str, Any] = json.loads(made if isinstance(made, str) else "".join(made))
         return document
 
-    def _read(self, page: str, options: Mapping[str, Any]) -> _Read:
-        record = _page(page)
-        reader = record.load_report()
-        if reader.sections is None:
+    def _tables(self, page: str, options: Mapping[str, Any]) -> tuple[Sequence[Listed], Sequence[str]]:
+        """The tables of a page, and what there is to warn of."""
+        if (sections := _page(page).load_report().sections) is None:
             raise ProfileError("usage", f"The page {page} has no tables.", f"report({page!r})", EXIT_USAGE)
-        request = self._request(record, options, 0)
-        reader.check(request.options, request.form, request.limit)
-        content = reader.read(request)
-        return _Read(tuple(reader.sections(content, request)), tuple(reader.warnings(content)))
+        reader, request, content = self._content(page, options, 0)
+        return sections(content, request), reader.warnings(content)
+
+    def _content(self, page: str, options: Mapping[str, Any], limit: int) -> tuple[Report[Any], ReportRequest, Any]:
+        """How a page is printed, what is asked for of it, and what that is."""
+        record = _page(page)
+        request, reader = self._request(record, options, limit), record.load_report()
+        reader.check(request.options, request.form, limit)
+        return reader, request, reader.read(request)
 
     def _request(self, page: Page, options: Mapping[str, Any], limit: int) -> ReportRequest:
         for name in options:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -14,7 +15,6 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.fields import records
-from tpuprof.tui.report.shared.arrays import as_array
 from tpuprof.tui.report.shared.optional import package
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 _MOST_SHOWN = 50
+
+_LARGEST_EXACT = 2**53
+_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +171,24 @@ def _cell(value: object) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     text = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
     return f"<td{' align=right' if is_number else ''}>{escape(printable(text))}</td>"
+
+
+def as_array(values: Sequence[Any]) -> NDArray[Any]:
+    """A column as numpy has it; see `tpuprof.Table`."""
+    kinds = {type(value) for value in values}
+    known = kinds - {type(None)}
+    if kinds and kinds <= {bool}:
+        return np.array(values, np.bool_)
+    if known and known <= {int, float}:
+        sizes = [abs(value) for value in values if type(value) is int]
+        largest = max(sizes, default=0)
+        if kinds == {int} and largest <= _INT64.max:
+            return np.array(values, np.int64)
+        if largest <= _LARGEST_EXACT:
+            return np.array([np.nan if value is None else value for value in values], np.float64)
+    made = np.empty(len(values), object)
+    made[:] = values if not kinds & {list, tuple} else None
+    if kinds & {list, tuple}:  # which numpy would take for rows
+        for row, value in enumerate(values):
+            made[row] = value
+    return made

@@ -462,7 +462,7 @@ class TpuprofApp(ScreenApp):
         known = os.environ if environ is None else environ
         if terminal is None:
             color, ascii_only = options.color, options.ascii
-            terminal = detect(known, color=color, ascii_only=ascii_only, mouse=options.mouse, custom=options.custom)
+            terminal = detect(known, color=color, ascii_only=ascii_only, mouse=options.mouse, theme=options.theme)
         super().__init__(terminal, environ)
         self.main = MainScreen(path, options, terminal, self.environ, find, open_session or opener(options), now)
 

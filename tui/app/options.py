@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.terminal.custom import Custom
+from tpuprof.tui.terminal.custom import Theme
 from tpuprof.tui.terminal.detect import ColorChoice
 
 
@@ -40,4 +40,4 @@ class AppOptions:
     jobs: int | None = None
     cache: bool = True
     cache_bytes: int | None = None
-    custom: Custom = Custom()
+    theme: Theme = "auto"

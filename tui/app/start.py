@@ -20,7 +20,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
     """
     with contextlib.suppress(OSError, ValueError):  # a crash in compiled code says where it was
         faulthandler.enable(2)
-    terminal = settle_terminal(options.color, options.ascii, options.mouse, options.custom)
+    terminal = settle_terminal(options.color, options.ascii, options.mouse, options.theme)
     from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - Textual
 
     if options.only_hlo:

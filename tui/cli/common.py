@@ -71,7 +71,7 @@ def app_options(args: argparse.Namespace) -> AppOptions:
         mouse=args.mouse,
         cache=getattr(args, "cache", True) and config.cache,
         cache_bytes=config.cache_bytes,
-        custom=config.custom,
+        theme=config.theme,
     )
     return made
 
@@ -140,10 +140,10 @@ def opens_screen(called: str) -> bool:
     return not obstacle
 
 
-def show(args: argparse.Namespace, page: str, content: object) -> int:
-    """Shows what a command has read, on a screen of its own; the exit code."""
-    terminal = settle_terminal(args.color, args.ascii, args.mouse, configured(args).custom)
-    exit_code: int = command_named(page).load_app()(content, terminal).show(terminal.mouse)
+def show(args: argparse.Namespace, page: str, *content: object, **more: object) -> int:
+    """Shows what a command has read, on a screen of its own, which may take more besides; the exit code."""
+    terminal = settle_terminal(args.color, args.ascii, args.mouse, configured(args).theme)
+    exit_code: int = command_named(page).load_app()(*content, terminal, **more).show(terminal.mouse)
     return exit_code
 
 

@@ -320,12 +320,6 @@ def views_there(tab: str, pages: Pages, host: str | None) -> tuple[TabView, ...]
     return tuple(view for view in views_of(tab) if pages.page(_key(view.is_there), host))
 
 
-def op_columns() -> tuple[str, ...]:
-    """The fields that the table of HLO ops shows, which a user chooses among."""
-    columns: tuple[str, ...] = import_module(f"{__name__}.ops.fields").COLUMNS
-    return columns
-
-
 def load_above(name: str) -> type[Any]:
     """The class of a popup or a screen that opens above the tabs."""
     above: type[Any] = _named(_ABOVE[name])

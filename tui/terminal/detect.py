@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.terminal.custom import UNCHANGED, Custom
+from tpuprof.tui.terminal.custom import Theme
 
 ColorMode = Literal["truecolor", "256", "16", "mono"]
 ColorChoice = Literal["auto", "truecolor", "256", "16", "never"]
@@ -46,7 +46,7 @@ class Terminal:
     remote: bool
     mouse: bool
     multiplexer: Literal["", "tmux", "screen"]
-    custom: Custom = UNCHANGED
+    theme: Theme = "auto"
 
 
 def detect(
@@ -56,7 +56,7 @@ def detect(
     ascii_only: bool | None = None,
     mouse: bool | None = None,
     is_tty: bool = True,
-    custom: Custom = UNCHANGED,
+    theme: Theme = "auto",
 ) -> Terminal:
     """Reads the terminal off its environment variables; what the user asked for goes before what they say.
 
@@ -71,12 +71,12 @@ def detect(
     return Terminal(
         obstacle=_obstacle(term, is_tty),
         color=_CHOICES.get(color) or _color_mode(term, environ),
-        light=custom.theme == "light" if custom.theme in ("dark", "light") else _is_light(environ),
+        light=theme == "light" if theme in ("dark", "light") else _is_light(environ),
         unicode=_is_utf8(term, environ) if ascii_only is None else not ascii_only,
         remote=remote,
         mouse=not remote if mouse is None else mouse,
         multiplexer="tmux" if environ.get("TMUX") else "screen" if environ.get("STY") else "",
-        custom=custom,
+        theme=theme,
     )
 
 
@@ -133,10 +133,10 @@ def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
     return "utf8" in locale.lower().replace("-", "") and term != "linux"
 
 
-def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None, custom: Custom = UNCHANGED) -> Terminal:
+def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None, theme: Theme = "auto") -> Terminal:
     """What the terminal can do; also sets it up for Textual, which reads its settings when it is imported."""
     _draw_on_standard_output()
-    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse, custom=custom)
+    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse, theme=theme)
     for name, value in textual_settings(terminal, os.environ).items():
         if value is None:
             os.environ.pop(name, None)

@@ -23,23 +23,21 @@ from textual.strip import Strip
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
-from tpuprof.tui.terminal.custom import Custom
 from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenLook:
-    """What everything is drawn with; `custom` has the columns of the table of ops."""
+    """What everything is drawn with."""
 
     palette: Palette
     glyphs: Glyphs
-    custom: Custom = Custom()
 
     @classmethod
     def of(cls, terminal: Terminal) -> ScreenLook:
         glyphs = (PLAIN if terminal.color == "mono" else BLOCK) if terminal.unicode else ASCII
-        return cls(palette(terminal.color, terminal.light, terminal.custom.theme), glyphs, terminal.custom)
+        return cls(palette(terminal.color, terminal.light, terminal.theme), glyphs)
 
 
 Drawing = Callable[[int, int], Sequence[AnyLine]]

@@ -29,7 +29,7 @@ def link_id(host: int, run_id: int, core: int) -> int:
 
 def device_plane(timeline: Timeline, core: int, device: Device = V5E) -> PlaneWriter:
     plane = PlaneWriter(f"/device:TPU:{core}", 2 + 8 * core)
-    plane.plane_stats(_plane_stats(timeline, core, device))
+    plane.plane_stats(device_stats(device, core, timeline.host * timeline.spec.cores + core))
     shared = plane.event_id("dependency-wait"), plane.event_id("barrier-cores")
     own = [_own_metadata(plane, plan) for plan in timeline.programs]
     _steps(plane, timeline, core)
@@ -44,8 +44,8 @@ def device_plane(timeline: Timeline, core: int, device: Device = V5E) -> PlaneWr
     return plane
 
 
-def _plane_stats(timeline: Timeline, core: int, device: Device) -> dict[str, StatValue]:
-    number = timeline.host * timeline.spec.cores + core
+def device_stats(device: Device, core: int, number: int) -> dict[str, StatValue]:
+    """What a plane says of its core, one of its host and, by another number, of all."""
     details = CoreDetails(device_ordinal=core, local_chip_id=core, global_chip_id=number, global_core_id=number)
     return {
         "core_details": details.SerializeToString(deterministic=True),

@@ -2,85 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-_CORE = "parsers/formats/xspace/core/"
-_XSPACE = "parsers/formats/xspace/"
-
-NEVER: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "what an argument may not be, and no reader passes": (
-        (_CORE + "api.py", "if len(key)"),
-        (_CORE + "op_pass.py", "if columns.metadata_id.dtype"),
-        (_XSPACE + "walk.py", "if ("),
-    ),
-    "files that change or go while they are read, and systems that refuse: see test_faults.py, test_problems.py": (
-        *(
-            (_XSPACE + "source.py", "if not data"),
-            (_XSPACE + "source.py", "if error.errno"),
-            (_XSPACE + "walk.py", "if not data"),
-        ),
-        *(
-            (_XSPACE + "source.py", "if not os.path.isfile"),
-            (_XSPACE + "spool.py", "if not more"),
-            (_XSPACE + "spool.py", "if not part"),
-        ),
-        *(
-            ("parsers/formats/hlo/files.py", "if not stat.S_ISREG"),
-            ("parsers/formats/pprof/files.py", "if not stat.S_ISREG"),
-        ),
-        *(("parsers/files/archives.py", "if kept is None"), ("parsers/files/archives.py", "if is_unwritable")),
-        *(("parsers/files/places.py", "if error.errno"), ("parsers/files/places.py", "if linked and error.errno")),
-        *(("parsers/files/logdir.py", "if walk.denied"), ("parsers/files/logdir.py", "elif walk.denied")),
-        *(
-            ("parsers/files/logdir.py", "if not files and not run_folders"),
-            ("parsers/files/logdir.py", "if folder.refusal"),
-        ),
-        ("parsers/files/folder_search.py", "if status.st_ino"),
-    ),
-    "files on other machines: see tests/parsers/files/remote": (
-        *((_XSPACE + "source.py", "if scheme_of(path)"), ("parsers/formats/pprof/files.py", "if is_far")),
-    ),
-    "more bytes, files, folders or steps than the fuzzer makes": (
-        *(
-            (_XSPACE + "spool.py", "while len(data) < length"),
-            ("parsers/formats/hlo/files.py", "if size > LARGEST_BYTES"),
-        ),
-        *(
-            ("parsers/formats/hlo/files.py", "if stopped.stop"),
-            ("parsers/files/archives.py", "if seen >= _MOST_MEMBERS"),
-        ),
-        *(
-            ("parsers/files/folder_search.py", "if len(self.folders) >="),
-            ("parsers/files/folder_search.py", "if not self.may_take"),
-        ),
-        *(("parsers/files/folder_search.py", "if self._full"), ("parsers/files/folder_search.py", "if self._unlisted")),
-        *(
-            ("parsers/formats/pprof/messages.py", "if frames > MOST"),
-            ("parsers/formats/pprof/messages.py", "if count > MOST"),
-        ),
-        *(
-            (_XSPACE + "chrome/threads.py", "if self._room < 0"),
-            (_XSPACE + "chrome/threads.py", "if len(self._typed) > _PENDING"),
-        ),
-        *(
-            (_XSPACE + "chrome/threads.py", "if self._pending >="),
-            (_XSPACE + "chrome/translate.py", "if threads.slices in MOST"),
-        ),
-        *(
-            ("parsers/formats/hlo/texts.py", "if number > _MOST"),
-            ("parsers/formats/hlo/reach.py", "if len(known) >= MOST"),
-        ),
-        *(
-            ("parsers/formats/hlo/graph.py", "for _ in range(_DEEPEST)"),
-            (_XSPACE + "riegeli/records.py", "if chunk.records >"),
-        ),
-        *(
-            ("parsers/memory/modules/fillers.py", "for _ in range(_MOST_STEPS)"),
-            (_CORE + "op_pass.py", "if 8 * depth >="),
-        ),
-        *(
-            ("parsers/memory/oom/read/reports.py", "if self._characters +"),
-            ("parsers/memory/oom/read/blocks.py", "if sum(each"),
-        ),
-    ),
+_NEVER = """
+what an argument may not be, and no reader passes
+  parsers/formats/xspace/core/api.py: if len(key)
+  parsers/formats/xspace/core/op_pass.py: if columns.metadata_id.dtype
+  parsers/formats/xspace/walk.py: if (
+files that change or go while they are read, and systems that refuse: see test_faults.py, test_problems.py
+  parsers/formats/xspace/source.py: if not data
+  parsers/formats/xspace/walk.py: if not data
+  parsers/formats/xspace/spool.py: if not more
+  parsers/formats/xspace/spool.py: if not part
+  parsers/formats/hlo/files.py: if not stat.S_ISREG
+  parsers/files/archives.py: if kept is None
+  parsers/files/archives.py: if is_unwritable
+  parsers/files/places.py: if error.errno
+  parsers/files/places.py: if linked and error.errno
+  parsers/files/logdir.py: if walk.denied
+  parsers/files/logdir.py: elif walk.denied
+  parsers/files/logdir.py: if not files and not run_folders
+  parsers/files/logdir.py: if folder.refusal
+  parsers/files/folder_search.py: if status.st_ino
+files on other machines: see tests/parsers/files/remote
+  parsers/formats/xspace/source.py: if scheme_of(path)
+more bytes, files, folders or steps than the fuzzer makes
+  parsers/formats/xspace/spool.py: while len(data) < length
+  parsers/formats/hlo/files.py: if size > LARGEST_BYTES
+  parsers/formats/hlo/files.py: if stopped.stop
+  parsers/files/archives.py: if seen >= _MOST_MEMBERS
+  parsers/files/folder_search.py: if len(self.folders) >=
+  parsers/files/folder_search.py: if not self.may_take
+  parsers/files/folder_search.py: if self._full
+  parsers/files/folder_search.py: if self._unlisted
+  parsers/formats/pprof/messages.py: if count > MOST
+  parsers/formats/xspace/chrome/threads.py: if self._room < 0
+  parsers/formats/xspace/chrome/threads.py: if len(self._typed) > _PENDING
+  parsers/formats/xspace/chrome/threads.py: if self._pending >=
+  parsers/formats/xspace/chrome/translate.py: if threads.slices in MOST
+  parsers/formats/hlo/texts.py: if number > _MOST
+  parsers/formats/hlo/reach.py: if len(known) >= MOST
+  parsers/formats/hlo/graph.py: for _ in range(_DEEPEST)
+  parsers/formats/xspace/riegeli/records.py: if chunk.records >
+  parsers/memory/modules/fillers.py: for _ in range(_MOST_STEPS)
+  parsers/formats/xspace/core/op_pass.py: if 8 * depth >=
+  parsers/memory/oom/read/reports.py: if self._characters +
+  parsers/memory/oom/read/blocks.py: if sum(each
+"""
+NEVER: Mapping[str, list[tuple[str, str]]] = {
+    why: [(file, begins) for file, _, begins in (line.strip().partition(": ") for line in lines.splitlines())]
+    for why, lines in re.findall(r"^(\w.*)\n((?:  .*\n)+)", _NEVER, re.MULTILINE)
 }

@@ -344,6 +344,12 @@ class Code:
     # ---- loops and fusions ------------------------------------------------------------------------------------------
 
     @contextmanager
+    def turns(self, trips: int, carried: Value, source: str, scope: str = "while") -> Iterator[Value]:
+        """A loop and its body, named as `jax.lax` names them."""
+        with self.at(scope, source), self.loop(trips, carried) as inside, self.at("body", source):
+            yield inside
+
+    @contextmanager
     def loop(self, trips: int, carried: Value, base: str = "while") -> Iterator[Value]:
         """A `while` that runs what is written inside so often; it hands in the carried array inside the loop."""
         state = tuple_of(scalar("s32"), carried.shape)

@@ -55,7 +55,7 @@ class OneForwardOneBackward:
         forward = busy_turns(turns, tuple(range(cores)), several, self.bubbles)
         back = busy_turns(turns, tuple(2 * last - stage for stage in range(cores)), several, self.bubbles)
         x = code.param("bf16", self.tokens, self.width)
-        with code.at(f"{self.scope}/while", self.source), code.loop(turns, x) as inside, code.at("body", self.source):
+        with code.turns(turns, x, self.source, f"{self.scope}/while") as inside:
             with code.at("send_gradients/ppermute", self.source):
                 returned = permute(code, inside, tuple((target, source) for source, target in onward))
             with code.at("stage", self.source), code.only_on(loads=forward):

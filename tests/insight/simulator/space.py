@@ -8,14 +8,14 @@ from functools import lru_cache
 import numpy as np
 
 from tests.demo.profile import encode
-from tests.demo.profile.device_plane import CONSUMER_TYPE, link_id, op_stats
+from tests.demo.profile.device_plane import CONSUMER_TYPE, device_stats, link_id, op_stats
 from tests.demo.profile.hlo_module import shape_bytes
 from tests.demo.profile.planes import NO_TABLES, PlaneWriter, Ref, StatValue, Tables, Uint
 from tests.insight.simulator.code import US, Program
 from tests.insight.simulator.play import MS, START_PS, Launch, Played
 from tests.insight.simulator.scene import EXECUTE_LINK, EXECUTE_TYPE, Scene
 from tests.support.files.wire import field
-from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine
+from tpuprof.parsers.formats.proto.xplane_pb2 import XLine
 
 START_NS = 1_751_360_400_000_000_000
 LINES_BEGIN_NS = 212_990
@@ -56,7 +56,7 @@ def _space(scene: Scene, played: Played, host: int, named: _Named) -> bytes:
 def _device(scene: Scene, played: Played, host: int, core: int, named: _Named) -> PlaneWriter:
     plane = PlaneWriter(f"/device:TPU:{core}", 2 + 8 * core, named.tables)
     if scene.traced != "all":
-        plane.plane_stats(_device_stats(scene, host, core))
+        plane.plane_stats(device_stats(scene.device, core, host * scene.cores + core))
         for name, number in (("XLA Modules", 2), ("XLA Ops", 3), ("Async XLA Ops", 4)):
             plane.line(name, number)
         return plane
@@ -88,29 +88,13 @@ def _inside_kernels(plane: PlaneWriter, line: XLine, launch: Launch, at: int, sh
 
 def _runs(plane: PlaneWriter, scene: Scene, played: Played, host: int, core: int) -> tuple[int, int]:
     """Adds what a core is, and its steps and modules; returns its number, and how far its clock is off."""
-    plane.plane_stats(_device_stats(scene, host, core))
     at = host * scene.cores + core
+    plane.plane_stats(device_stats(scene.device, core, at))
     shift = -scene.chips.ahead_ps - host * HOSTS_APART_PS
     if scene.marks:
         _steps(plane, played, at, shift, scene.marks_first)
     _modules(plane, played, host, core, at, shift)
     return at, shift
-
-
-def _device_stats(scene: Scene, host: int, core: int) -> dict[str, StatValue]:
-    device, number = scene.device, host * scene.cores + core
-    details = CoreDetails(device_ordinal=core, local_chip_id=core, global_chip_id=number, global_core_id=number)
-    memories = ("cmem_rd", "cmem_wr", "vmem_rd", "vmem_wr", "sram_rd", "sram_wr")
-    rates = (0.0, 0.0, device.vmem_read_bytes, device.vmem_write_bytes, device.vmem_read_bytes, device.vmem_write_bytes)
-    return {
-        "core_details": details.SerializeToString(deterministic=True),
-        "device_type_string": device.kind,
-        "peak_teraflops_per_second": device.flops / 1e12,
-        "peak_hbm_bw_gigabytes_per_second": device.hbm_bytes / 1e9,
-        **{f"peak_{name}_bw_gigabytes_per_second": rate / 1e9 for name, rate in zip(memories, rates, strict=True)},
-        "has_megacore": 0,
-        "has_merged_vmem": 1,
-    }
 
 
 def _programs(played: Played) -> list[Program]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.demo.profile.hlo_cost import Traffic
-from tests.demo.profile.schedule import Device
 from tests.insight.simulator.blocks import (
-    busy_turns,
     collective,
     dense,
     everyone,
@@ -20,16 +18,16 @@ from tests.insight.simulator.blocks import (
     pointwise,
     product,
     start_collective,
-    update,
     wire_ps,
 )
-from tests.insight.simulator.code import OVERHEAD_PS, Code, Program, Value, array, dims_of, scalar, size_of, tuple_of
-from tests.insight.simulator.parts import Part
+from tests.insight.simulator.code import OVERHEAD_PS, Code, Groups, Value, array, dims_of, scalar, size_of, tuple_of
+from tests.insight.simulator.parts import Part, Placed
 from tests.insight.simulator.stack import emit_all
+from tests.insight.simulator.workloads import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class Turned(Placed):
     """Copies into another layout, each fused with the bitcast after it."""
 
     bad: bool = True
@@ -40,19 +38,18 @@ class Turned:
     scope: str = "transpose"
     source: str = "layers.py:31"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                value = code.param("bf16", self.rows, self.width)
-                with code.fused([value]) as inside:
-                    moved = code.emit("copy", array("bf16", self.rows, self.width, order=(0, 1)), inside)
-                    root = code.emit("bitcast", array("bf16", self.width, self.rows), [moved])
-                turned = code.fusion(root, [value], "kLoop", self.base)
-                code.run(turned, hbm_ps(code, 2 * size_of(value), 0.6) + OVERHEAD_PS)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count if self.bad else 0):
+            value = code.param("bf16", self.rows, self.width)
+            with code.fused([value]) as inside:
+                moved = code.emit("copy", array("bf16", self.rows, self.width, order=(0, 1)), inside)
+                root = code.emit("bitcast", array("bf16", self.width, self.rows), [moved])
+            turned = code.fusion(root, [value], "kLoop", self.base)
+            code.run(turned, hbm_ps(code, 2 * size_of(value), 0.6) + OVERHEAD_PS)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Placed):
     """Rows of a table by index, reshaped and converted in one fusion; each row waits for its own if it is bad."""
 
     bad: bool = True
@@ -65,27 +62,26 @@ class Taken:
     scope: str = "take"
     source: str = "layers.py:12"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            operands = [code.param("bf16", self.table, self.width), code.param("s32", self.rows)]
+    def emit_here(self, code: Code, x: Value) -> None:
+        operands = [code.param("bf16", self.table, self.width), code.param("s32", self.rows)]
+        if self.adds:
+            operands.append(code.param("bf16", self.rows, self.width))
+        with code.fused(operands) as inside:
             if self.adds:
-                operands.append(code.param("bf16", self.rows, self.width))
-            with code.fused(operands) as inside:
-                if self.adds:
-                    root = code.emit("scatter", operands[0].shape, inside)
-                else:
-                    rows = code.emit("gather", array("bf16", self.rows, self.width), inside)
-                    folded = code.emit("reshape", array("bf16", self.rows // 8, 8, self.width), [rows])
-                    root = code.emit("convert", array("f32", self.rows // 8, 8, self.width), [folded])
-            value = code.fusion(root, operands, "kCustom" if self.adds else "kLoop", self.base)
-            moved = self.rows * self.width * 2
-            traffic = Traffic(2 * moved if self.adds else moved, moved if self.adds else 2 * moved)
-            good = hbm_ps(code, traffic.hbm, 0.7)
-            code.run(value, self.rows * self.ns_a_row * 1000 if self.bad else good, flops=0, traffic=traffic)
+                root = code.emit("scatter", operands[0].shape, inside)
+            else:
+                rows = code.emit("gather", array("bf16", self.rows, self.width), inside)
+                folded = code.emit("reshape", array("bf16", self.rows // 8, 8, self.width), [rows])
+                root = code.emit("convert", array("f32", self.rows // 8, 8, self.width), [folded])
+        value = code.fusion(root, operands, "kCustom" if self.adds else "kLoop", self.base)
+        moved = self.rows * self.width * 2
+        traffic = Traffic(2 * moved if self.adds else moved, moved if self.adds else 2 * moved)
+        good = hbm_ps(code, traffic.hbm, 0.7)
+        code.run(value, self.rows * self.ns_a_row * 1000 if self.bad else good, flops=0, traffic=traffic)
 
 
 @dataclass(frozen=True, slots=True)
-class Passes:
+class Passes(Placed):
     """An update of f32 arrays in several fusions, each through HBM; in one where it is not bad."""
 
     bad: bool = True
@@ -96,19 +92,18 @@ class Passes:
     scope: str = "scale_by_moments/mul"
     source: str = "transform.py:402"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            first, other = (code.param(self.kind, self.rows, self.width) for _ in range(2))
-            if not self.bad:
-                pointwise(code, [first, other], ("multiply", "add") * len(self.bases), "fusion")
-                return
-            value = first
-            for base in self.bases:
-                value = pointwise(code, [value, other], ("multiply", "add"), base)
+    def emit_here(self, code: Code, x: Value) -> None:
+        first, other = (code.param(self.kind, self.rows, self.width) for _ in range(2))
+        if not self.bad:
+            pointwise(code, [first, other], ("multiply", "add") * len(self.bases), "fusion")
+            return
+        value = first
+        for base in self.bases:
+            value = pointwise(code, [value, other], ("multiply", "add"), base)
 
 
 @dataclass(frozen=True, slots=True)
-class Casts:
+class Casts(Placed):
     """Weights that are cast each time they are used, by bare converts; not where a cast copy is kept."""
 
     bad: bool = True
@@ -117,16 +112,15 @@ class Casts:
     scope: str = "promote_dtype/convert_element_type"
     source: str = "dtypes.py:93"
 
-    def emit(self, code: Code, x: Value) -> None:
+    def emit_here(self, code: Code, x: Value) -> None:
         if self.bad:
-            with code.at(self.scope, self.source):
-                weights = code.param("f32", self.rows, self.width)
-                value = code.emit("convert", array("bf16", self.rows, self.width), [weights], "convert_element_type")
-                code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)
+            weights = code.param("f32", self.rows, self.width)
+            value = code.emit("convert", array("bf16", self.rows, self.width), [weights], "convert_element_type")
+            code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)
 
 
 @dataclass(frozen=True, slots=True)
-class Einsum:
+class Einsum(Placed):
     """Attention by two products with a softmax in f32 between them, in HBM; a kernel where it is not bad."""
 
     bad: bool = True
@@ -137,27 +131,26 @@ class Einsum:
     scope: str = "attend"
     source: str = "attention.py:204"
 
-    def emit(self, code: Code, x: Value) -> None:
+    def emit_here(self, code: Code, x: Value) -> None:
         flops = 4 * self.heads * self.length * self.length * self.depth
-        with code.at(self.scope, self.source):
-            queries = part_of(code, x, self.heads, self.length, self.depth)
-            if not self.bad:
-                size = 4 * size_of(queries)
-                ps = max(flops / (code.device.flops * 0.72) * 1e12, hbm_ps(code, size))
-                with code.at("pallas_call", self.source):
-                    kernel(code, [queries], self.kernel, ps, flops, size)
-                return
-            keys = part_of(code, x, self.heads, self.depth, self.length)
-            with code.at("bqhd,bkhd->bhqk/dot_general", self.source):
-                scores = product(code, queries, keys, "fusion", out="f32")
-            with code.at("reduce_max", self.source):
-                self._most(code, scores)
-            with code.at("exp", self.source):
-                shares = pointwise(code, [scores], ("subtract", "multiply", "divide"), "divide_convert_fusion", "f32")
-            with code.at("convert_element_type", self.source):
-                halved = self._converted(code, shares)
-            with code.at("bhqk,bkhd->bqhd/dot_general", self.source):
-                product(code, halved, queries, "fusion")
+        queries = part_of(code, x, self.heads, self.length, self.depth)
+        if not self.bad:
+            size = 4 * size_of(queries)
+            ps = max(flops / (code.device.flops * 0.72) * 1e12, hbm_ps(code, size))
+            with code.at("pallas_call", self.source):
+                kernel(code, [queries], self.kernel, ps, flops, size)
+            return
+        keys = part_of(code, x, self.heads, self.depth, self.length)
+        with code.at("bqhd,bkhd->bhqk/dot_general", self.source):
+            scores = product(code, queries, keys, "fusion", out="f32")
+        with code.at("reduce_max", self.source):
+            self._most(code, scores)
+        with code.at("exp", self.source):
+            shares = pointwise(code, [scores], ("subtract", "multiply", "divide"), "divide_convert_fusion", "f32")
+        with code.at("convert_element_type", self.source):
+            halved = self._converted(code, shares)
+        with code.at("bhqk,bkhd->bqhd/dot_general", self.source):
+            product(code, halved, queries, "fusion")
 
     def _most(self, code: Code, scores: Value) -> None:
         with code.fused([scores]) as inside:
@@ -271,7 +264,7 @@ class GatheredExperts:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Again(Placed):
     """Parts that are computed a second time for the backward pass; not where their results were kept."""
 
     parts: tuple[Part, ...]
@@ -279,49 +272,31 @@ class Again:
     scope: str = "checkpoint/rematted_computation"
     source: str = "checkpointing.py:44"
 
-    def emit(self, code: Code, x: Value) -> None:
+    def emit_here(self, code: Code, x: Value) -> None:
         if self.bad:
-            with code.at(self.scope, self.source):
-                emit_all(code, x, self.parts)
+            emit_all(code, x, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """Stages on cores in a row that send what they have made half way through each turn of a loop.
+class Staged(Pipeline):
+    """Stages on cores in a row that send what they have made half way through each turn of a loop."""
 
-    Attributes:
-        microbatches: of a step. bubbles: stages have to wait for their first one.
-        each, once: parts of every turn's work, and of every step after all turns.
-    """
-
-    microbatches: int = 8
     bubbles: bool = False
-    tokens: int = 4096
     width: int = 3072
     hidden: int = 12_288
-    each: tuple[Part, ...] = ()
-    once: tuple[Part, ...] = ()
     name: str = "jit_train_loop_step"
 
-    def build(self, device: Device, cores: int) -> Program:
-        code = Code(self.name, device, cores)
-        route = tuple((stage, (stage + 1) % cores) for stage in range(cores))
-        turns = self.microbatches + (cores - 1 if self.bubbles else 0)
-        busy = busy_turns(turns, tuple(range(cores)), self.microbatches, self.bubbles)
-        x = code.param("bf16", self.tokens, self.width)
-        for scope, work in (("jvp(Layerwise)/vmap/while", 1), ("transpose(jvp(Layerwise))/vmap/while", 2)):
-            with code.at(scope, "layerwise.py:310"), code.loop(turns, x) as inside:
-                with code.at("body/block/ffn_in/dot_general", "block.py:18"), code.only_on(loads=busy):
-                    for _ in range(work):
-                        y = dense(code, inside, self.hidden, "convert_reduce_fusion")
-                with code.at("body/shift/ppermute", "layerwise.py:262"):
-                    started = permute(code, inside, route)
-                with code.at("body/block/ffn_out/dot_general", "block.py:23"), code.only_on(loads=busy):
-                    for _ in range(work):
-                        dense(code, y, self.width, "multiply_add_fusion")
-                    emit_all(code, inside, self.each)
-                with code.at("body/shift/ppermute", "layerwise.py:262"):
-                    finish(code, started)
-        emit_all(code, x, self.once)
-        update(code, self.hidden, self.width)
-        return code.program()
+    SCOPE, LOOP, SOURCE = "Layerwise", "vmap/while", "layerwise.py:310"
+
+    def _turn(self, code: Code, x: Value, work: int, route: Groups, busy: tuple[tuple[float, ...], ...]) -> None:
+        with code.at("body/block/ffn_in/dot_general", "block.py:18"), code.only_on(loads=busy):
+            for _ in range(work):
+                y = dense(code, x, self.hidden, "convert_reduce_fusion")
+        with code.at("body/shift/ppermute", "layerwise.py:262"):
+            started = permute(code, x, route)
+        with code.at("body/block/ffn_out/dot_general", "block.py:23"), code.only_on(loads=busy):
+            for _ in range(work):
+                dense(code, y, self.width, "multiply_add_fusion")
+            emit_all(code, x, self.each)
+        with code.at("body/shift/ppermute", "layerwise.py:262"):
+            finish(code, started)

@@ -18,7 +18,7 @@ from tests.insight.simulator.blocks import (
     update,
 )
 from tests.insight.simulator.code import OVERHEAD_PS, Code, Groups, Program, Value, array, dims_of, size_of
-from tests.insight.simulator.parts import Part
+from tests.insight.simulator.parts import Part, Placed
 
 FLASH_REACHED = 0.74
 """What a good attention kernel reaches of the matrix unit's peak."""
@@ -62,9 +62,7 @@ class Stack:
         emit_all(code, x, self.first)
         with ExitStack() as around:
             if self.micro > 1:
-                around.enter_context(code.at(self.over, "accumulate.py:22"))
-                x = around.enter_context(code.loop(self.micro, x))
-                around.enter_context(code.at("body", "accumulate.py:22"))
+                x = around.enter_context(code.turns(self.micro, x, "accumulate.py:22", self.over))
             self._layers(code, x, f"jvp({self.model})" if self.back else self.model, self.each)
             self._layers(code, x, f"transpose(jvp({self.model}))", self.back)
             emit_all(code, x, self.turn)
@@ -78,7 +76,7 @@ class Stack:
             return
         with code.at(scope, self.source):
             if self.scanned:
-                with code.at("while", self.source), code.loop(self.layers, x) as inside, code.at("body", self.source):
+                with code.turns(self.layers, x, self.source) as inside:
                     emit_all(code, inside, parts)
             for number in range(0 if self.scanned else self.layers):
                 with code.at(self.numbered.format(number), self.source) if self.numbered else nullcontext():
@@ -92,7 +90,7 @@ def emit_all(code: Code, x: Value, parts: tuple[Part, ...]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Gemms:
+class Gemms(Placed):
     """Matrix products of these sizes, (m, k, n); 0 is the activations' tokens as m, and their width as k or n."""
 
     sizes: tuple[tuple[int, int, int], ...]
@@ -100,12 +98,11 @@ class Gemms:
     source: str = "layers.py:64"
     base: str = "fusion"
 
-    def emit(self, code: Code, x: Value) -> None:
+    def emit_here(self, code: Code, x: Value) -> None:
         tokens, width = dims_of(x)
-        with code.at(self.scope, self.source):
-            for m, k, n in self.sizes:
-                left = code.param("bf16", m or tokens, k or width)
-                product(code, left, code.param("bf16", k or width, n or width), self.base)
+        for m, k, n in self.sizes:
+            left = code.param("bf16", m or tokens, k or width)
+            product(code, left, code.param("bf16", k or width, n or width), self.base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +189,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Placed):
     """Weights of f32 that are cast to bf16; not where they were cast before."""
 
     bad: bool = True
@@ -201,11 +198,10 @@ class Cast:
     scope: str = "params/convert_element_type"
     source: str = "precision.py:14"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                weights = code.param("f32", self.rows, dims_of(x)[-1])
-                with code.fused([weights]) as inside:
-                    root = code.emit("convert", array("bf16", *dims_of(weights)), inside)
-                value = code.fusion(root, [weights], "kLoop", "convert_element_type_fusion")
-                code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count if self.bad else 0):
+            weights = code.param("f32", self.rows, dims_of(x)[-1])
+            with code.fused([weights]) as inside:
+                root = code.emit("convert", array("bf16", *dims_of(weights)), inside)
+            value = code.fusion(root, [weights], "kLoop", "convert_element_type_fusion")
+            code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)

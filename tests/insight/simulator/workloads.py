@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tests.demo.profile.schedule import Device
 from tests.insight.simulator.blocks import (
@@ -73,11 +74,7 @@ class Train:
         emit_all(code, x, self.first)
         with code.at("jvp(decoder)" if self.trains else "decoder", "model.py:30"):
             if self.scanned:
-                with (
-                    code.at("while", "model.py:30"),
-                    code.loop(self.layers, x) as inside,
-                    code.at("body", "model.py:30"),
-                ):
+                with code.turns(self.layers, x, "model.py:30") as inside:
                     self._layer(code, inside)
             for _ in range(0 if self.scanned else self.layers):
                 self._layer(code, x)
@@ -104,11 +101,7 @@ class Train:
         flying: list[Value] = []
         with code.at("transpose(jvp(decoder))", "model.py:30"):
             if self.scanned:
-                with (
-                    code.at("while", "model.py:30"),
-                    code.loop(self.layers, x) as inside,
-                    code.at("body", "model.py:30"),
-                ):
+                with code.turns(self.layers, x, "model.py:30") as inside:
                     before = self._exchange(code, [], 4 * self.width)  # of the layer before
                     for started in self._backward(code, inside, before):
                         finish(code, started)
@@ -240,11 +233,7 @@ class Decode:
         share = cores if self.model_parallel else 1
         x = code.param(self.kind, self.batch, self.width)
         if self.tokens > 1:
-            with (
-                code.at("generate/while", "generate.py:55"),
-                code.loop(self.tokens, x),
-                code.at("body", "generate.py:55"),
-            ):
+            with code.turns(self.tokens, x, "generate.py:55", "generate/while"):
                 self._layers(code, x)
         else:
             self._layers(code, x)
@@ -298,29 +287,36 @@ class Pipeline:
     once: tuple[Part, ...] = ()
     name: str = "jit_train_step"
 
+    SCOPE: ClassVar[str] = "pipeline"
+    LOOP: ClassVar[str] = "while"
+    SOURCE: ClassVar[str] = "pipeline.py:70"
+
     def build(self, device: Device, cores: int) -> Program:
         code = Code(self.name, device, cores)
         route = tuple((stage, (stage + 1) % cores) for stage in range(cores))
         turns = self.microbatches + (cores - 1 if self.bubbles else 0)
         busy = busy_turns(turns, tuple(range(cores)), self.microbatches, self.bubbles)
         x = code.param("bf16", self.tokens, self.width)
-        for scope in ("jvp(pipeline)/while", "transpose(jvp(pipeline))/while"):
-            work = 1 if scope.startswith("jvp") else 2
-            with code.at(scope, "pipeline.py:70"), code.loop(turns, x) as inside:
-                with code.at("body/ppermute", "pipeline.py:51"):
-                    started = permute(code, inside, route)
-                with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
-                    for _ in range(work):
-                        y = dense(code, inside, self.hidden, "fusion")
-                with code.at("body/ppermute", "pipeline.py:51"):
-                    finish(code, started)
-                with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
-                    for _ in range(work):
-                        dense(code, y, self.width, "convolution_add_fusion")
-                    emit_all(code, inside, self.each)
+        for scope, work in ((f"jvp({self.SCOPE})", 1), (f"transpose(jvp({self.SCOPE}))", 2)):
+            with code.at(f"{scope}/{self.LOOP}", self.SOURCE), code.loop(turns, x) as inside:
+                self._turn(code, inside, work, route, busy)
         emit_all(code, x, self.once)
         update(code, self.hidden, self.width)
         return code.program()
+
+    def _turn(self, code: Code, x: Value, work: int, route: Groups, busy: tuple[tuple[float, ...], ...]) -> None:
+        """A turn with so many products of each kind, in which each stage sends its `x` along the route."""
+        with code.at("body/ppermute", "pipeline.py:51"):
+            started = permute(code, x, route)
+        with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
+            for _ in range(work):
+                y = dense(code, x, self.hidden, "fusion")
+        with code.at("body/ppermute", "pipeline.py:51"):
+            finish(code, started)
+        with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
+            for _ in range(work):
+                dense(code, y, self.width, "convolution_add_fusion")
+            emit_all(code, x, self.each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ def make_demo_app(environ: Mapping[str, str] = ENVIRONMENT, **chosen: Any) -> Tp
     return TpuprofApp(
         demo_path(),
         options,
-        detect(environ, color=options.color, ascii_only=options.ascii, custom=options.custom),
+        detect(environ, color=options.color, ascii_only=options.ascii, theme=options.theme),
         open_session=lambda run, on_progress, is_cancelled: demo_session(),
         environ=environ,
     )
@@ -233,7 +233,7 @@ def make_app(
     return TpuprofApp(
         "~/logs",
         options,
-        detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, mouse=options.mouse, custom=options.custom),
+        detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, mouse=options.mouse, theme=options.theme),
         find=lambda _: logdir,
         open_session=shown.opened if isinstance(shown, ParkedPages) else lambda run, progress, cancelled: shown,
         now=lambda: NOW,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.documents import EVIL
 from tpuprof import Column, ProfileError, Table
-from tpuprof.tui.report.shared.arrays import as_array
+from tpuprof.tui.api.table import as_array
 
 
 def table(**values: Any) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -84,6 +85,23 @@ class Printed(NamedTuple):
 
     out: str
     err: str
+
+
+class Ended(NamedTuple):
+    """What a command has returned, and printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def ended(*words: str) -> Ended:
+    """Runs a command in this process, where there is no `Call`."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.main([*words])
+    out.seek(0)
+    return Ended(code, out.read(), err.getvalue())
 
 
 class Call:

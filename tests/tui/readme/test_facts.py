@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
 from tests.tui.readme.keys import table
-from tpuprof.tui.cli.commands.agents.references import commands
-from tpuprof.tui.terminal.custom import Config, Custom, read_config
+from tpuprof.tui.cli.table import COMMANDS
+from tpuprof.tui.terminal.custom import Config, read_config
 from tpuprof.tui.terminal.grammar import VERBS
 
 README = read()
@@ -28,7 +29,8 @@ OF_OTHERS = {
 
 
 def test_every_option_that_is_named_is_there() -> None:
-    known = {flag for command in commands() for option in command.options for flag in option.flags}
+    actions = (action for command in COMMANDS.values() for action in command.parser()._actions)
+    known = {flag for action in actions if action.help != argparse.SUPPRESS for flag in action.option_strings}
     assert README.options() - OF_OTHERS <= known
 
 
@@ -39,8 +41,7 @@ def test_the_table_of_keys_is_that_of_the_grammar() -> None:
 
 def test_the_examples_of_variables_hold() -> None:
     said = dict(re.findall(r"`(TPUPROF_\w+)=([^`]+)`", README.text))
-    columns = ("self_time_ps", "occurrences", "bound_by")
-    assert read_config(said) == Config(Custom("colour-blind", columns), True, 500_000_000)
+    assert read_config(said) == Config("colour-blind", True, 500_000_000)
 
 
 def test_the_headline_of_the_benchmark_stands_in_its_table() -> None:

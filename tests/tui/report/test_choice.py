@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -13,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tui.cli.calls import Ended, ended
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE
-from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGES
 from tpuprof.tui.report.fields import Table, in_order, named, order, reasons
 from tpuprof.tui.report.units import COUNT, TEXT
@@ -24,44 +22,29 @@ WITHOUT_ROWS = {"timeline", "live-arrays"}
 """Pages that hold several tables of one kind, or none."""
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a command ended with."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 @cache
-def report(page: str, *options: str) -> Done:
-    out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = main(["report", page, "demo", *options])
-    out.flush()
-    buffer = out.buffer
-    assert isinstance(buffer, io.BytesIO)
-    return Done(code, buffer.getvalue().decode(), errors.getvalue())
+def report(page: str, *options: str) -> Ended:
+    return ended("report", page, "demo", *options)
 
 
 def rows(page: str, *options: str) -> dict[str, Any]:
     whole = () if "--limit" in options else ("--limit", "0")
     done = report(page, "--format", "json", *options, *whole)
-    assert done.code == EXIT_OK, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
+    assert done.code == EXIT_OK, done.err
+    document: dict[str, Any] = json.loads(done.out)
     assert document["schema"] == "tpuprof.rows/1" and document["page"] == page
     return document
 
 
 def csv_rows(page: str, *options: str) -> list[dict[str, str]]:
     done = report(page, "--format", "csv", *options)
-    assert done.code == EXIT_OK, done.stderr
-    return list(csv.DictReader(io.StringIO(done.stdout)))
+    assert done.code == EXIT_OK, done.err
+    return list(csv.DictReader(io.StringIO(done.out)))
 
 
 @pytest.fixture(scope="module")
 def ops() -> list[dict[str, Any]]:
-    document = json.loads(report("ops", "--format", "json").stdout)
+    document = json.loads(report("ops", "--format", "json").out)
     found: list[dict[str, Any]] = document["ops"]
     return found
 
@@ -84,9 +67,9 @@ def test_ops_far_below_their_roof(ops: list[dict[str, Any]]) -> None:
 def test_a_limit_says_how_many_rows_it_leaves_out() -> None:
     found = rows("ops", "--filter", "occurrences>=1", "--limit", "3")
     assert len(found["rows"]) == 3 and found["left_out_rows"] == found["matching_rows"] - 3 > 0
-    text = report("ops", "--filter", "occurrences>=1", "--limit", "3").stdout
+    text = report("ops", "--filter", "occurrences>=1", "--limit", "3").out
     assert f"+ {found['left_out_rows']} more" in text
-    page = report("ops", "--filter", "occurrences>=1", "--limit", "3", "--format", "md").stdout
+    page = report("ops", "--filter", "occurrences>=1", "--limit", "3", "--format", "md").out
     assert f"Not shown: {found['left_out_rows']} more." in page
 
 
@@ -122,7 +105,7 @@ def test_a_number_with_many_digits_is_compared_exactly(ops: list[dict[str, Any]]
 
 def test_a_pipe_gets_what_fits_and_is_told_what_shows_the_rest() -> None:
     def asked(*options: str) -> tuple[dict[str, Any], int]:
-        text = report("ops", "--format", "json", *options).stdout
+        text = report("ops", "--format", "json", *options).out
         return json.loads(text), len(text.encode())
 
     brief, size = asked("--sort", "self_time_ps")
@@ -163,13 +146,13 @@ def test_every_page_with_a_table_has_its_rows_chosen(page: str) -> None:
         assert len(sorted_rows["rows"]) == min(2, everything["all_rows"])
     for form in ("text", "md"):
         done = report(page, "--format", form, "--filter", "no such thing")
-        assert done.code == EXIT_OK and f"0 of {everything['all_rows']:,} row" in done.stdout
+        assert done.code == EXIT_OK and f"0 of {everything['all_rows']:,} row" in done.out
 
 
 @pytest.mark.parametrize("page", sorted(WITHOUT_ROWS - {"live-arrays"}))
 def test_a_page_without_such_a_table_says_so(page: str) -> None:
     done = report(page, "--filter", "x")
-    assert done.code == EXIT_USAGE and not done.stdout and "has no table" in done.stderr
+    assert done.code == EXIT_USAGE and not done.out and "has no table" in done.err
 
 
 @pytest.mark.parametrize(
@@ -187,8 +170,8 @@ def test_a_page_without_such_a_table_says_so(page: str) -> None:
 )
 def test_what_is_not_there_is_answered_with_what_is(options: tuple[str, ...], sentence: str) -> None:
     done = report("ops", *options)
-    assert done.code == EXIT_USAGE and not done.stdout
-    assert sentence in done.stderr
+    assert done.code == EXIT_USAGE and not done.out
+    assert sentence in done.err
 
 
 def test_words_are_looked_for_in_every_text_of_a_table_without_names_for_filters() -> None:
@@ -200,5 +183,5 @@ def test_a_table_without_rows_says_why() -> None:
     said = rows("kernels", "--filter", "x")
     assert said["all_rows"] == 0 and "no custom call" in said["why_none"]
     for form in ("md", "text"):
-        assert said["why_none"] in " ".join(report("kernels", "--filter", "x", "--format", form).stdout.split())
+        assert said["why_none"] in " ".join(report("kernels", "--filter", "x", "--format", form).out.split())
     assert "why_none" not in rows("ops", "--filter", "nothing-of-this-name")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support.reports import printed
+from tests.tui.cli.calls import ended
+from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.tui.cli.main import main
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
 from tpuprof.tui.report.json import Written
@@ -112,10 +111,9 @@ def test_an_empty_table_is_a_list_in_json_and_not_in_markdown() -> None:
 @pytest.mark.parametrize(("page", "key"), [("input", "ops"), ("overview", "top_ops"), ("memory-profile", "at_peak")])
 def test_a_limit_of_a_page_is_not_silent(page: str, key: str) -> None:
     def report(form: Format, limit: int) -> str:
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            assert main(["report", page, "demo", "--format", form, "--limit", str(limit)]) == 0
-        return out.getvalue()
+        done = ended("report", page, "demo", "--format", form, "--limit", str(limit))
+        assert done.code == EXIT_OK
+        return done.out
 
     document = json.loads(report("json", 0))
     tables = [each[key] for each in document.get("allocators", [document])]

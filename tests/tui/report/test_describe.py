@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -16,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.support.files.pprof import written
-from tpuprof.tui.cli.main import main
+from tests.tui.cli.calls import ended
+from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.pages import PAGE_NAMES
 
 EXTRA: dict[str, tuple[str, ...]] = {"runs": ("--facts",)}
@@ -38,10 +38,9 @@ def path_of(page: str) -> str:
 
 @cache
 def printed(*arguments: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        assert main(list(arguments)) == 0
-    return out.getvalue()
+    done = ended(*arguments)
+    assert done.code == EXIT_OK
+    return done.out
 
 
 @cache

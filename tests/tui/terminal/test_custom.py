@@ -7,26 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app.scene import press, scene, shown
-from tests.support.app.stage import check_golden, make_app, ops_tab
+from tests.support.app.scene import press, scene
+from tests.support.app.stage import make_app, ops_tab
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.pages import op_columns
-from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
-from tpuprof.tui.terminal.custom import Config, Custom, read_config
+from tpuprof.tui.terminal.custom import THEMES, Config, read_config
 from tpuprof.tui.terminal.detect import detect
 
 # --- the variables
 
 
 def test_a_variable_says_what_holds() -> None:
-    said = {"TPUPROF_THEME": "high-contrast", "TPUPROF_COLUMNS": "occurrences, category,", "TPUPROF_CACHE": "1.5 GB"}
-    columns = ("occurrences", "category")
-    assert read_config(said) == Config(Custom("high-contrast", columns), True, 1_500_000_000)
-    assert read_config({**said, "TPUPROF_THEME": "pink"}, "dark").custom == Custom("dark", columns)
+    said = {"TPUPROF_THEME": "high-contrast", "TPUPROF_CACHE": "1.5 GB"}
+    assert read_config(said) == Config("high-contrast", True, 1_500_000_000)
+    assert read_config({**said, "TPUPROF_THEME": "pink"}, "dark").theme == "dark"
     assert not read_config({"TPUPROF_CACHE": "off"}).cache
     assert read_config({}) == read_config(dict.fromkeys(said, " ")) == Config()
 
@@ -35,13 +32,6 @@ def test_a_variable_says_what_holds() -> None:
     ("name", "value", "sentence", "hint"),
     [
         ("THEME", "pink", "is pink and should be one of auto, dark, light, high-contrast, colour-blind.", "=auto is"),
-        ("COLUMNS", "remat,rematt", "names rematt, which is not a column of the table of HLO ops.", "one of: remat"),
-        (
-            "COLUMNS",
-            "\x1b",
-            "names ␛, which is not a column of the table of HLO ops.",
-            f"of: {', '.join(op_columns())}",
-        ),
         ("CACHE", "many", "is many and should be a size such as 500 MB, or off.", "='1 GB' is the default"),
         ("CACHE", "0 GB", "is 0 GB and should be a size such as 500 MB, or off.", "='1 GB' is the default"),
     ],
@@ -84,33 +74,21 @@ def test_the_app_gets_what_the_variables_say(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
     monkeypatch.setattr("tpuprof.tui.cli.common.why_no_screen", lambda: "")
-    for name, text in (("THEME", "light"), ("COLUMNS", "remat"), ("CACHE", "off")):
+    for name, text in (("THEME", "light"), ("CACHE", "off")):
         monkeypatch.setenv(f"TPUPROF_{name}", text)
     assert cli.main(["demo"]) == cli.main(["demo", "--theme", "high-contrast"]) == EXIT_OK
-    assert [options.custom for options in got] == [Custom("light", ("remat",)), Custom("high-contrast", ("remat",))]
+    assert [options.theme for options in got] == ["light", "high-contrast"]
     assert not got[0].cache
 
 
-# --- columns and themes
-
-
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_the_table_of_ops_has_the_users_columns(width: int, height: int) -> None:
-    custom = Custom(columns=("occurrences", "bound_by", "average_self_time_ps"))
-    app = make_app(options=AppOptions(custom=custom))
-    check_golden(f"chosen-columns-{width}x{height}", shown(app, ["3", "v", "s"], width, height))
-
-
-def test_the_columns_are_fields_that_have_a_place_on_the_screen() -> None:
-    assert all(HLO_OPS.by_key[name].screen is not None for name in op_columns())
-    assert not set(op_columns()) & {"class", "self_time_percent", "self_time_bar", "name"}
+# --- themes
 
 
 async def test_a_theme_stays_while_its_background_is_swapped() -> None:
-    async with scene(make_app(options=AppOptions(custom=Custom("colour-blind")))) as (app, pilot):
+    async with scene(make_app(options=AppOptions(theme="colour-blind"))) as (app, pilot):
         for key, is_light in (("T", True), ("T", False), ("3", False)):
             await press(pilot, key)
             palette = ops_tab(app).look.palette
             assert (palette.theme, palette.light) == ("colour-blind", is_light)
-    themes = {theme: detect({"COLORFGBG": "0;15"}, custom=Custom(theme)).light for theme in ("dark", "light", "auto")}
-    assert themes == {"dark": False, "light": True, "auto": True}
+    themes = {theme: detect({"COLORFGBG": "0;15"}, theme=theme).light for theme in THEMES[:3]}
+    assert themes == {"auto": True, "dark": False, "light": True}

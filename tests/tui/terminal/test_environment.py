@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer
-from tpuprof.tui.terminal.custom import Custom
+from tpuprof.tui.terminal.custom import Theme
 from tpuprof.tui.terminal.detect import REMOTE_FRAMES_PER_SECOND, detect, textual_settings
 from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name, verbs_of, written
 from tpuprof.tui.terminal.pressed import KeysAhead, Opened
@@ -67,8 +67,9 @@ def test_the_first_rule_that_holds_says_what_a_terminal_can_do(
     assert settings.get("TEXTUAL_FPS") in (None, str(REMOTE_FRAMES_PER_SECOND))
     assert (settings["NO_COLOR"] == "1") == (found.color == "mono")
     assert settings["TEXTUAL_COLOR_SYSTEM"] == {"16": "standard", "mono": "standard"}.get(found.color, found.color)
-    for chosen in ("dark", "light"):
-        assert detect(environ, custom=Custom(theme=chosen)).light == (chosen == "light")
+    themes: tuple[Theme, ...] = ("dark", "light")
+    for chosen in themes:
+        assert detect(environ, theme=chosen).light == (chosen == "light")
 
 
 @given(st.lists(st.lists(st.sampled_from("abcd"), unique=True)))

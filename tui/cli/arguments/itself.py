@@ -18,8 +18,9 @@ def skill_parser() -> UsageParser:
     """The command's arguments."""
     what = "Writes a skill for coding agents: which command answers which question."
     parser = new_parser("skill", what, _SKILL_EPILOG)
-    where = f"the folder of skills: writes DIR/{PROGRAM}/SKILL.md and its references, and never overwrites other files "
-    where += "(default: prints SKILL.md)"
+    where = (
+        f"the folder of skills: writes DIR/{PROGRAM}/SKILL.md, and never overwrites another file (default: prints it)"
+    )
     parser.add_argument("dir", metavar="DIR", nargs="?", help=where)
     add_debug(parser)
     return parser

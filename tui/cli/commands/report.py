@@ -167,12 +167,9 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
             raise ProfileError("usage", page.without_host, f"leave --{'group' if is_group else name} out", EXIT_USAGE)
 
 
-_INSTEAD: Mapping[str, Mapping[str, str]] = {
-    "step": {"": "report ledger --step STEP, or report ops --step STEP"},
-    "from_ps": {"": "report timeline or report ops with --from MS --to MS"},
-    "to_ps": {"": "report timeline or report ops with --from MS --to MS"},
-}
-"""What another page has in place of an option, by page; under an empty name, for any page."""
+_INTERVAL = "report timeline or report ops with --from MS --to MS"
+_INSTEAD = {"step": "report ledger --step STEP, or report ops --step STEP", "from_ps": _INTERVAL, "to_ps": _INTERVAL}
+"""What other pages have in place of an option."""
 
 _WHY_NO_STEPS: Mapping[str, str] = {
     "runs": "It lists runs.",
@@ -195,8 +192,7 @@ def _no_such_option(name: str, option: str, page: str) -> ProfileError:
         sentence = (
             f"The page {page} can't be shown for one step. {_WHY_NO_STEPS.get(page, 'It covers the whole capture.')}"
         )
-    instead = _INSTEAD.get(name, {})
-    return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
+    return ProfileError("usage", sentence, _INSTEAD.get(name, HELP), EXIT_USAGE)
 
 
 def _choice(args: argparse.Namespace, page: Page) -> TableOptions | None:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
@@ -96,10 +97,7 @@ def one_page(
 
 def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking) -> Section:
     """A page, or the sentence that says why it is not there."""
-    page = page_named(part.name)
-    assert page is not None
-    report = page.load_report()
-    asked = replace(asked, limit=part.rows if limit is None else limit, options=dict.fromkeys(page.options))
+    report, asked = _asked(part.name, replace(asked, limit=part.rows if limit is None else limit))
     try:
         with one_part(f"make the page {part.title}"):
             content = report.read(asked)
@@ -112,6 +110,13 @@ def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking
     return Section(part.name, part.title, html)
 
 
+def _asked(name: str, asked: ReportRequest) -> tuple[Report[Any], ReportRequest]:
+    """A page's report, asked for with none of its options."""
+    page = page_named(name)
+    assert page is not None
+    return page.load_report(), replace(asked, options=dict.fromkeys(page.options))
+
+
 def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
     if columns and report.choose is not None:
         return report.choose(content, asked, TableOptions(columns=columns))
@@ -122,10 +127,7 @@ def _markdown(report: Report[Content], content: Content, asked: ReportRequest, c
 
 def _document(name: str, asked: ReportRequest) -> object:
     """A page's JSON with all its rows; None where the run lacks the page."""
-    page = page_named(name)
-    assert page is not None
-    report = page.load_report()
-    asked = replace(asked, options=dict.fromkeys(page.options))
+    report, asked = _asked(name, asked)
     try:
         return _json(report, report.read(asked), asked)
     except ProfileError:

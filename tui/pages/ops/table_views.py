@@ -15,8 +15,8 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.card import framework_card, kernel_card
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, framework_texts, hlo_card
 from tpuprof.tui.pages.ops.details.roofline import roofline_chart
-from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
-from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
+from tpuprof.tui.pages.ops.fields import framework_ops
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, OPS_OF_SEVERAL_KINDS, ROOFLINE_OPS, grouped_ops
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
@@ -156,9 +156,9 @@ class HloView(GroupedView["OpGroups"]):
     grouped_words = "an op and its clones are one row; Enter shows them"
     page_name = "ops"
 
-    def __init__(self, cards: CardCache, chosen: tuple[str, ...] = ()) -> None:
+    def __init__(self, cards: CardCache) -> None:
         ops, listed = cards.pages.ops, cards.pages.listed
-        self._listed_ops, self._chosen = listed_ops(chosen or (SIDE_FIRST if len(listed) > len(ops) else ())), chosen
+        self._listed_ops = OPS_OF_SEVERAL_KINDS if len(listed) > len(ops) else HLO_OPS
         self._grouped_ops: Table[Any] | None = None
         super().__init__(cards)
 
@@ -170,7 +170,7 @@ class HloView(GroupedView["OpGroups"]):
         groups = self.shown_groups
         if groups is None:
             return self._listed_ops, self._pages.listed
-        self._grouped_ops = self._grouped_ops or grouped_ops(groups.op_count, self._chosen)
+        self._grouped_ops = self._grouped_ops or grouped_ops(groups.op_count)
         return self._grouped_ops, groups.page
 
     def card(self, pen: Pen) -> list[Line]:

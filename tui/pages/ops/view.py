@@ -106,8 +106,7 @@ class OpsTab(SearchingTab):
         """Shows the ops of a run in the same view, from the top or at the op asked for; says what is missing."""
         self._forget()
         cards = self.cards = CardCache(pages, self._fetch)
-        columns = self.look.custom.columns
-        self._views = {TREE: TreeView(cards), HLO: HloView(cards, columns), ROOFLINE: RooflineView(cards)}
+        self._views = {TREE: TreeView(cards), HLO: HloView(cards), ROOFLINE: RooflineView(cards)}
         if pages.ops.kernels:
             self._views[KERNELS] = KernelView(cards)
         self._stay()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
+from tpuprof.tui.api.table import as_array
 from tpuprof.tui.draw.spans import ASCII, BLOCK
 from tpuprof.tui.report.choice import report_of_rows
 from tpuprof.tui.report.fields import (
@@ -33,7 +34,6 @@ from tpuprof.tui.report.fields import (
     searched_texts,
 )
 from tpuprof.tui.report.page import Head, TableOptions, TextLook
-from tpuprof.tui.report.shared.arrays import as_array
 from tpuprof.tui.report.shared.database import _text
 from tpuprof.tui.report.shared.exporting import Export, ShownTable, default_path, kind_of
 from tpuprof.tui.report.shared.target import check_output

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from math import isfinite
 from typing import Any
 
@@ -27,7 +27,7 @@ def bounded(answer: Mapping[str, Any], most_bytes: int, more: str, whole: Mappin
         more: how to get what is cut.
         whole: how many there are in all of the entries of lists by key, where a list holds fewer from the start.
     """
-    kept: dict[str, Any] = _rounded(answer)
+    kept: dict[str, Any] = _each(_rounded, answer)
     lengths = _lengths(kept)
     for name, number in (whole or {}).items():
         lengths[name] = max(number, lengths.get(name, 0))
@@ -93,7 +93,7 @@ def _cut_longest(answer: Mapping[str, Any]) -> bool:
 
 def _cut_texts(answer: dict[str, Any], room: int) -> bool:
     """Shortens long texts, then leaves out the key that takes most; whether there was something to take."""
-    short = _shortened(answer)
+    short = _each(_shortened, answer)
     if short != answer:
         answer.update(short)
         return True
@@ -104,24 +104,23 @@ def _cut_texts(answer: dict[str, Any], room: int) -> bool:
     return True
 
 
-def _shortened(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
+def _each(change: Callable[[Any], Any], value: Any) -> Any:  # noqa: ANN401 - what JSON holds
+    """A value with each text and number in it changed."""
+    if isinstance(value, list):
+        return [_each(change, item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _each(change, item) for key, item in value.items()}
+    return change(value)
+
+
+def _shortened(value: object) -> object:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]} (and {len(value) - _LONGEST_TEXT} more characters)"
-    if isinstance(value, list):
-        return [_shortened(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _shortened(item) for key, item in value.items()}
     return value
 
 
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
-    if isinstance(value, float) and isfinite(value):
-        return float(f"{value:.{DIGITS}g}")
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _rounded(item) for key, item in value.items()}
-    return value
+def _rounded(value: object) -> object:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) and isfinite(value) else value
 
 
 def _size(value: object) -> int:

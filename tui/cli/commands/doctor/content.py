@@ -82,6 +82,10 @@ def _runs(path: str, part: DoctorSection) -> DoctorSection:
     return replace(part, rows=rows, facts={**part.facts, **facts}, parts=[_run(run) for run in found.runs[:MOST_RUNS]])
 
 
+def _more(name: str, number: int, is_wrong: bool = False) -> list[DoctorLine]:
+    return [DoctorLine(name, f"and {number:,} more", is_wrong)] if number > 0 else []
+
+
 def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
     return [{"code": problem.code, "sentence": problem.sentence, "hint": problem.hint} for problem in problems]
 
@@ -105,8 +109,7 @@ def _arrays(path: str) -> list[DoctorLine]:
     ]
     of_device = [f"{one.device}: {binary_size(one.total.size_bytes)}" for one in page.devices]
     rows += [DoctorLine("device", words) for words in of_device[:MOST_RUNS]]
-    if len(page.devices) > MOST_RUNS:
-        rows.append(DoctorLine("device", f"and {len(page.devices) - MOST_RUNS:,} more"))
+    rows += _more("device", len(page.devices) - MOST_RUNS)
     rows += [DoctorLine("problem", text, True) for text in page.warnings]
     return [*rows, DoctorLine("try", f"{PROGRAM} {printable(path)}")]
 
@@ -132,8 +135,7 @@ def _modules(path: str) -> list[DoctorLine] | None:
         peaks = ", ".join(f"{space_name(space)} {binary_size(peak)}" for space, peak in module.peaks.items())
         words = f"{module.module}: {module.problem or f'peak {peaks}'}"
         rows.append(DoctorLine("module", words, module.problem is not None))
-    if len(page.modules) > MOST_RUNS:
-        rows.append(DoctorLine("modules", f"and {len(page.modules) - MOST_RUNS:,} more"))
+    rows += _more("modules", len(page.modules) - MOST_RUNS)
     rows += [DoctorLine("note", text) for text in page.warnings]
     lacks = "times: a dump is not a profile"
     return [*rows, DoctorLine("lacks", lacks), DoctorLine("try", f"{PROGRAM} {printable(path)}")]
@@ -177,8 +179,7 @@ def _run(run: Run) -> DoctorSection:
     beside = list(sibling_files(run.path))
     rows += [DoctorLine("beside", f"{one.kind}: {one.count:,}, such as {one.example}") for one in beside]
     rows += [DoctorLine("problem", problem.sentence, True) for problem in problems[:MOST_PROBLEMS]]
-    if len(problems) > MOST_PROBLEMS:
-        rows.append(DoctorLine("problem", f"and {len(problems) - MOST_PROBLEMS:,} more", True))
+    rows += _more("problem", len(problems) - MOST_PROBLEMS, True)
     told |= {"beside": {one.kind: one.count for one in beside}, "problems": _told(problems)}
     return DoctorSection("runs", printable(run.name), rows, told)
 

@@ -24,7 +24,7 @@ from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
 from tpuprof.tui.cli.common import on_terminal, version_of
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.terminal.clipboard import yank_file
-from tpuprof.tui.terminal.custom import CACHE_VARIABLE, COLUMNS_VARIABLE, THEME_VARIABLE, Config
+from tpuprof.tui.terminal.custom import CACHE_VARIABLE, THEME_VARIABLE, Config
 from tpuprof.tui.terminal.detect import detect
 
 PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")  # what every installation has
@@ -42,10 +42,7 @@ _OTHERS = {"s3fs": (("s3fs",), "buckets of Amazon (s3://)"), "adlfs": (("adlfs",
 
 _VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
 _SESSIONS = ("TMUX", "STY")  # what these say beyond being set is nobody's business
-_OWN_VARIABLES = (
-    *(THEME_VARIABLE, COLUMNS_VARIABLE, CACHE_VARIABLE),
-    *(BOUND_VARIABLE, JOBS_VARIABLE, WORKERS_VARIABLE),
-)
+_OWN_VARIABLES = (THEME_VARIABLE, CACHE_VARIABLE, BOUND_VARIABLE, JOBS_VARIABLE, WORKERS_VARIABLE)
 _MISSING = "not installed"
 _LEAST_SIZE = (60, 15)
 _MOST_FILES = 10_000

@@ -32,7 +32,6 @@ from tpuprof.tui.cli.common import note, why_no_screen
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.output import write_stderr
-from tpuprof.tui.terminal.detect import settle_terminal
 
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 WORD_SECONDS = 5.0  # after which a log without a byte is named, where no line is drawn
@@ -100,7 +99,7 @@ def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bo
         raise nothing_found(args.file, log)
     obstacle = why_no_screen()
     if is_shown and not obstacle:
-        return _screen(args, log)
+        return common.show(args, "oom", log, shown_name(args.file), arrays=args.arrays)
     if not common.wants_report(args):
         note(f"{obstacle or 'There is no terminal for input.'} Printing the report instead of opening the screen.")
     _check_output(args, given, (folder for path in given.logs for folder in named_dumps(log.dumps, path)))
@@ -261,13 +260,6 @@ def _take_keys_from_terminal() -> bool:
     os.dup2(terminal, 0)
     os.close(terminal)
     return True
-
-
-def _screen(args: argparse.Namespace, log: OomLog) -> int:
-    terminal = settle_terminal(args.color, args.ascii, args.mouse, common.configured(args).custom)
-    app = command_named("oom").load_app()(log, shown_name(args.file), terminal, arrays=args.arrays)
-    exit_code: int = app.show(terminal.mouse)
-    return exit_code
 
 
 # --- what the files are

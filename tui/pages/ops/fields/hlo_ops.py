@@ -15,7 +15,7 @@ from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import by_row
-from tpuprof.tui.pages.ops.fields import COLUMNS, common
+from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import LEADING, READABLE_RATES, SHARES, TIMES, WORK_RATES, known_program
 from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Rows, Table, column, in_order, of_each_row
 from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
@@ -150,6 +150,17 @@ _HLO_JSON = in_order(
     "source shape deduplicated_name expression",
 )
 
+_COLUMNS: tuple[str, ...] = (
+    *("flops_utilization", "hbm_bandwidth_utilization", "self_time_ps", "occurrences", "bound_by"),
+    *("average_self_time_ps", "category", "bandwidth_gigabytes_per_second.hbm", "gflops_per_second"),
+    *("operational_intensity", "roofline_efficiency", "cumulative_percent", "total_time_ps", "average_time_ps"),
+    *("model_gflops_per_second", "gigabytes_per_second", "bandwidth_gigabytes_per_second.cmem_read"),
+    *("bandwidth_gigabytes_per_second.cmem_write", "bandwidth_gigabytes_per_second.sram_read"),
+    *("bandwidth_gigabytes_per_second.sram_write", "dma_stall_percent", "remat", "program", "framework_op"),
+    *("core_type", "parent_op", "outside_compilation", "autotuned", "energy_joules"),
+)
+"""Fields that the screen shows beside the first ones, in their order."""
+
 HLO_OPS: Table[OpsPage] = Table(
     "ops",
     HLO_FIELDS,
@@ -161,25 +172,23 @@ HLO_OPS: Table[OpsPage] = Table(
         READABLE_RATES,
         "program framework_op",
     ),
-    screen=(*LEADING, *COLUMNS),
+    screen=(*LEADING, *_COLUMNS),
 )
 
 
-def listed_ops(chosen: tuple[str, ...]) -> Table[OpsPage]:
-    """The table on the screen, with the columns that were chosen beside the first ones; with all where none were."""
-    return replace(HLO_OPS, screen=(*LEADING, *chosen)) if chosen else HLO_OPS
+OPS_OF_SEVERAL_KINDS = replace(HLO_OPS, screen=(*LEADING, *dict.fromkeys(("core_type", *_COLUMNS))))
+"""The same where SparseCores ran some of the ops: which kind of core ran each comes first."""
 
 
-def grouped_ops(op_count: Int64s, chosen: tuple[str, ...] = ()) -> Table[OpsPage]:
+def grouped_ops(op_count: Int64s) -> Table[OpsPage]:
     """The table of a page whose rows are groups of ops, on the screen.
 
     Args:
         op_count: int64[n]; how many ops each row adds up.
-        chosen: as of `listed_ops`.
     """
     look: ColumnSpec[OpsPage] = ColumnSpec("ops", "ops", 5)
     number = Field("ops", COUNT, lambda _, rows: op_count[np.asarray(rows)], _CLONES, "", "", look, lambda _: op_count)
-    return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *(chosen or COLUMNS)))
+    return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *_COLUMNS))
 
 
 def clone_rows(op_count: Int64s) -> Table[OpsPage]:

@@ -12,19 +12,11 @@ import pytest
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call, content
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE
-from tpuprof.parsers.pages.findings.why_slow import KINDS
-from tpuprof.parsers.steps.accounts.owners import OWNERS
-from tpuprof.tui.cli.commands.agents.questions import FIRST, OF_PAGES
-from tpuprof.tui.cli.commands.agents.references import references
-from tpuprof.tui.cli.commands.agents.skill import FOLDER, MAIN, _signed, is_ours, skill
-from tpuprof.tui.cli.table import COMMANDS
+from tpuprof.tui.cli.commands.agents.skill import MAIN, is_ours, signed, skill
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages import PAGES
 from tpuprof.tui.report.page import FORMATS
 
-TEXTS = {MAIN: skill(), **references()}
-COMMAND = re.compile(r"`(tpuprof-tui [^`]+)`")
-NAMED = sorted({command for text in TEXTS.values() for command in COMMAND.findall(text)})
+NAMED = sorted(set(re.findall(r"`(tpuprof-tui [^`]+)`", skill())))
 MOST_ANSWER = 20_000
 """Bytes of an answer to a question of the skill."""
 
@@ -37,14 +29,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / run).mkdir()
         shutil.copy(demo_path(), folder / run / "host0.xplane.pb.gz")
     (folder / "train.log").write_text(MESSAGE)
-    named = {"PATH": "demo", "OP": "fusion.397", "LOG": str(folder / "train.log")}
-    return {
-        **named,
-        "BEFORE": str(folder / "BEFORE"),
-        "AFTER": str(folder / "AFTER"),
-        "COMMAND": "report",
-        "ADDRESS": "localhost:1",
-    } | {"PAGE": "overview"}
+    named = {"PATH": "demo", "OP": "fusion.397", "LOG": str(folder / "train.log"), "ADDRESS": "localhost:1"}
+    named |= {run: str(folder / run) for run in ("BEFORE", "AFTER")}
+    return named | {"COMMAND": "report", "PAGE": "overview"}
 
 
 @pytest.mark.parametrize("command", NAMED)
@@ -59,46 +46,32 @@ def test_each_command_answers(
     out = call(*words).out
     out = Path("run.html").read_text("utf-8") if "run.html" in words else out
     assert program == "tpuprof-tui" and out.strip()
-    assert command not in TEXTS[MAIN] or "run.html" in words or len(out.encode()) <= MOST_ANSWER
+    assert words[-1] in ("run.html", "--schema") or len(out.encode()) <= MOST_ANSWER
 
 
 def test_it_has_the_form_that_agents_load() -> None:
-    head, name, *_ = TEXTS[MAIN].splitlines()
-    description = re.search(r"\ndescription: >-\n  (.*)\n---\n", TEXTS[MAIN])
+    head, name, *_ = skill().splitlines()
+    description = re.search(r"\ndescription: >-\n  (.*)\n---\n", skill())
     assert head == "---" and name == "name: tpuprof-tui"
-    assert description is not None and len(description[1]) <= 1024
-    assert len(_signed(TEXTS[MAIN]).encode()) <= 4096 and len(references()) <= 5
-    assert {name for name in re.findall(rf"\]\({FOLDER}/([\w.]+)\)", TEXTS[MAIN])} == references().keys()
-
-
-def test_its_tables_are_those_of_the_program() -> None:
-    assert set(OF_PAGES) == {page.name for page in PAGES}
-    assert all(f"\n## {name}\n" in TEXTS["commands.md"] for name in COMMANDS if name)
-    assert all(f"- `{name}`" in TEXTS["findings.md"] for name in (*KINDS, *OWNERS))
-    assert "`--from`" in TEXTS["pages.md"] and "`roofline_efficiency`" in TEXTS["pages.md"]
-    assert "- `findings[].worth_ms` (ms)" in TEXTS["keys.md"]
-    assert all(f"`{form}`" in TEXTS[MAIN] for form in FORMATS if form not in ("text", "json")) and all(
-        question.parsed() for question in FIRST
-    )
+    assert description is not None and len(description[1]) <= 1024 and len(signed(skill()).encode()) <= 4500
+    assert all(f"`{form}`" in skill() for form in FORMATS if form not in ("text", "json"))
 
 
 def test_it_is_written_whole_and_again(tmp_path: Path, call: Call) -> None:
     call("skill", tmp_path / "skills")
     first = content(tmp_path)
-    assert len(first) == 6 and all(is_ours(data.decode()) for data in first.values())
-    assert first[str(tmp_path / "skills" / "tpuprof-tui" / MAIN)].decode().startswith(call("skill").out)
+    (path, data), *others = first.items()
+    assert path == str(tmp_path / "skills" / "tpuprof-tui" / MAIN) and not others
+    assert is_ours(data.decode()) and data.decode().startswith(call("skill").out)
     call("skill", tmp_path / "skills")
     assert content(tmp_path) == first, "and nothing besides"
 
 
 @pytest.mark.parametrize("change", [lambda text: text + "mine\n", lambda text: text.replace("n/a", "0"), lambda _: ""])
-@pytest.mark.parametrize("name", [MAIN, f"{FOLDER}/filter.md"])
-def test_a_file_that_somebody_changed_stays(name: str, change: object, tmp_path: Path, call: Call) -> None:
+def test_a_file_that_somebody_changed_stays(change: object, tmp_path: Path, call: Call) -> None:
     assert callable(change)
-    call("skill", tmp_path)
-    for changed in (tmp_path / "tpuprof-tui").rglob("*.md"):
-        changed.unlink()
-    file = tmp_path / "tpuprof-tui" / name
+    file = tmp_path / "tpuprof-tui" / MAIN
+    file.parent.mkdir()
     file.write_text(change("- n/a\n\n<!-- written by tpuprof-tui skill, sha256 " + "0" * 64 + " -->\n"))
     before = content(tmp_path)
     sentence, _ = call.error(EXIT_USAGE, "skill", tmp_path)
