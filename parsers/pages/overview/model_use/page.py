@@ -1,4 +1,4 @@
-"""The page on how a model runs: its use of the peak, its blocks and layers, its goodput, its memory."""
+"""The page on how a model runs: its use of the peak, its blocks and layers, its memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
 from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW
 from tpuprof.parsers.pages.overview.model_use import blocks as by_block
 from tpuprof.parsers.pages.overview.model_use.blocks import BlockRow, Blocks
-from tpuprof.parsers.pages.overview.model_use.goodput import Goodput, goodput
 from tpuprof.parsers.pages.overview.model_use.hlo_flow import HloFlow, Placed
 from tpuprof.parsers.pages.overview.model_use.memory_blocks import MemoryRow, memory_blocks
 from tpuprof.parsers.pages.overview.model_use.model_use import ModelUse, model_use
@@ -43,7 +42,6 @@ class ModelPage:
         hosts: names of the hosts that the figures cover.
         use: what of the peak it uses.
         blocks, layers: the mean step by block and pass, and by layer and block; each adds up to it. Empty if unknown.
-        goodput: the share of the time that it trained.
         samples: tokens or samples of a step by its compiled program, or why these are unknown.
         step_time: how long steps take; None without any.
         memory: blocks at the peak of `module`, the step's program; they add up to `peak_bytes`.
@@ -56,7 +54,6 @@ class ModelPage:
     use: ModelUse
     blocks: tuple[BlockRow, ...]
     layers: tuple[BlockRow, ...]
-    goodput: Goodput
     samples: Samples | str
     step_time: StepTime | None
     memory: tuple[MemoryRow, ...]
@@ -103,7 +100,6 @@ def model_of_run(session: PageSession, host: str | None) -> ModelPage:
         use=use,
         blocks=blocks.blocks,
         layers=blocks.layers,
-        goodput=goodput(page),
         samples=samples,
         step_time=page.performance.step_time,
         memory=rows,

@@ -45,7 +45,7 @@ async def test_o_leads_to_the_op_with_most_of_the_time() -> None:
 
 async def test_figures_and_meanings_are_those_of_the_view() -> None:
     async with scene(app_of_demo(), ("v",)) as (app, pilot):
-        assert "goodput" in dict(overview_tab(app).meanings)
+        assert "by name" in dict(overview_tab(app).meanings)
         assert "All figures" in await after(pilot, "i")
         assert "MFU" in frame(app)
 

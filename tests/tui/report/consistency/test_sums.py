@@ -66,9 +66,6 @@ def blocks_of_the_model(shown: Documents) -> Iterator[Sum]:
                 yield f"{table}, FLOPs", page["step_flops"], [row["flops"] or 0.0 for row in page[table]]
     if page["memory"]:
         yield "memory", page["memory_peak_bytes"], [row["size_bytes"] for row in page["memory"]]
-    if page["goodput_percent"] is not None:
-        lost = [row["percent"] for row in page["lost"]]
-        yield "time", 100.0, [page["goodput_percent"], *lost]
 
 
 def claims(shown: Documents) -> Iterator[Sum]:

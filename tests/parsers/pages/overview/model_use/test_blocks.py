@@ -16,9 +16,8 @@ from tests import EXAMPLES
 from tests.support.build import present, session_at, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.table import merge_tables
-from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW
+from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS
 from tpuprof.parsers.pages.overview.model_use.blocks import NO_LAYER, NO_OP, model_blocks, places_of
-from tpuprof.parsers.pages.overview.model_use.goodput import NO_TRAINING, UNKNOWN_TRAINING, goodput
 from tpuprof.parsers.pages.overview.model_use.hlo_flow import Placed
 from tpuprof.parsers.pages.overview.model_use.names import BLOCKS
 from tpuprof.parsers.pages.overview.model_use.page import MODEL
@@ -91,14 +90,6 @@ def test_without_a_peak_or_counts_flops_are_unknown() -> None:
     assert model_blocks(of_ops, bare, places, 4, 20, 1e14).blocks[0].hbm_bytes is None
 
 
-@pytest.mark.parametrize(("is_training", "why"), [(False, NO_TRAINING), (None, UNKNOWN_TRAINING)])
-def test_goodput_is_that_of_training_alone(is_training: bool | None, why: str) -> None:
-    page = demo().page(OVERVIEW)
-    found = goodput(replace(page, environment=replace(page.environment, is_training=is_training)))
-    assert found.fraction is None and found.unknown == why and found.elapsed_ps
-    assert goodput(replace(page, account=None)).elapsed_ps is None
-
-
 def test_a_profile_without_steps_has_no_blocks(tmp_path: Path) -> None:
     path = tmp_path / "host0.xplane.pb"
     space = XSpace()
@@ -106,7 +97,7 @@ def test_a_profile_without_steps_has_no_blocks(tmp_path: Path) -> None:
     path.write_bytes(space.SerializeToString())
     page = session_at(path).page(MODEL)
     assert not page.blocks and not page.layers and not page.memory
-    assert set(page.unknown) == {"blocks", "memory"} and isinstance(page.samples, str) and page.goodput.fraction is None
+    assert set(page.unknown) == {"blocks", "memory"} and isinstance(page.samples, str)
 
 
 def test_a_layer_that_is_named_from_a_loop_on_is_the_same() -> None:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.overview.model_use.blocks import NO_LAYER, ROW_WORDS, BlockRow
-from tpuprof.parsers.pages.overview.model_use.goodput import IDLE
 from tpuprof.parsers.pages.overview.model_use.memory_blocks import MemoryRow
-from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.overview.model_use.page import ModelPage
+    pass
 
 
 def _big(value: float | None, _: bool = False) -> str:
@@ -101,24 +99,6 @@ MEMORY: Table[Sequence[MemoryRow]] = object_table(
     ),
     markdown=("block", "size_bytes", "percent"),
 )
-LOST: Table[Sequence[tuple[str, float, float]]] = object_table(
-    "lost",
-    (
-        Metric("owner", VERBATIM, lambda row: row[0], "the owner of the time, as on the page ledger"),
-        Metric(
-            "time_ms", TIME_MS, lambda row: row[1], "of elapsed_ms, in which the program did not train", heading="time"
-        ),
-        Metric("percent", SHARE_PERCENT, lambda row: row[2], "of elapsed_ms", heading="share"),
-    ),
-    markdown=("owner", "time_ms", "percent"),
-)
-
-
-def lost_rows(page: ModelPage) -> list[tuple[str, float, float]]:
-    """What goodput leaves out, most first."""
-    good = page.goodput
-    whole = good.elapsed_ps or 0.0
-    return sorted(((owner, time, time / whole) for owner, time in good.lost_ps.items()), key=lambda row: -row[1])
 
 
 def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[Any]:
@@ -131,17 +111,9 @@ def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Me
     return Metric(key, unit, read, meaning, NO_REASON, heading)
 
 
-_IDLE = ", ".join(OWNER_TITLES[owner] for owner in IDLE)
-_GOODPUT = (
-    "share of elapsed_ms in which the program trained: ops of a step ran or followed one another, waits inside "
-    f"collectives included. The time between steps is lost, and in steps that of {_IDLE}"
-)
-_ELAPSED = "from the start of the first step to the end of the last one, with the time that follows each step"
 _DEVIATION = "standard deviation of the steps: how far they spread"
 _MODULE, _PEAK = "the step's program, whose memory this is", "its peak of HBM on a core"
 PAGE_METRICS: tuple[Metric[Any], ...] = (
-    attribute("goodput_percent", SHARE_PERCENT, _GOODPUT, "goodput", null=NO_REASON, name="model.goodput.fraction"),
-    attribute("elapsed_ms", TIME_MS, _ELAPSED, "elapsed", null=NO_REASON, name="model.goodput.elapsed_ps"),
     _of_steps("step_median_ms", TIME_MS, "median_ps", "median of the steps", "median step"),
     _of_steps("step_minimum_ms", TIME_MS, "minimum_ps", "the shortest step", "shortest step"),
     _of_steps("step_maximum_ms", TIME_MS, "maximum_ps", "the longest step", "longest step"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import NO_PEAK_FLOPS
+from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_TIMED_STEPS
 from tpuprof.parsers.pages.overview.model_use import model_use
 from tpuprof.parsers.pages.overview.model_use.page import MODEL, ModelPage
 from tpuprof.parsers.pages.overview.model_use.samples import Samples
@@ -156,7 +156,6 @@ def declare(content: ModelUseContent, request: ReportRequest) -> Declared:
             Section(fields.BLOCKS, page.blocks, "Blocks" if page.blocks else ""),
             Section(fields.LAYERS, page.layers, "Layers" if page.layers else "", request.most_rows),
             Section(fields.MEMORY, page.memory, "Memory by block" if page.memory else ""),
-            Section(fields.LOST, fields.lost_rows(page), "Lost to training" if page.goodput.lost_ps else ""),
         ),
         csv=_csv(content, request) or parts,
         text=lambda pen: _text(content, request, pen),
@@ -211,11 +210,8 @@ def reasons(content: ModelUseContent) -> Mapping[str, str]:
     if use.tokens is None and isinstance(page.samples, str):
         why = f"{page.samples}; --tokens N gives how many a step has"
         found |= dict.fromkeys(("tokens_per_second", "tokens", "tokens_from"), why)
-    if page.goodput.unknown:
-        found["goodput_percent"] = page.goodput.unknown
-        found |= {"elapsed_ms": page.goodput.unknown} if page.goodput.elapsed_ps is None else {}
     if page.step_time is None:
-        found |= dict.fromkeys(_OF_STEPS, use.unknown.get("hfu", "") or page.goodput.unknown)
+        found |= dict.fromkeys(_OF_STEPS, use.unknown.get("hfu", "") or NO_TIMED_STEPS)
     if "memory" in page.unknown:
         found |= dict.fromkeys(("memory_module", "memory_peak_bytes"), page.unknown["memory"])
     return found
@@ -247,7 +243,7 @@ REPORT = declared(
     "model",
     read,
     declare,
-    (WATERFALL, fields.BLOCKS, fields.LAYERS, fields.MEMORY, fields.LOST),
+    (WATERFALL, fields.BLOCKS, fields.LAYERS, fields.MEMORY),
     METRICS,
     warnings=lambda content: content.model.warnings,
     pictures=lambda content: _pictures(content.use),

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _MEANINGS: Mapping[str, str] = {
     "MFU, HFU": "the model's FLOPs, and all FLOPs that ran, as a share of what the cores could compute at their peak.",
-    "goodput": "share of the time from the first step to the end of the last one in which ops of a step ran; the "
-    "time between steps is lost, and so are waits in a step: for input, the host, a compiler, a late core.",
     "tokens a second": "tokens, or samples, of a step by the arguments of its program; `report model --tokens` "
     "sets another number.",
     "blocks": "by the names of scopes, functions and kernels; other ops by what they compute and by their "
@@ -121,13 +119,10 @@ def _times(of: Sequence[tuple[str, float]], pen: Pen) -> list[Line]:
 
 
 def _figures(content: report.ModelUseContent, pen: Pen) -> Line:
-    """Goodput, tokens a second, and how far steps spread, in one line."""
+    """Tokens a second, and how far steps spread, in one line."""
     page, use, ascii_only = content.model, content.use, pen.glyphs.is_ascii
-    good = page.goodput.fraction
-    spans: list[Span] = [(" goodput ", "dim"), (percent(None if good is None else 100 * good), "text")]
-    rate = use.tokens_per_second
-    kind = page.samples.kind if isinstance(page.samples, Samples) else "tokens"
-    spans += [(f"  {kind} a second ", "dim"), (fields.RATE.words(rate, ascii_only), "text")]
+    kind, rate = page.samples.kind if isinstance(page.samples, Samples) else "tokens", use.tokens_per_second
+    spans: list[Span] = [(f" {kind} a second ", "dim"), (fields.RATE.words(rate, ascii_only), "text")]
     if (time := page.step_time) is not None:
         least, middle, most = (duration(ps, ascii_only) for ps in (time.minimum_ps, time.median_ps, time.maximum_ps))
         spans += [("  steps ", "dim"), (f"{least} {pen.glyphs.dash} {most}", "text"), (f", median {middle}", "dim")]
