@@ -305,7 +305,6 @@ def _flows(module: HloModule) -> None:
     """The blocks of a model that its ops belong to, which the page on the model asks for."""
     flow = HloFlow(module)
     flow.places()
-    flow.arguments()
     samples_of(module, True, 4)
 
 

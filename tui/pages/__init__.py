@@ -95,7 +95,7 @@ PAGES: tuple[Page, ...] = (
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {}),
     Page("ledger", "overview.ledger.report", {**_STEP, **_BY}, other_groups=_LEDGERS),
-    Page("model", "overview.ledger.model_use.report", _OF_MODEL, other_groups=("block", "layer", "memory")),
+    Page("model", "overview.ledger.model_use.report", _OF_MODEL, other_groups=("block", "layer")),
     Page("input", "input.report", _IN_TIME, is_of_events=True),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",), rows_in_a_pipe=40),

@@ -195,19 +195,6 @@ class HloFlow:
         """Name of each instruction that runs to where it belongs."""
         return {text(node.proto.name): self._last(number) for number, node in self._nodes.items()}
 
-    def arguments(self) -> Mapping[str, Block]:
-        """Name of each argument to the block that uses it, besides the optimizer; without those that several use."""
-        found: dict[str, Block] = {}
-        for proto in self._weights.arguments:
-            users = self._users_of(proto.id) + [
-                each for at in self._weights.in_loops(proto.id) for each in self._users_of(at)
-            ]
-            used = {self._places[each].block for each in users if self._nodes[each].proto.opcode != b"while"} - {None}
-            blocks = used - {"optimizer"} or used
-            if len(blocks) == 1 and (block := blocks.pop()) is not None:
-                found[text(proto.name)] = block
-        return found
-
     def _last(self, number: int) -> Placed:
         """Where an instruction finally belongs: with a known kind or scope it is not unknown."""
         place, node = self._places[number], self._nodes[number]

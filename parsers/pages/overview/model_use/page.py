@@ -1,27 +1,24 @@
-"""The page on how a model runs: its use of the peak, its blocks and layers, its memory."""
+"""The page on how a model runs: its use of the peak, its blocks and layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError, behind_wall, one_part
+from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.hlo.programs import module_of
-from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
 from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW
 from tpuprof.parsers.pages.overview.model_use import blocks as by_block
 from tpuprof.parsers.pages.overview.model_use.blocks import BlockRow, Blocks
-from tpuprof.parsers.pages.overview.model_use.hlo_flow import HloFlow, Placed
-from tpuprof.parsers.pages.overview.model_use.memory_blocks import MemoryRow, memory_blocks
+from tpuprof.parsers.pages.overview.model_use.hlo_flow import Placed
 from tpuprof.parsers.pages.overview.model_use.model_use import ModelUse, model_use
 from tpuprof.parsers.pages.overview.model_use.samples import NO_PROGRAM, NO_TRAINING, Samples, samples_of
 from tpuprof.parsers.pages.shared.common import device_of
@@ -44,10 +41,9 @@ class ModelPage:
         blocks, layers: the mean step by block and pass, and by layer and block; each adds up to it. Empty if unknown.
         samples: tokens or samples of a step by its compiled program, or why these are unknown.
         step_time: how long steps take; None without any.
-        memory: blocks at the peak of `module`, the step's program; they add up to `peak_bytes`.
         warnings: about the profile itself.
         simulated: the profile says of itself that its times were composed, not measured.
-        unknown: why `blocks` or `memory` is empty.
+        unknown: why `blocks` is empty.
     """
 
     hosts: tuple[str, ...]
@@ -56,9 +52,6 @@ class ModelPage:
     layers: tuple[BlockRow, ...]
     samples: Samples | str
     step_time: StepTime | None
-    memory: tuple[MemoryRow, ...]
-    module: str | None
-    peak_bytes: int | None
     warnings: tuple[str, ...]
     simulated: bool
     unknown: Mapping[str, str] = field(default_factory=dict)
@@ -92,9 +85,6 @@ def model_of_run(session: PageSession, host: str | None) -> ModelPage:
         places = places or by_block.places_of(table, flow)
         look = partial(_samples, module(_step_program(table)), places, len(page.account.cores))
         samples = behind_wall("count the samples of a step", look, failed) or _UNKNOWN_SAMPLES
-    rows, memory, why = _memory(session, host, table, flow)
-    if why:
-        unknown["memory"] = why
     return ModelPage(
         hosts=page.hosts,
         use=use,
@@ -102,9 +92,6 @@ def model_of_run(session: PageSession, host: str | None) -> ModelPage:
         layers=blocks.layers,
         samples=samples,
         step_time=page.performance.step_time,
-        memory=rows,
-        module=None if memory is None else str(memory.module),
-        peak_bytes=None if memory is None else memory.peak_bytes,
         warnings=(*page.warnings, *failed),
         simulated=page.environment.simulated,
         unknown=unknown,
@@ -129,24 +116,6 @@ def _samples(hlo: HloModule | None, places: list[Placed], cores: int) -> Samples
     if not any(place.phase == "backward" for place in places):
         return NO_TRAINING
     return samples_of(hlo, any(place.block == "attention" for place in places), cores)
-
-
-def _memory(
-    session: PageSession, host: str | None, table: OpTable, flow: Callable[[int], HloFlow | None]
-) -> tuple[tuple[MemoryRow, ...], SpaceMemory | None, str]:
-    """Blocks at the peak of the step's program, its memory, and why they are unknown."""
-    program = _step_program(table)
-    try:
-        with one_part("read the memory of blocks"):
-            compiled = session.page(MEMORY, host)
-            label = next((each for each in compiled.places if each.program_id == program), None)
-            of = None if label is None else flow(program)
-            if label is None or of is None:
-                return (), None, NO_PROGRAM
-            memory = compiled.space(label, HBM)
-            return memory_blocks(memory, of), memory, ""
-    except ProfileError as error:
-        return (), None, error.sentence
 
 
 MODEL_USE = PageKey(model_use_of_run)

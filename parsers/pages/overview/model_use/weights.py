@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -50,7 +50,6 @@ class Weights:
         self._hlo = hlo
         module = hlo.proto.hlo_module
         self._known: dict[int, bool] = {}
-        self._inside: dict[int, list[int]] | None = None
         self._loops: dict[int, hlo_pb2.HloInstructionProto] = {}
         self._callers: dict[int, hlo_pb2.HloInstructionProto] = {}
         self._parents: dict[int, int] = {}
@@ -65,8 +64,8 @@ class Weights:
                     self._callers.update(dict.fromkeys(each.called_computation_ids, each))
         entry = hlo.computation(module.entry_computation_id)
         self._entry = module.entry_computation_id
-        self.arguments = [] if entry is None else [each for each in entry.instructions if each.opcode == b"parameter"]
-        whole = {tuple(each.shape.dimensions) for each in self.arguments if _is_float(each)}
+        arguments = [] if entry is None else [each for each in entry.instructions if each.opcode == b"parameter"]
+        whole = {tuple(each.shape.dimensions) for each in arguments if _is_float(each)}
         whole = {dims for dims in whole if len(dims) > 1}
         self.shapes: frozenset[Dims] = frozenset(
             whole | ({dims[1:] for dims in whole if len(dims) > 2} if self._loops else set())
@@ -76,26 +75,6 @@ class Weights:
         """Dimensions of what an instruction gives; () for one that the module lacks."""
         proto = self._hlo.instruction_by_id(number)
         return () if proto is None else tuple(dims_of(proto.shape))
-
-    def in_loops(self, value: int) -> Sequence[int]:
-        """Ids of what a value, put into the tuple of a loop, is in the loop's body."""
-        if self._inside is None:
-            self._inside = {}
-            for loop in {each.id: each for each in self._loops.values()}.values():
-                given = self._hlo.instruction_by_id(loop.operand_ids[0]) if loop.operand_ids else None
-                elements = self._elements(loop)
-                for at, each in enumerate(() if given is None else given.operand_ids):
-                    self._inside.setdefault(each, []).extend(elements.get(at, ()))
-        return self._inside.get(value, ())
-
-    def _elements(self, loop: hlo_pb2.HloInstructionProto) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for number in loop.called_computation_ids:
-            body = self._hlo.computation(number)
-            for each in () if body is None else body.instructions:
-                if each.opcode == b"get-tuple-element":
-                    found.setdefault(each.tuple_index, []).append(each.id)
-        return found
 
     def is_weight(self, proto: hlo_pb2.HloInstructionProto, depth: int = 0) -> bool:
         """Whether a value is one of the weights, or part of them in another form."""

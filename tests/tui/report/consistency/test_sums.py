@@ -64,8 +64,6 @@ def blocks_of_the_model(shown: Documents) -> Iterator[Sum]:
             yield f"{table}, percent", 100.0, [row["percent"] for row in page[table]]
             if page["step_flops"] is not None:
                 yield f"{table}, FLOPs", page["step_flops"], [row["flops"] or 0.0 for row in page[table]]
-    if page["memory"]:
-        yield "memory", page["memory_peak_bytes"], [row["size_bytes"] for row in page["memory"]]
 
 
 def claims(shown: Documents) -> Iterator[Sum]:

@@ -96,8 +96,8 @@ def test_a_profile_without_steps_has_no_blocks(tmp_path: Path) -> None:
     tpu_plane(space, 0, [("fusion.1", "loop fusion", 0, 4000)])
     path.write_bytes(space.SerializeToString())
     page = session_at(path).page(MODEL)
-    assert not page.blocks and not page.layers and not page.memory
-    assert set(page.unknown) == {"blocks", "memory"} and isinstance(page.samples, str)
+    assert not page.blocks and not page.layers
+    assert set(page.unknown) == {"blocks"} and isinstance(page.samples, str)
 
 
 def test_a_layer_that_is_named_from_a_loop_on_is_the_same() -> None:

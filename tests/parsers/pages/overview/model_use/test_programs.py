@@ -80,8 +80,3 @@ def test_passes_and_layers_are_those_of_the_names() -> None:
     scanned = flow("maxtext_moe").places().values()
     assert any(place.phase == "recomputed" for place in scanned)
     assert {place.layer for place in scanned if place.layer} == {"Transformer/decoder/layers", "layers"}
-
-
-def test_weights_are_those_of_the_block_that_uses_them() -> None:
-    arguments = flow("plain_lm").arguments()
-    assert set(arguments.values()) >= {"attention", "mlp", "loss", "embedding", "optimizer"}

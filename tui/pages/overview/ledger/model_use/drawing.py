@@ -16,7 +16,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.overview.model_use.memory_blocks import MemoryRow
     from tpuprof.parsers.pages.overview.model_use.page import ModelPage
 
 _NAME, _FIGURES = 26, 22
@@ -89,8 +88,8 @@ _NUMBERS: tuple[tuple[str, int], ...] = (("time", 10), ("share", 8), ("of peak",
 
 
 def model_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
-    """The blocks, the layers and the memory, each under its heading; nothing where they are unknown."""
-    return [*block_lines(page, pen), *layer_lines(page, most, pen), *memory_lines(page, pen)]
+    """The blocks and the layers, each under its heading; nothing where they are unknown."""
+    return [*block_lines(page, pen), *layer_lines(page, most, pen)]
 
 
 def block_lines(page: ModelPage, pen: Pen, cursor: int | None = None) -> list[Line]:
@@ -108,14 +107,6 @@ def layer_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
     if len(shown) < len(page.layers):
         lines.append(pen.fit([(f" {len(page.layers) - len(shown):,} more rows: --limit 0 shows all", "dim")]))
     return lines
-
-
-def memory_lines(page: ModelPage, pen: Pen) -> list[Line]:
-    """The memory by block; nothing where it is unknown."""
-    if not page.memory:
-        return []
-    title = pen.rule("Memory at the peak", f"{binary_size(page.peak_bytes)} of {page.module}")
-    return [title, *_memory_rows(page.memory, pen)]
 
 
 def _block_rows(rows: Sequence[BlockRow], pen: Pen, cursor: int | None) -> list[Line]:
@@ -159,17 +150,4 @@ def _rows(
         words = "".join(f"{figure:>{cells}}" for figure, (_, cells) in zip(figures, numbers, strict=False))
         mark: Span = (pen.glyphs.mark, "mark") if cursor == at else (" ", "text")
         lines.append(pen.fit([mark, *name, bar, (words, "text")]))
-    return lines
-
-
-def _memory_rows(rows: Sequence[MemoryRow], pen: Pen) -> list[Line]:
-    room = min(max(pen.width - _BLOCK_NAME - 1 - 20, 4), _MOST_BAR)
-    longest = max((row.fraction for row in rows), default=0.0) or 1.0
-    lines = []
-    for row in rows:
-        bar = bare_bar(row.fraction / longest, room - 2, pen.glyphs)
-        figures = f"{binary_size(row.size_bytes):>11}{percent(100 * row.fraction):>9}"
-        style = CLASS_STYLE[BLOCK_CLASSES[row.block]]
-        name = f" {row.block:<{_BLOCK_NAME}}"
-        lines.append(pen.fit([(name, "text"), (f"{bar:<{room}}", style), (figures, "text")]))
     return lines

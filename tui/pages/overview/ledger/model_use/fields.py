@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.overview.model_use.blocks import NO_LAYER, ROW_WORDS, BlockRow
-from tpuprof.parsers.pages.overview.model_use.memory_blocks import MemoryRow
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
 
@@ -88,17 +87,6 @@ LAYERS: Table[Sequence[BlockRow]] = object_table(
     csv=("layer", "block", *(metric.key for metric in _FIGURES)),
     markdown=("layer", "block", *_SHOWN),
 )
-_OF_BLOCK = "as for blocks; unknown includes buffers that several blocks use, and those that are not listed"
-_AT_PEAK = "at the peak of memory_module, padding included; they add up to memory_peak_bytes"
-MEMORY: Table[Sequence[MemoryRow]] = object_table(
-    "memory",
-    (
-        attribute("block", VERBATIM, _OF_BLOCK),
-        attribute("size_bytes", BYTES, _AT_PEAK, "size"),
-        attribute("percent", SHARE_PERCENT, "of the peak", "share", name="fraction"),
-    ),
-    markdown=("block", "size_bytes", "percent"),
-)
 
 
 def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[Any]:
@@ -112,13 +100,10 @@ def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Me
 
 
 _DEVIATION = "standard deviation of the steps: how far they spread"
-_MODULE, _PEAK = "the step's program, whose memory this is", "its peak of HBM on a core"
 PAGE_METRICS: tuple[Metric[Any], ...] = (
     _of_steps("step_median_ms", TIME_MS, "median_ps", "median of the steps", "median step"),
     _of_steps("step_minimum_ms", TIME_MS, "minimum_ps", "the shortest step", "shortest step"),
     _of_steps("step_maximum_ms", TIME_MS, "maximum_ps", "the longest step", "longest step"),
     _of_steps("step_deviation_ms", TIME_MS, "standard_deviation_ps", _DEVIATION, "standard deviation"),
     _of_steps("step_count", COUNT, "count", "number of steps", "steps"),
-    attribute("memory_module", VERBATIM, _MODULE, "memory of", null=NO_REASON, name="model.module"),
-    attribute("memory_peak_bytes", BYTES, _PEAK, "at its peak", null=NO_REASON, name="model.peak_bytes"),
 )

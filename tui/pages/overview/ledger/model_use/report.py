@@ -142,7 +142,7 @@ def content_of(page: ModelPage, model_flops: float | None = None, tokens: float 
 
 
 def declare(content: ModelUseContent, request: ReportRequest) -> Declared:
-    """Figures, the waterfall, and the step and the memory by block."""
+    """Figures, the waterfall, and the step by block and by layer."""
     page, use = content.model, content.use
     parts = Section(WATERFALL, use.parts, "From the peak to MFU" if use.parts else "")
     title = f"Model of {request.run.name}"
@@ -155,7 +155,6 @@ def declare(content: ModelUseContent, request: ReportRequest) -> Declared:
             parts,
             Section(fields.BLOCKS, page.blocks, "Blocks" if page.blocks else ""),
             Section(fields.LAYERS, page.layers, "Layers" if page.layers else "", request.most_rows),
-            Section(fields.MEMORY, page.memory, "Memory by block" if page.memory else ""),
         ),
         csv=_csv(content, request) or parts,
         text=lambda pen: _text(content, request, pen),
@@ -163,7 +162,7 @@ def declare(content: ModelUseContent, request: ReportRequest) -> Declared:
     )
 
 
-TABLES: Mapping[str, Table[Any]] = {"block": fields.BLOCKS, "layer": fields.LAYERS, "memory": fields.MEMORY}
+TABLES: Mapping[str, Table[Any]] = {"block": fields.BLOCKS, "layer": fields.LAYERS}
 """The table of CSV with ``--by``, whose rows and columns can be chosen."""
 
 
@@ -212,8 +211,6 @@ def reasons(content: ModelUseContent) -> Mapping[str, str]:
         found |= dict.fromkeys(("tokens_per_second", "tokens", "tokens_from"), why)
     if page.step_time is None:
         found |= dict.fromkeys(_OF_STEPS, use.unknown.get("hfu", "") or NO_TIMED_STEPS)
-    if "memory" in page.unknown:
-        found |= dict.fromkeys(("memory_module", "memory_peak_bytes"), page.unknown["memory"])
     return found
 
 
@@ -243,7 +240,7 @@ REPORT = declared(
     "model",
     read,
     declare,
-    (WATERFALL, fields.BLOCKS, fields.LAYERS, fields.MEMORY),
+    (WATERFALL, fields.BLOCKS, fields.LAYERS),
     METRICS,
     warnings=lambda content: content.model.warnings,
     pictures=lambda content: _pictures(content.use),

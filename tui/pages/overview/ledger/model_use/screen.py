@@ -15,7 +15,7 @@ from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.overview.ledger.model_use import fields, report
-from tpuprof.tui.pages.overview.ledger.model_use.drawing import block_lines, layer_lines, memory_lines, waterfall
+from tpuprof.tui.pages.overview.ledger.model_use.drawing import block_lines, layer_lines, waterfall
 from tpuprof.tui.report.describe import Section
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ class ModelView:
         if content.use.parts:
             lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
         lines += layer_lines(page, 0, pen)
-        lines += memory_lines(page, pen)
         notes = pen.notes((), report.all_reasons(content).items())
         lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
         return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first)
