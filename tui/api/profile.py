@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -265,6 +267,7 @@ class Profile:
         >>> len(slow) > 0, slow.keys()
         (True, ('name', 'category'))
         """
+        _check_limit(limit)
         tables, warnings = self._tables(page, options)
         listed = _named(tables, key, page)
         chosen = choose(listed, TableOptions(filter, sort, tuple(columns)), limit, listed.table.json)
@@ -293,6 +296,11 @@ class Profile:
         Raises:
             ProfileError: no track has such a name, or the file can't be read.
         """
+        for ms in (from_ms, to_ms):
+            if ms is not None and not (isinstance(ms, Real) and math.isfinite(ms)):
+                raise _refused("events", ms, "milliseconds", 'events(300, 400, track="XLA Ops")')
+        if not isinstance(track, str):
+            raise _refused("events", track, "the name of a track", 'events(track="XLA Ops")')
         begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms, to_ms))
         return self.events_between(begin, end, track, limit)
 
@@ -346,7 +354,9 @@ class Profile:
                 hint = f"one of: {', '.join(page.options)}" if page.options else "leave it out"
                 raise ProfileError("usage", f"The page {page.name} has no option {printable(name)}.", hint, EXIT_USAGE)
         page.check_groups(options.get("by"))
+        _check_limit(limit)
         given, run = {**dict.fromkeys(page.options), **options}, self._session.run
+        given |= {"step": str(given["step"])} if isinstance(given.get("step"), Integral) else {}
 
         def session(of: Run) -> Session:
             return self._session if of == run else self._opened(of)
@@ -370,6 +380,16 @@ def as_table(listed: Listed, rows: Sequence[int], keys: Sequence[str], left_out:
     table = listed.table
     described = [Column(of.key, of.unit.name, of.meaning, of.null) for of in table.chosen(keys)]
     return Table(table.key, described, columns_of(table, listed.source, rows, keys), left_out, warnings)
+
+
+def _check_limit(limit: object) -> None:
+    if not isinstance(limit, Integral) or limit < 0:
+        raise _refused("limit", limit, "a number of rows, 0 for all", "limit=20")
+
+
+def _refused(what: str, given: object, wanted: str, example: str) -> ProfileError:
+    """The error of an argument that the command line would refuse too."""
+    return ProfileError("usage", f"{what}: {printable(repr(given))} is not {wanted}.", example, EXIT_USAGE)
 
 
 def _page(name: str) -> Page:

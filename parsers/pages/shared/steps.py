@@ -141,7 +141,7 @@ def chosen_steps(text: str, names: Sequence[str]) -> slice:
         last = first
     for name in (first, last):
         if name not in names:
-            raise _unknown_step(name, names)
+            raise _unknown_step(name or text, names)
     begin, end = names.index(first), names.index(last)
     return slice(min(begin, end), max(begin, end) + 1)
 

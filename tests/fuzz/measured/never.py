@@ -11,9 +11,8 @@ what an argument may not be, and no reader passes
   parsers/formats/xspace/core/op_pass.py: if columns.metadata_id.dtype
   parsers/formats/xspace/walk.py: if (
 files that change or go while they are read, and systems that refuse: see test_faults.py, test_problems.py
-  parsers/formats/xspace/source.py: if not data
+  parsers/formats/xspace/source.py: if len(data) < length
   parsers/formats/xspace/walk.py: if not data
-  parsers/formats/xspace/spool.py: if not more
   parsers/formats/xspace/spool.py: if not part
   parsers/formats/hlo/files.py: if not stat.S_ISREG
   parsers/files/archives.py: if kept is None
@@ -28,7 +27,6 @@ files that change or go while they are read, and systems that refuse: see test_f
 files on other machines: see tests/parsers/files/remote
   parsers/formats/xspace/source.py: if scheme_of(path)
 more bytes, files, folders or steps than the fuzzer makes
-  parsers/formats/xspace/spool.py: while len(data) < length
   parsers/formats/hlo/files.py: if size > LARGEST_BYTES
   parsers/formats/hlo/files.py: if stopped.stop
   parsers/files/archives.py: if seen >= _MOST_MEMBERS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -116,6 +117,9 @@ def test_what_can_not_be_had_is_a_sentence() -> None:
         ("The page ops has no option op.", lambda: profile.table("ops", op="x"), "one of: step, from_ps, to_ps, by"),
         ("There is no column nam.", lambda: profile.table("ops", columns=["nam"]), "--columns name"),
         ("No op fusion.34999 ran.", lambda: profile.kernel_times("fusion.34999"), "one of: fusion.349"),
+        ("limit: -3 is not a number of rows", lambda: profile.table("ops", limit=-3), "limit=20"),
+        ("events: 'XLA Ops' is not milliseconds.", lambda: profile.events(cast(float, "XLA Ops")), "events(300, 400"),
+        ("events: nan is not milliseconds.", lambda: profile.events(math.nan), "events(300, 400"),
         ("no host nowhere.", lambda: tpuprof.open("demo", host="nowhere"), "its hosts: demo"),
     ]
     for sentence, ask, hint in asked:
