@@ -29,6 +29,8 @@ settings.register_profile(
 settings.load_profile("any machine")
 """Examples are the same in each run, and take as long as they take: no test depends on luck or on the machine."""
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests send it; `nohup` would leave it ignored
+
 sys.dont_write_bytecode = False
 """Collecting tests compiles them, with what they assert, in each worker: a second run finds them compiled."""
 

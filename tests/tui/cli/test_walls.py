@@ -195,10 +195,9 @@ slices module
   pages.overview.model_use.blocks.HloFlow    could not follow the compiled HLO of jit_train_step:
   pages.overview.model_use.page.samples_of   could not count the samples of a step
 slices module
-  pages.memory.compiled.space_memory         could not find the memory of jit_train_step(7)
   pages.collectives.host._slice_ops          host0: could not read collectives between slices
 counters counters
-  pages.counters.host.read_counters          host0: could not read the counters of /device:TPU:0
+  pages.counters.page.read_counters          host0: could not read the counters of /device:TPU:0
   memory.allocators.profile.module_runs      host0: could not read the runs of modules of /device:TPU:0
 counters counters
   pages.ops.kernels.page.call_units          could not read the counters:
