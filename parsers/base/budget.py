@@ -24,7 +24,6 @@ STEPS_PER_BYTE = 200
 STEPS_FLOOR = 2_000_000
 """Every file may take so many turns of a loop in Python; some seconds."""
 
-
 _ROOMS = {
     "memory": (MEMORY_FLOOR, MEMORY_PER_BYTE),
     "steps": (STEPS_FLOOR, STEPS_PER_BYTE),
@@ -43,12 +42,17 @@ def inflated_room(size: int, floor: int = INFLATED_FLOOR) -> int:
 
 def memory_room(size: int) -> int:
     """How many bytes the objects may take that are made of a file of `size` bytes."""
-    return MEMORY_FLOOR + MEMORY_PER_BYTE * size
+    return _room("memory", size)
 
 
 def steps_room(size: int) -> int:
     """How many turns of a loop in Python reading a file of `size` bytes may take."""
-    return STEPS_FLOOR + STEPS_PER_BYTE * size
+    return _room("steps", size)
+
+
+def _room(kind: str, size: int) -> int:
+    floor, each = _ROOMS[kind]
+    return floor + each * size
 
 
 class Budget:
@@ -84,7 +88,13 @@ class Budget:
         Raises:
             TooLarge: if that is more than the file or the part may take; nothing is taken then.
         """
-        wanted = {"memory": count * each, "steps": steps, "inflated": inflated}
+        own, memory = self._own, count * each
+        if memory <= own["memory"] and steps <= own["steps"] and inflated <= own["inflated"]:  # as nearly always
+            own["memory"] -= memory
+            own["steps"] -= steps
+            own["inflated"] -= inflated
+            return
+        wanted = {"memory": memory, "steps": steps, "inflated": inflated}
         beyond = {kind: max(0, amount - self._own[kind]) for kind, amount in wanted.items()}
         if over := next((kind for kind, amount in beyond.items() if amount > self._spare[kind]), ""):
             raise self._over(over)
@@ -105,8 +115,7 @@ class Budget:
         return True
 
     def _over(self, kind: str) -> TooLarge:
-        floor, each = _ROOMS[kind]
-        room = floor + each * self._size
+        room = _room(kind, self._size)
         what = f"{room:,} steps" if kind == "steps" else f"{room >> 20:,} MiB of memory"
         sentence = f"{self._name} has {self._size:,} bytes, and reading it would take more than {what}."
         hint = "is it a profile? no program writes such files: check where it comes from"

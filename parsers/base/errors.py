@@ -43,7 +43,7 @@ class ProfileError(Exception):
         self.hint = _masked(hint)
         super().__init__(self.sentence)
         self.exit_code = exit_code
-        self.trace = trace
+        self.trace, self.is_logged = trace, False
 
     def __reduce__(self) -> tuple[object, ...]:  # processes exchange it
         return ProfileError, (self.code, self.sentence, self.hint, self.exit_code, self.trace)
@@ -78,7 +78,7 @@ FAILED = "failed_part"
 """The code of the error of a part that failed."""
 
 DAMAGED = "it is damaged"
-"""The same of a part whose bytes do not hold together."""
+"""Why a part is unknown whose bytes do not hold together."""
 
 _OF_BYTES = (ValueError, LookupError, ArithmeticError, EOFError, RecursionError, struct.error)
 """What a decoder raises for bytes that do not hold together."""
@@ -116,7 +116,7 @@ def one_part(what: str, is_decoder: bool = False) -> Iterator[None]:
             trace, why = "", str(error)
         elif is_decoder and isinstance(error, _OF_BYTES):
             why = DAMAGED
-        failed = ProfileError(code, could_not(what, why), "--debug says where", trace=trace)
+        failed = ProfileError(code, could_not(what, why), "--debug says where" if trace else "", trace=trace)
         log_failed(failed)
         raise failed from None
 
@@ -142,7 +142,8 @@ def log_failed(error: ProfileError) -> None:
     logger = logging.getLogger(LOGGER)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
-    if error.trace:
+    if error.trace and not error.is_logged:
+        error.is_logged = True
         logger.error("%s\n%s", error.sentence, error.trace)
 
 

@@ -17,6 +17,9 @@ from tpuprof.parsers.base.text import printable
 
 NAME = "tpuprof-tui"
 
+LEASES = "profilers"
+"""The folder in that of the state where leases of profilers lie (`parsers.capture.leases`)."""
+
 ONLY_BELOW = "TPUPROF_ONLY_BELOW"
 """The variable that holds a process, and all that it starts, below a folder whose path has no links."""
 
@@ -124,9 +127,7 @@ def listed(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
 
 
 def content_below(folder: str, most_files: float = math.inf) -> tuple[int, int]:
-    """Bytes and number of the files below a folder, counted until there are more files than a number; follows no link
-    below it.
-    """
+    """Bytes and number of the files below a folder; counting stops after `most_files`, and links are not followed."""
     total = count = 0
     for parent, _, names in os.walk(folder):
         for name in names:

@@ -69,7 +69,7 @@ def refused(address: Address, status: str, details: str, holder: int | None = No
     answer = f": {words}" if words else ""
     if _ANOTHER_SESSION.search(details) or status == "ALREADY_EXISTS":
         by = "" if holder is None else f" by tpuprof-tui watch --continuous (process {holder})"
-        hint = "it ends with the program's own trace, the other capture or the other watch; if continuous profiling "
+        hint = "wait until the program's own trace, the other capture or the other watch ends; if continuous profiling "
         hint += f"was left on: tpuprof-tui capture --continuous off {address}"
         return failure("another_session", f"Another profile is being taken at {address}{by}.", hint)
     if status == "RESOURCE_EXHAUSTED" or _TOO_LARGE.search(details):

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.base.folders import LEASES, state_folder
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture import continuous
 from tpuprof.parsers.capture.continuous import Switched
@@ -29,7 +29,7 @@ from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.parsers.files.places import reason
 
-FOLDER = "profilers"
+FOLDER = LEASES
 LONGEST_SECONDS = 60
 """How long a watchdog tries to reach servers; what it can't reach is left to whoever finds the lease."""
 
@@ -99,11 +99,13 @@ def turn_off(lease: int, path: str, only: Sequence[str] | None = None) -> list[S
     Returns:
         Each server, with the problem where it stays in the lease.
     """
-    wanted = [address for address in _addresses(lease) if only is None or address in only]
+    if (held := _addresses(lease)) is None:
+        return []
+    wanted = [address for address in held if only is None or address in only]
     done = continuous.switch(wanted, False, _PATIENCE) if wanted else []
     done = [replace(each, problem=None) if each.problem and each.problem.code in _GONE else each for each in done]
     off = {str(each.address) for each in done if each.problem is None}
-    _note(lease, left := [address for address in _addresses(lease) if address not in off])
+    _note(lease, left := [address for address in held if address not in off])
     if not left:
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -125,13 +127,13 @@ def clear(only: Sequence[str] | None = None) -> list[Switched]:
 
 def sentence_on(server: Switched) -> str:
     """What there is to say of a server that `clear` found; without its address."""
-    now = "it is off now" if server.problem is None else "the server does not answer"
+    now = "it is off now" if server.problem is None else "it could not be turned off"
     return f"a watch that was killed had left continuous profiling on; {now}"
 
 
 def holder(address: str) -> int | None:
     """The process of this user that keeps continuous profiling on at a server; None if none is known."""
-    held = (path for lease, path, is_dead in _leases() if not is_dead and address in _addresses(lease))
+    held = (path for lease, path, is_dead in _leases() if not is_dead and address in (_addresses(lease) or ()))
     return next((int(os.path.basename(path).partition("-")[0]) for path in held), None)
 
 
@@ -164,12 +166,12 @@ def _note(lease: int, addresses: Iterable[str]) -> None:
     os.pwrite(lease, content.encode().ljust(os.fstat(lease).st_size), 0)
 
 
-def _addresses(lease: int) -> list[str]:
-    """The servers of a lease; none of a damaged one, or one of another machine, whose localhost is not this one."""
+def _addresses(lease: int) -> list[str] | None:
+    """The servers of a lease, none of a damaged one; None for that of another machine, whose localhost is another."""
     with contextlib.suppress(ValueError, RecursionError):
         match json.loads(os.pread(lease, _LONGEST, 0)):
-            case {"machine": machine, "addresses": [*addresses]} if machine == socket.gethostname():
-                return [str(address) for address in addresses]
+            case {"machine": machine, "addresses": [*addresses]}:
+                return [str(address) for address in addresses] if machine == socket.gethostname() else None
     return []
 
 
@@ -200,7 +202,7 @@ def begin_watchdog(path: str) -> subprocess.Popen[bytes]:
 
 
 def watchdog() -> None:
-    """Waits for the watch to end, however it does, and turns off what it left on."""
+    """Waits for the watch to end, however it does, and for a minute tries to turn off what it left on."""
     path = sys.argv[1]
     lease = os.open(path, _FLAGS)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):

@@ -168,9 +168,9 @@ def _unpack(path: str, begun: str) -> None:
     folder = os.path.join(begun, _INSIDE, os.path.basename(path))
     os.makedirs(folder, mode=0o700)
     left_out, first, seen, files = Counter[str](), list[str](), 0, 0
-    most = min(BOUND_BYTES, inflated_room(os.stat(path).st_size, _FLOOR))
     try:
         with open(opened(path), "rb") as file:
+            most = min(BOUND_BYTES, inflated_room(os.fstat(file.fileno()).st_size, _FLOOR))
             for member in members(file, most, left_out):
                 if seen >= _MOST_MEMBERS:
                     left_out["what follows the first 200,000 files"] += 1

@@ -78,14 +78,14 @@ class _Look(Walk):
 
     def fill(self, folder: Folder) -> None:
         before = self._before.get(folder.path)
-        is_kept = before is not None and before.refusal is None and before.modified == folder.modified
         # some network disks do not tell when a run comes to such a folder
-        if before is None or not is_kept or os.path.basename(folder.path) == "profile" or self._was_fresh(folder):
-            self.listed.add(folder.path)
-            super().fill(folder)
-        else:
+        may_hide = os.path.basename(folder.path) == "profile" or self._was_fresh(folder)
+        if before is not None and before.refusal is None and before.modified == folder.modified and not may_hide:
             folder.subfolders, folder.files = before.subfolders, before.files
             self._entries += len(folder.subfolders) + sum(map(len, folder.files.values()))
+            return
+        self.listed.add(folder.path)
+        super().fill(folder)
 
     def _was_fresh(self, folder: Folder) -> bool:
         return abs(self._looked - folder.modified) <= _FRESH_SECONDS
@@ -125,7 +125,9 @@ class LogdirWatch:
         return self._compare(ready) if ready else Changes()
 
     def _candidates(self) -> Iterable[str]:
-        """Paths of runs to look at: pending, new, the newest, whose folder changed, that are no folders, or no more."""
+        """Paths of runs to look at: those pending, the newest, those whose folder is new or has changed, and those that
+        the search did not find.
+        """
         look = _Look(self._folders, self._looked)
         self._looked = self._clock()
         look.search(self._tops)

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.ops.device import shortcoming
 from tpuprof.parsers.pages.overview.model import OVERVIEW
-from tpuprof.parsers.pages.shared.host_files import nothing_to_read, opened
+from tpuprof.parsers.pages.shared.host_files import nothing_to_read, opened, reading
 from tpuprof.parsers.timeline.hosts.clocks import HostClocks
 from tpuprof.parsers.timeline.hosts.joined import HostRead, named, shifted, with_core_names
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
@@ -67,7 +67,7 @@ def host_timeline(
         return HostRead(file.label, file.path, shown, clock, whole)
 
     show = None if on_part is None else lambda made: on_part(on_axis(made))
-    with one_part(f"read {printable(file.path)}"), closing(opened(file)) as trace:
+    with reading(file) as trace:
         meter.opened(needed_bytes(trace))
         read = (trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, show, only_first)
         return on_axis(read_timeline(*read, first_bytes=0))
@@ -90,7 +90,7 @@ def best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:
 def _shortcoming(file: HostFile) -> int:
     """See `device.shortcoming`; 2 for a file that can't be read."""
     try:
-        with one_part(f"read {printable(file.path)}"), closing(opened(file)) as trace:
+        with reading(file) as trace:
             return shortcoming(trace)
     except ProfileError:
         return 2

@@ -174,7 +174,7 @@ class Judged:
 
 
 Found = Sequence[TrendPoint | str | None]
-"""The figures of runs, the oldest first; a sentence, or None, for one that can't be read."""
+"""The figures of runs, the oldest first; a sentence for one that can't be read, None for one that is not read yet."""
 
 
 def judged(points: Found) -> tuple[Judged, ...]:
@@ -313,7 +313,7 @@ def checked(points: Found, of: Sequence[Judged], allowed: float) -> Regression:
     newest = len(points) - 1
     last, here = (points[newest], of[newest]) if points else (None, Judged("unknown"))
     if not isinstance(last, TrendPoint) or last.estimate is None:
-        why = last.why_no_step if isinstance(last, TrendPoint) else "it can't be read"
+        why = last.why_no_step if isinstance(last, TrendPoint) else (last or "no run was read").rstrip(".")
         return Regression(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
     if here.verdict in ("first", "other program"):
         return Regression(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")

@@ -20,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import types
+from collections.abc import Container
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 V5E, V6E = "v5e:2x2", "v6e:2x2"
@@ -168,10 +170,10 @@ def join(folder):
     return proto
 
 
-def clean(proto):
-    """Leaves the demo's own source lines alone: frames of this file go, and with them every path of this machine."""
+def without_other_sources(proto: Any, sources: Container[bytes]) -> None:
+    """Leaves lines of some source files alone: the frames of others go, and with them every path of this machine."""
     index = proto.hlo_module.stack_frame_index
-    ours = [i + 1 for i, name in enumerate(index.file_names) if name in SOURCES]
+    ours = [i + 1 for i, name in enumerate(index.file_names) if name in sources]
     kept = {
         number + 1
         for number, frame in enumerate(index.stack_frames)
@@ -187,7 +189,12 @@ def clean(proto):
         for instruction in computation.instructions:
             if instruction.metadata.stack_frame_id not in kept:
                 instruction.metadata.stack_frame_id = 0
-            assert not instruction.metadata.source_file
+
+
+def clean(proto):
+    """The module's bytes, with the demo's own source lines alone."""
+    without_other_sources(proto, SOURCES)
+    assert not any(each.metadata.source_file for body in proto.hlo_module.computations for each in body.instructions)
     data = proto.SerializeToString(deterministic=True)
     for path in (HERE, Path(sys.prefix), Path.home(), Path(tempfile.gettempdir())):
         assert str(path).encode() not in data, path

@@ -57,6 +57,18 @@ def event_stats(plane: Plane, events: Events, index: int) -> dict[str, StatValue
     return {plane.stat_name(stat.metadata_id): plane.stat_value(stat) for stat in stats}
 
 
+def fill_value(stat: XStat, value: StatInput) -> None:
+    """Sets the value of a stat alone."""
+    if isinstance(value, str):
+        stat.str_value = value.encode()
+    elif isinstance(value, bytes):
+        stat.bytes_value = value
+    elif isinstance(value, float):
+        stat.double_value = value
+    else:
+        stat.int64_value = value
+
+
 class PlaneBuilder:
     """A plane whose metadata ids are handed out as names are used."""
 
@@ -81,14 +93,7 @@ class PlaneBuilder:
     def fill(self, stat: XStat, name: str, value: StatInput) -> None:
         """Sets a stat, choosing the field by the value's type (an int is an int64)."""
         stat.metadata_id = self.stat_id(name)
-        if isinstance(value, str):
-            stat.str_value = value.encode()
-        elif isinstance(value, bytes):
-            stat.bytes_value = value
-        elif isinstance(value, float):
-            stat.double_value = value
-        else:
-            stat.int64_value = value
+        fill_value(stat, value)
 
     def stat(self, name: str, value: StatInput) -> None:
         self.fill(self.plane.stats.add(), name, value)

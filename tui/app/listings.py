@@ -146,9 +146,7 @@ def note_lines(
     lines: list[Line] = []
     if note:
         lines.append(pen.fit([(title, "title")]))
-        for paragraph in note.splitlines():
-            lines += pen.wrap(paragraph, "text")
-        lines.append(blank)
+        lines += [*pen.wrap_all(note.splitlines(), "text"), blank]
     if page is not None:
         lines += [pen.fit([("Verdict", "title")]), *verdict, blank, pen.fit([("Notes", "title")])]
     for sentence in sentences(page, problems):

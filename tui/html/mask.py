@@ -11,6 +11,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from tpuprof.parsers.base.words import REPORTED
+
 _FILES = frozenset({"source", "file", "stack", "called_from", "source_stack"})
 _TRACKS = frozenset({"line", "section", "plane", "track", "origin"})
 _KEPT = frozenset(
@@ -31,7 +33,6 @@ _KNOWN_TRACK = re.compile(
 )
 """Tracks whose names are the profiler's or the runtime's."""
 
-_REPORTED = "the profiler reports: "
 _STOPS = r"(?:and|at|by|for|from|in|is|of|on|or|to|with)\b"
 _WITH_BLANKS = re.compile(
     rf"(?<![\w./\\])(?!/(?:device|host):)(?:~[\w.-]*[\\/]|[A-Za-z]:[\\/]|[\\/])(?=\S)[^\s,;|'\"]*"
@@ -95,8 +96,8 @@ class Mask:
                 self._hidden[text] = self._instead(text, "track")
                 if not _ORDINARY.fullmatch(text):
                     named[text] = self._hidden[text]
-            elif key == "warnings" and text.startswith(_REPORTED):
-                named[text.removeprefix(_REPORTED)] = "…"
+            elif key == "warnings" and text.startswith(REPORTED):
+                named[text.removeprefix(REPORTED)] = "…"
         longest = sorted(filter(None, named), key=len, reverse=True)
         self._named, self._names = named, re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest))})(?![\w-])")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
@@ -148,12 +148,7 @@ class Declared:
 
 def drawn_by(place: str) -> Callable[..., Any]:
     """A function that draws or writes a page, by a module and a name in it; imported when it is called: few need it."""
-    module, _, name = place.partition(":")
-
-    def draw(*given: object) -> Any:  # noqa: ANN401 - lines, or what a screen shows with lines in it
-        return getattr(import_module(module), name)(*given)
-
-    return draw
+    return Later(place)
 
 
 _table_csv = drawn_by("tpuprof.tui.report.csv:table_csv")

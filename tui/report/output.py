@@ -135,7 +135,7 @@ def _gone_unless_done(path: str) -> Iterator[None]:
         with contextlib.suppress(OSError):
             os.unlink(path)
         signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
 
     handled = []
     with contextlib.suppress(ValueError):  # not on the main thread, which alone gets signals

@@ -23,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import is_http, masked, printable_url, request_url, scheme_of, split, without_login
+from tpuprof.parsers.base.urls import is_http, masked, printable_url, request_url, scheme_of, split
 
 Facts = Mapping[str, object]
 """What a driver says of a file: ``type``, ``size``, ``name``, and under names of its own when it changed."""
@@ -154,8 +154,8 @@ def answered(url: str, ask: Callable[[], _Answer]) -> _Answer:
 
     threading.Thread(target=run, daemon=True).start()
     if not wait((answer,), WORD_SECONDS).done:
-        server = printable(without_login(split(url)[0]))
-        sentence = f"{server} has not answered for {WORD_SECONDS:g} s; it is given up after {ANSWER_SECONDS:g} s."
+        sentence = f"{printable_url(split(url)[0])} has not answered for {WORD_SECONDS:g} s; "
+        sentence += f"it is given up after {ANSWER_SECONDS:g} s."
         logging.getLogger(WAITING).warning(sentence)
         if not wait((answer,), ANSWER_SECONDS - WORD_SECONDS).done:
             raise TimeoutError

@@ -283,7 +283,7 @@ def _has_assignment(path: str) -> bool:
             fields = split_fields(os.pread(descriptor, 16, 0))
             is_message = len(fields.number) > 0 and (fields.number[0], fields.wire[0]) == (1, 2)
             return is_message and os.pread(descriptor, 1, int(fields.end[0])) == b"\x1a"
-    except (ProfileError, OSError, OverflowError):
+    except (ProfileError, OverflowError):
         return False
 
 

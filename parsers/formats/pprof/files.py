@@ -24,7 +24,7 @@ def is_pprof(path: str) -> bool:
     """
     if is_remote(path):
         return is_pprof_name(path)
-    with contextlib.suppress(ProfileError, OSError, Inflation), opened(local_path(path)) as descriptor:
+    with contextlib.suppress(ProfileError, Inflation), opened(local_path(path)) as descriptor:
         return begins_like_pprof(beginning(content(descriptor, _FIRST, _FIRST)))
     return False
 

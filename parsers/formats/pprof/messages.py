@@ -16,7 +16,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
-from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
@@ -131,8 +131,6 @@ def read_pprof(path: str) -> Pprof:
                 raise ProfileError("too_large", sentence, "is it another file?") from stopped
             what = "ends early" if stopped.stop == "cut" else "is damaged"
             notes.append(f"the file's gzip stream {what}, after {stopped.given:,} bytes of the profile")
-        except OSError as error:
-            raise unreadable(path, error) from error
     profile = read_messages(MemorySource(out, name), name, Budget(size, name))
     return Pprof(profile.types, profile.samples, profile.time_ns, (*notes, *profile.notes))
 

@@ -7,12 +7,11 @@ window or a chunk at a time.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.folders import opened, read_at
+from tpuprof.parsers.base.folders import read_at, regular_file
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 
 RIEGELI_MAGIC = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
@@ -130,14 +129,8 @@ def open_source(path: str, on_fetched: OnFetched | None = None) -> FileSource:
         from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
 
         return _source(open_remote(path, on_fetched or (lambda _done, _total: None)), printable_url(path))
-    try:
-        descriptor = opened(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise ProfileError("not_a_file", f"{path} is not a regular file.", "name a profile file or a folder")
-    return _source(descriptor, path)
+    with regular_file(path) as descriptor:
+        return _source(os.dup(descriptor), path)
 
 
 def _source(descriptor: int, name: str) -> FileSource:

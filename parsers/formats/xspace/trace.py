@@ -437,7 +437,7 @@ class Trace:
             raise ProfileError("corrupt", sentence, hint)
 
     def optional(self, what: str, part: Callable[[], Part]) -> Part | None:
-        """What is made of a part of the file without which the rest is shown; None if that fails, as of `one_part`."""
+        """What is made of a part of the file that can be missing; None if that fails, and `failed` has the error."""
         try:
             with one_part(what):
                 return part()

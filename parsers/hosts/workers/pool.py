@@ -132,9 +132,9 @@ def _results(
                 is_gone = isinstance(error, (BrokenExecutor, CancelledError))
                 if is_gone:
                     yield index, None
-                    continue
-                outcome: Result | ProfileError = _outcome(task.files[index], future)
-                yield index, outcome
+                else:
+                    outcome: Result | ProfileError = _outcome(task.files[index], future)
+                    yield index, outcome
         task.poll(shared)  # the last reports
     finally:
         for future in running:

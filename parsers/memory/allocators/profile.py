@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, natural_key
+from tpuprof.parsers.base.text import counted, natural_key, printable
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.events import (
     AllocatorEvents,
@@ -242,11 +242,9 @@ def host_memory(
     trace: Trace, host: str, on_chunk: ChunkDone | None = None, of_devices: Collection[int] | None = None
 ) -> HostMemory:
     """All at once, as the page wants it, with arguments as of `memory_profile_of`."""
-    read = partial(memory_profile_of, trace, host, on_chunk, of_devices)
-    allocators = trace.optional("read the allocators", read) or ()
-    return HostMemory(
-        host, allocators, runs_of_devices(trace, host, on_chunk), None if allocators else why_empty(trace)
-    )
+    read = trace.optional("read the allocators", partial(memory_profile_of, trace, host, on_chunk, of_devices))
+    why = None if read else why_empty(trace) if read is not None else f"{trace.failed[-1].sentence}."
+    return HostMemory(host, read or (), runs_of_devices(trace, host, on_chunk), why)
 
 
 def memory_profile_of(
@@ -357,7 +355,8 @@ def runs_of_devices(trace: Trace, host: str = "", on_chunk: ChunkDone | None = N
     no_indices = no_ints().astype(np.int32)
     parts: list[tuple[NDArray[Any], ...]] = [(no_indices, no_indices, no_ints(), no_ints())]
     for plane in (plane for plane in trace.planes if plane.name.startswith(TPU_PLANES)):
-        runs = trace.optional(f"read the runs of modules of {plane.name}", partial(module_runs, plane, on_chunk))
+        what = f"read the runs of modules of {printable(plane.name)}"
+        runs = trace.optional(what, partial(module_runs, plane, on_chunk))
         if not runs:
             continue
         name = np.array([names.setdefault(name, len(names)) for name in runs.names], np.int32)

@@ -282,7 +282,7 @@ class Detector:
 
     def has_failed(self, failed: Sequence[str]) -> bool:
         """Whether one of the sentences in `failed` is about this detector."""
-        return could_not(self.kinds[0].search) in failed
+        return any(each.startswith(could_not(self.kinds[0].search, "")) for each in failed)
 
     def _detected(self, left: Budget) -> list[Claimed]:
         found = self.detect(left)

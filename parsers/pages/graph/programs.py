@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall, one_part
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, nearest, printable
 from tpuprof.parsers.formats.hlo.graph import Adjacency, HloGraph
@@ -158,6 +157,7 @@ class Programs:
         own = compiled.warnings() if compiled.places else ()
         self.warnings = tuple(dict.fromkeys((*own, *(() if ops is None else ops.warnings))))
         self._known: dict[ModuleLabel, Program] = {}
+        self._damaged: set[ModuleLabel] = set()
         self._lock = threading.Lock()
 
     @property
@@ -228,18 +228,26 @@ class Programs:
 
     def _first(self, labels: list[ModuleLabel]) -> FoundInstruction:
         """The op of some modules that takes most time, else what the first one returns; damaged ones are left out."""
-        page, failed = self.times.page, list[str]()
-        read = cache(lambda label: behind_wall("read a module", partial(self.program, label), failed))
+        page = self.times.page
         by_id = {label.program_id: label for label in labels if label.program_id is not None}
         ops = () if page is None else zip(page.table.program_id.tolist(), page.table.name, strict=True)
-        named = ((read(by_id[number]), name) for number, name in ops if number in by_id)
-        rows = ((program, program.graph.row(name)) for program, name in named if program is not None)
-        found = next(((program, row) for program, row in rows if row is not None), None)
-        if found is None:
-            program = next(filter(None, map(read, labels)), None) or self.program(labels[0])  # which says why
-            found = program, max(0, int(program.graph.root[program.graph.entry]))
-        self.warnings = tuple(dict.fromkeys((*self.warnings, *failed)))
-        return FoundInstruction(*found)
+        for number, name in ops:
+            program = self._readable(by_id[number]) if number in by_id else None
+            if program is not None and (row := program.graph.row(name)) is not None:
+                return FoundInstruction(program, row)
+        program = next(filter(None, map(self._readable, labels)), None) or self.program(labels[0])  # which says why
+        return FoundInstruction(program, max(0, int(program.graph.root[program.graph.entry])))
+
+    def _readable(self, label: ModuleLabel) -> Program | None:
+        """A module as a graph; None, and a warning, if it can't be read."""
+        if label in self._damaged:
+            return None
+        try:
+            return self.program(label)
+        except ProfileError as error:
+            self._damaged.add(label)
+            self.warnings = tuple(dict.fromkeys((*self.warnings, error.sentence)))
+            return None
 
     def _why_no_op(self, labels: list[ModuleLabel], name: str) -> tuple[str, str]:
         where = f"{printable(str(labels[0]))} has" if len(labels) == 1 else f"None of the {len(labels)} modules has"

@@ -165,10 +165,12 @@ class CompiledModules:
         if known is None:
             source, number = self._places[label]
             module = source.modules.module(number)
-            failed = list(filter(None, [source.modules.problem(number)]))
-            read = partial(module_peaks, module, label) if module is not None else lambda: None
-            found = behind_wall(_find_memory(label), read, failed, is_decoder=True)
-            known = found or ModulePeaks(label, {}, "".join(failed))
+            if module is None:
+                known = ModulePeaks(label, {}, source.modules.problem(number) or "")
+            else:
+                failed: list[str] = []
+                found = behind_wall(_find_memory(label), partial(module_peaks, module, label), failed, is_decoder=True)
+                known = found or ModulePeaks(label, {}, failed[0])
             self._peaks[label] = known
         return known
 
@@ -209,11 +211,11 @@ class CompiledModules:
         """What a memory space comes to; None where its module can't be read any more."""
         source, number = self._places[memory.module]
         module = source.modules.module(number)
-        try:
-            with one_part(f"account for the memory of {printable(str(memory.module))}"):
-                return None if module is None else space_summary(module, memory)
-        except ProfileError as error:
-            return SpaceSummary(None, None, BatchFit(unknown=error.sentence))
+        if module is None:
+            return None
+        what, failed = f"account for the memory of {printable(str(memory.module))}", list[str]()
+        found = behind_wall(what, partial(space_summary, module, memory), failed)
+        return found or SpaceSummary(None, None, BatchFit(unknown=failed[0]))
 
     def figures(self, label: ModuleLabel, space: int) -> SpaceMemory | str:
         """One memory space of a module, or the sentence on why it has none."""

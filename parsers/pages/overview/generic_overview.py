@@ -1,5 +1,4 @@
-"""The overview of a profile with GPUs, or with neither TPU nor GPU: generic steps; on the host's CPU
-with the account of its steps, the verdict and its evidence.
+"""The overview of a profile without TPUs: steps on GPUs or the host's CPU, the CPU's with account and verdict.
 
 Source: `ComputeAnalysisResult`. Different from XProf on GPUs: it shows no idle time, and
 takes copies and kernels of no op for idle. In a profile without a device the steps and ops are the host's own.
@@ -56,7 +55,7 @@ INPUT_NOT_TRACED = (
 )
 
 _MOST_NAMED = 4
-"""Hosts that a sentence names."""
+"""Hosts or GPUs that a sentence names."""
 
 FROM_STEP_TO_STEP = "the time from a step to the next"
 
@@ -192,8 +191,6 @@ _OF_TPUS = (
     "roofline_efficiency_percent",
     "memory_bandwidth_utilization_percent",
 )
-
-"""GPUs that a sentence names."""
 
 
 def generic_overview(summaries: Sequence[HostSummary], of_group: Sequence[HostSummary] = ()) -> Overview:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.base.text import counted, examples, printable
-from tpuprof.parsers.base.words import NO_DEVICE
+from tpuprof.parsers.base.words import NO_DEVICE, REPORTED
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.core.sums import ModuleHoles, joined_holes
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
@@ -58,7 +58,7 @@ def damage_of(summary: OpSummary) -> Damage | None:
 def complaints(summary: OpSummary) -> list[str]:
     """Sentences on what is wrong with a host's file, and on what its profiler reported."""
     sentences = [problem.sentence for problem in summary.problems]
-    return sentences + [f"the profiler reports: {text}" for text in summary.warnings]
+    return sentences + [REPORTED + text for text in summary.warnings]
 
 
 def warnings_of(

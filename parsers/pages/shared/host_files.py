@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from tpuprof.parsers.base.errors import Part, ProfileError, one_part
 from tpuprof.parsers.base.text import printable
@@ -19,6 +20,13 @@ def opened(file: HostFile, meter: Meter | None = None) -> Trace:
         meter: learns how far a remote file is fetched, and may end the work by `Cancelled`.
     """
     return open_host(file.path, file.host, file.core, None if meter is None else meter.fetched, file.part)
+
+
+@contextmanager
+def reading(file: HostFile, meter: Meter | None = None) -> Iterator[Trace]:
+    """A host's file for as long as it is worked on; errors of opening it and of the work as for `one_part`."""
+    with one_part(f"read {printable(file.path)}"), closing(opened(file, meter)) as trace:
+        yield trace
 
 
 def each_host(

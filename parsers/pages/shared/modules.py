@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.errors import ProfileError, one_part
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -42,7 +43,7 @@ def modules_in(session: PageSession, files: Sequence[HostFile]) -> tuple[HloModu
 
 def _of_host(session: PageSession, file: HostFile) -> HloModules:
     if (known := session.modules.get(file.path)) is None:
-        with closing(Trace.open(file.path)) as trace:
+        with one_part(f"find the compiled HLO in {printable(file.path)}"), closing(Trace.open(file.path)) as trace:
             known = HloModules.of(trace)
         session.programs[file.path] = tuple(known.names)
     return known

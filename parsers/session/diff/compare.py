@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError, behind_wall, one_part
+from tpuprof.parsers.base.errors import INTERNAL, ProfileError, behind_wall, one_part
 from tpuprof.parsers.base.intervals import Bools, Floats, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
@@ -326,9 +326,9 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
     figures = _figures(runs, unknown)
     programs = runs[0].ops.program, runs[1].ops.program
     compare_memory = partial(beside.modules_memory, before, after, (compiled[0], compiled[1]), programs)
-    modules = behind_wall("compare the memory of modules", compare_memory, failed) or ()
-    if not modules and not failed:
-        unknown["modules"] = "neither run names its programs"
+    modules = behind_wall("compare the memory of modules", compare_memory, failed)
+    if not modules:
+        unknown["modules"] = INTERNAL if modules is None else "neither run names its programs"
     names = _names([run.session.run for run in runs])
     of_sides = [_side(side, name, basis) for side, name in zip(sides, names, strict=True)]
     diff = Diff(
@@ -345,7 +345,7 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
         phases=(),
         settings=settings,
         figures=figures,
-        modules=modules,
+        modules=modules or (),
         unknown=unknown,
         warnings=(
             *cautions(of_sides, basis, pairs, bool(different)),

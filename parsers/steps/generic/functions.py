@@ -1,6 +1,6 @@
 """In which functions of the program a thread of the host spent some time, and which functions it compiled.
 
-Besides the step's own code these are Python that ops call, and that of other threads.
+It also finds Python code that ops call, and Python code of other threads.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def compiled_on(thread: HostThread, ids: dict[int, str], spans: Intervals) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """When it went on, on each thread; and what ops called it, most time first."""
+    """When a callback, or another thread's Python, ran, by thread; and the ops that called it, most time first."""
 
     cause: Literal["callback", "interpreter"]
     threads: Sequence[tuple[HostThread, Intervals]]

@@ -1,7 +1,7 @@
 """Steps that are made of the runs of programs where nothing marks any, and when a program waits for requests.
 
 It waits outside of all requests and of all runs of its programs, where the host has events of requests, or annotations
-whose names say that they are some. Else it waits while each thread that launches programs waits for a queue or a
+whose names say that they are requests. Else it waits while each thread that launches programs waits for a queue or a
 socket, or in an event whose name says that it waits for requests.
 """
 

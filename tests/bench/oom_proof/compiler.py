@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.oom_proof.cases import Case, Knob
+from tests.demo.compile_modules import without_other_sources
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -102,25 +103,10 @@ def _clean(folder: str, name: str) -> bytes:
     file = next(file for file in find_hlo_files(folder) if file.name == name)
     proto = hlo_pb2.HloProto()
     proto.CopyFrom(read_hlo_file(file).proto)
-    ours = _sources()
-    index = proto.hlo_module.stack_frame_index
-    kept = {place + 1 for place, name in enumerate(index.file_names) if name in ours}
-    frames = {
-        number + 1
-        for number, frame in enumerate(index.stack_frames)
-        if index.file_locations[frame.file_location_id - 1].file_name_id in kept
-    }
-    for frame in index.stack_frames:
-        if frame.parent_frame_id not in frames:
-            frame.parent_frame_id = 0
-    for place in range(len(index.file_names)):
-        if place + 1 not in kept:
-            index.file_names[place] = b"launch.py"
+    without_other_sources(proto, _sources())
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
             instruction.ClearField("backend_config")
-            if instruction.metadata.stack_frame_id not in frames:
-                instruction.metadata.stack_frame_id = 0
     del proto.hlo_module.payloads[:]
     return gzip.compress(proto.SerializeToString(deterministic=True), 9, mtime=0)
 

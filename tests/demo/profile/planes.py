@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.support.build import fill_value
 from tests.support.files.wire import field, varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XStat, XStatMetadata
 
@@ -76,14 +77,8 @@ class PlaneWriter:
             stat.uint64_value = value.value
         elif isinstance(value, Ref):
             stat.ref_value = self.stat_id(value.text)
-        elif isinstance(value, str):
-            stat.str_value = value.encode()
-        elif isinstance(value, bytes):
-            stat.bytes_value = value
-        elif isinstance(value, float):
-            stat.double_value = value
         else:
-            stat.int64_value = value
+            fill_value(stat, value)
 
     def plane_stats(self, values: dict[str, StatValue]) -> None:
         for name, value in values.items():

@@ -22,7 +22,7 @@ from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.input.model import FROM_SOURCE
 from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.steps.generic.device_groups import ASYNCHRONOUS
+from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS
 
 VERDICT = {
     "input": "input-bound",

@@ -113,7 +113,7 @@ def _events(parts: Parts) -> list[int]:
     text = ",".join(json.dumps({"number": part}) if isinstance(part, int) else str(part) for part in parts)
     document = Document([f"[{text}]".encode()])
     found = [event.get("number") for event in document.events() if isinstance(event, dict)]
-    assert document.note or all(isinstance(part, int) for part in parts)
+    assert bool(document.note) is not all(isinstance(part, int) for part in parts)
     return [number for number in found if number is not None]
 
 
@@ -124,6 +124,7 @@ def _stacks(parts: Parts) -> list[int]:
     for part in parts:
         out.write(field(2, b"\x08\x02\x10" + varint(part) if isinstance(part, int) else part))  # type: ignore[arg-type]
     found = read_messages(MemorySource(out.getvalue(), "m"), "m")
+    assert bool(found.notes) is not all(isinstance(part, int) for part in parts)
     return [sample.values[0] for sample in found.samples if len(sample.stack) == 1]
 
 

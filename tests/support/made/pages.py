@@ -36,6 +36,14 @@ from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 MS = 1_000_000_000  # picoseconds
 
 
+MODULE_STEPS = "no Steps line; periods of jit_f, which takes 98% of module time, are taken as steps"
+
+
+def _step_time(average: float, deviation: float, median: float, least: float, most: float, *of: Any) -> StepTime:
+    """In milliseconds; `of` are number, source and note."""
+    return StepTime(average * MS, deviation * MS, median * MS, least * MS, most * MS, *of)
+
+
 def _performance(**known: Any) -> Performance:
     """What is given is known, and nothing else."""
     return Performance(**{**dict.fromkeys(Performance.__dataclass_fields__), **known})
@@ -117,15 +125,7 @@ def training_overview() -> Overview:
             simulated=True,
         ),
         performance=_performance(
-            step_time=StepTime(
-                average_ps=212.0 * MS,
-                standard_deviation_ps=73.0 * MS,
-                median_ps=182.5 * MS,
-                minimum_ps=181.0 * MS,
-                maximum_ps=361.0 * MS,
-                count=6,
-                source="steps",
-            ),
+            step_time=_step_time(212.0, 73.0, 182.5, 181.0, 361.0, 6, "steps"),
             device_duty_cycle_percent=73.25,
             device_idle_percent=21.5,
             xprof_duty_cycle_percent=74.5,
@@ -206,16 +206,7 @@ def inference_overview() -> Overview:
         hosts=("host0",),
         environment=Environment(1, 1, "TPU v6 Lite", 4, False, 98_000 * MS, False),
         performance=_performance(
-            step_time=StepTime(
-                average_ps=842.0 * MS,
-                standard_deviation_ps=12.0 * MS,
-                median_ps=841.0 * MS,
-                minimum_ps=801.0 * MS,
-                maximum_ps=990.0 * MS,
-                count=99,
-                source="modules",
-                note="no Steps line; periods of jit_f, which takes 98% of module time, are taken as steps",
-            ),
+            step_time=_step_time(842.0, 12.0, 841.0, 801.0, 990.0, 99, "modules", MODULE_STEPS),
             device_duty_cycle_percent=86.5,
             device_idle_percent=13.4,
             xprof_duty_cycle_percent=86.5,

@@ -238,7 +238,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 def test_a_host_that_fails_is_as_one_that_is_no_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     garbage = leaves(tmp_path / "garbage", host_bytes(), other=BAD["garbage"])
-    _failing(monkeypatch, "other")
+    _failing(monkeypatch, "/other.")
     found = leaves(tmp_path / "fails", host_bytes(), other=host_bytes())
     check(garbage, garbage, found, own="reason|problems")
     assert "/other.xplane.pb: internal error" in str(found.values())

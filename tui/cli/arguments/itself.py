@@ -41,7 +41,7 @@ def mcp_parser() -> UsageParser:
     seconds = "time limit of a call (default: 60)"
     whole = partial(whole_number, least=3, most=86_400)
     parser.add_argument("--time-limit", type=whole, default=60, metavar="SECONDS", help=seconds)
-    memory = "memory limit of each process of a call, where the system has one (default: 4096)"
+    memory = "memory limit of each process of a call, in MiB; macOS does not enforce it (default: 4096)"
     mib = partial(whole_number, least=256, most=1 << 20)
     parser.add_argument("--memory-limit", type=mib, default=4096, metavar="MIB", help=memory)
     add_debug(parser)

@@ -137,8 +137,9 @@ def add_debug(parser: argparse.ArgumentParser) -> None:
 
 def add_mask(parser: argparse.ArgumentParser, when: str = "") -> None:
     """Whether names of people, machines and places are masked."""
-    words = f"{when}hide hosts, runs, files, folders, threads, addresses, logins, settings and the profiler's warnings "
-    words += "behind host1, file2.py and the like; names of ops, modules, framework ops, events and functions stay"
+    words = f"{when}replace hosts, runs, files, folders, threads, addresses and logins by host1, file2.py and the like,"
+    words += " and values of settings and the profiler's warnings by …; names of ops, modules, framework ops, events"
+    words += " and functions stay"
     parser.add_argument("--mask", action="store_true", help=words)
 
 

@@ -45,7 +45,7 @@ def watch_parser() -> UsageParser:
     to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
     parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
     kept = "make the servers keep their last seconds, so that fewer steps are missed; the program's own traces fail "
-    kept += "while it watches, without this only those that begin during a short capture"
+    kept += "while it watches; without --continuous, only those that begin during a short capture fail"
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--continuous", action="store_true", help=kept)
     until = "end after this time, such as 12h; without it until SIGTERM, SIGHUP or ctrl+C"

@@ -74,7 +74,7 @@ def run_share(args: argparse.Namespace) -> int:
 
         look = TextLook(printing.PIPE_WIDTH, False, False)
         asked = ReportRequest(logdir, args.run, args.host, session, "md", look, core=core)
-        mask = _mask(asked, [_document(part.name, asked) for part in _PARTS]) if args.mask else str
+        mask = _mask(asked, [part.name for part in _PARTS]) if args.mask else str
         sections = [_section(part, args.limit, asked, mask) for part in _PARTS]
     printing.write_report(args, page_html(mask(f"{asked.run.name}: why is it slow?"), sections, _written_by()))
     return EXIT_OK
@@ -89,7 +89,7 @@ def one_page(
 ) -> str:
     """A report as a page of its own."""
     assert not callable(made), "a function makes traces alone"
-    text, mask = "".join(made), _mask(asked, [_json(report, content, asked)]) if is_masked else str
+    text, mask = "".join(made), _mask(asked, (), [_json(report, content, asked)]) if is_masked else str
     title = text.partition("\n")[0].lstrip("# ").replace("\\", "")
     section = Section("report", title, report_html(text, report.pictures(content), mask))
     return page_html(mask(title), [section], _written_by())
@@ -129,7 +129,8 @@ def _document(name: str, asked: ReportRequest) -> object:
     """A page's JSON with all its rows; None where the run lacks the page."""
     report, asked = _asked(name, asked)
     try:
-        return _json(report, report.read(asked), asked)
+        with one_part(f"read the names of the page {name}"):
+            return _json(report, report.read(asked), asked)
     except ProfileError:
         return None
 
@@ -140,14 +141,20 @@ def _json(report: Report[Content], content: Content, asked: ReportRequest) -> ob
     return json.loads("".join(made))
 
 
-def _mask(asked: ReportRequest, documents: Sequence[object]) -> Mask:
-    """What masks names, by the pages that are to be shown and those of ops, which sentences of any page name."""
-    more = () if asked.only_hlo else [_document(name, asked) for name in ("ops", "sources")]
+def _mask(asked: ReportRequest, pages: Sequence[str], documents: Sequence[object] = ()) -> Mask:
+    """What masks names, by the pages that are to be shown and those of ops, which sentences of any page name.
+
+    Args:
+        documents: pages that are read already.
+    """
+    pages = tuple(dict.fromkeys((*pages, *(() if asked.only_hlo else ("ops", "sources")))))
     logdir = asked.logdir
     hosts = [printable(host.host) for run in logdir.runs for host in run.hosts]
     runs = [printable(run.name) for run in logdir.runs]
     named = [(name, "run" if len(runs) == 1 else f"run{number}") for number, name in enumerate(runs, 1)]
-    return Mask(hosts, [*named, (printable(logdir.query), "PATH")], [*documents, *more])
+    return Mask(
+        hosts, [*named, (printable(logdir.query), "PATH")], [*documents, *(_document(name, asked) for name in pages)]
+    )
 
 
 def _written_by() -> str:

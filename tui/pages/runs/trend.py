@@ -50,7 +50,7 @@ class Trend:
 
 
 def row_of(run: Run, point: TrendPoint | str | None, found: Judged | None) -> TrendRow:
-    """A run of a series, which may be being read: `point` is its figures, why it can't be read, or None so far."""
+    """A run of a series, read or still being read: `point` is its figures, why it can't be read, or None so far."""
     if isinstance(point, TrendPoint):
         return TrendRow(run, point, found or Judged("unknown"), point.why_no_step)
     return TrendRow(run, None, Judged("unknown"), point or "it is not read yet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from tpuprof.parsers.ops.counters.placed import CustomCalls, placed_tracks
 from tpuprof.parsers.ops.counters.samples import has_counters as any_in
 from tpuprof.parsers.ops.counters.samples import sampled
 from tpuprof.parsers.ops.device import CUSTOM_CALL, is_device
-from tpuprof.parsers.pages.shared.host_files import opened
+from tpuprof.parsers.pages.shared.host_files import reading
 from tpuprof.parsers.pages.shared.key import PageKey, PageSession
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ _ASKED = 4
 def has_counters(session: PageSession, host: str | None) -> bool:
     """Whether the devices of one of the first hosts have counters; it reads the names of their lines."""
     for file in session.run.files(host)[:_ASKED]:
-        with suppress(ProfileError), closing(opened(file)) as trace:
+        with suppress(ProfileError), reading(file) as trace:
             if any(map(any_in, trace.planes)):
                 return True
     return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from tpuprof.parsers.ops.device import tensor_cores
 from tpuprof.parsers.pages.ops.kernels.call_units import call_units
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
 from tpuprof.parsers.pages.ops.key import OPS
-from tpuprof.parsers.pages.shared.host_files import opened
+from tpuprof.parsers.pages.shared.host_files import reading
 from tpuprof.parsers.pages.shared.key import MODULES, PageKey, PageSession
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def kernels_of_run(session: PageSession, host: str | None, dump: str | None = No
         return tpu_kernels_page(ops, ())
     found = session.reduced(CALLS_OF_HOST, host)
     calls = merged_calls(chain.from_iterable(summary.calls for summary in found.summaries))
-    failed: list[str] = []
+    failed = list(found.left_out)
     units = behind_wall("read the counters", lambda: call_units(session, host, ops, failed), failed) or ()
     modules = session.page(MODULES, host)
 
@@ -81,13 +81,18 @@ def _schedules(
     """
     found: dict[tuple[str, str], list[StoredSchedule]] = {}
     for file in session.run.files(host)[:1]:  # all hosts run the same programs
-        with suppress(ProfileError), closing(opened(file)) as trace:
+        with suppress(ProfileError), reading(file) as trace:
             for stored in behind_wall("find schedules", lambda: list(stored_schedules(trace)), failed) or ():
                 key = stored.instruction, stored.program.partition("(")[0]
                 if key in wanted:
                     found.setdefault(key, []).append(stored)
-    read = ((key, behind_wall("read a schedule", of[0].read, failed)) for key, of in found.items() if len(of) == 1)
-    return {key: schedule for key, schedule in read if schedule is not None}
+    read: dict[tuple[str, str], Schedule] = {}
+    for key, (stored, *others) in found.items():
+        try:
+            read |= {} if others else {key: stored.read()}
+        except ProfileError as error:
+            failed.append(error.sentence)
+    return read
 
 
 def _of_dump(dumped: list[DumpedSchedule], wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Schedule]:

@@ -349,7 +349,7 @@ def tpu_kernels_page(
     unknown = {} if kernels else {"kernels": NO_KERNEL}
     if kernels and not any(kernel.traced and kernel.traced.traced_ps for kernel in kernels):
         unknown |= {"waits": NOT_TRACED}
-    ops = replace(ops, warnings=(*ops.warnings, *failed)) if failed else ops
+    ops = replace(ops, warnings=tuple(dict.fromkeys((*ops.warnings, *failed)))) if failed else ops
     notes = [f"{kernel.op}: {words}" for kernel in kernels for words in kernel.refusals]
     return TpuKernelsPage(ops, tuple(kernels), _statement(kernels), unknown, tuple(notes))
 

@@ -43,7 +43,6 @@ class Weights:
         shapes: dimensions of all arguments of floating-point numbers with at least two of these, and of a layer of
             those that a loop slices.
         wrapped: ids of computations that fusions and the like wrap.
-        arguments: the program's.
     """
 
     def __init__(self, hlo: HloModule) -> None:

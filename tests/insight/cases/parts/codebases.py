@@ -19,6 +19,7 @@ from tests.insight.simulator.code import (
     scalar,
     size_of,
 )
+from tests.insight.simulator.parts import Placed
 from tests.insight.simulator.stack import Stack
 
 _ATEN = re.compile(rb"(aten|xla)__.*")
@@ -116,7 +117,7 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Permuted:
+class Permuted(Placed):
     """Arrays that a `transpose` turns, as between channels first and channels last."""
 
     bad: bool = True
@@ -126,13 +127,12 @@ class Permuted:
     scope: str = "aten__permute"
     source: str = "resnet.py:201"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                value = code.param("bf16", self.rows, self.width)
-                turned = code.emit("transpose", array("bf16", self.width, self.rows), [value])
-                turned.dimensions.extend((1, 0))
-                code.run(turned, hbm_ps(code, 2 * size_of(value), 0.6) + OVERHEAD_PS)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count if self.bad else 0):
+            value = code.param("bf16", self.rows, self.width)
+            turned = code.emit("transpose", array("bf16", self.width, self.rows), [value])
+            turned.dimensions.extend((1, 0))
+            code.run(turned, hbm_ps(code, 2 * size_of(value), 0.6) + OVERHEAD_PS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class Streamed(Placed):
     """Arrays that are kept in the host's memory and awaited as soon as they are sent for; not where HBM has them."""
 
     bad: bool = True
@@ -224,8 +224,7 @@ class Streamed:
     scope: str = "device_put"
     source: str = "train_utils.py:90"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                kept = code.bitcast(code.param("bf16", self.rows, self.width), self.rows, self.width, space=HOST)
-                arrive(code, fetch(code, kept, 0))
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count if self.bad else 0):
+            kept = code.bitcast(code.param("bf16", self.rows, self.width), self.rows, self.width, space=HOST)
+            arrive(code, fetch(code, kept, 0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.insight.simulator.blocks import collective, finish, hbm_ps, moved, permute, product, start_collective
 from tests.insight.simulator.code import OVERHEAD_PS, US, Code, Value, array, dims_of, size_of
-from tests.insight.simulator.parts import Part
+from tests.insight.simulator.parts import Part, Placed
 from tests.insight.simulator.stack import emit_all
 
 
@@ -69,7 +69,7 @@ class OneByOne:
 
 
 @dataclass(frozen=True, slots=True)
-class Rotations:
+class Rotations(Placed):
     """Eigenvectors by sweeps of rotations, a loop of tiny ops within a loop; by a few products, as an iteration that
     converges to the root takes them, where it is not bad."""
 
@@ -82,25 +82,24 @@ class Rotations:
     scope: str = "inverse_root/eigh"
     source: str = "preconditioner.py:233"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            if not self.bad:
-                for _ in range(self.products):
-                    left, right = (code.param("bf16", self.side, self.side) for _ in range(2))
-                    product(code, left, right, "multiply_subtract_fusion")
-                return
-            matrix = code.param("f32", 8, self.side)
-            with (
-                code.at("while", self.source),
-                code.loop(self.sweeps, matrix, "while") as sweep,
-                code.at("body/while", self.source),
-                code.loop(self.pairs, sweep, "while") as inside,
-                code.at("body", self.source),
-            ):
-                for name in ("select_divide_fusion", "multiply_rsqrt_fusion", "multiply_subtract_fusion"):
-                    with code.fused([inside, inside]) as within:
-                        root = code.emit("multiply", inside.shape, within)
-                    code.run(code.fusion(root, [inside, inside], "kLoop", name), self.us * US)
+    def emit_here(self, code: Code, x: Value) -> None:
+        if not self.bad:
+            for _ in range(self.products):
+                left, right = (code.param("bf16", self.side, self.side) for _ in range(2))
+                product(code, left, right, "multiply_subtract_fusion")
+            return
+        matrix = code.param("f32", 8, self.side)
+        with (
+            code.at("while", self.source),
+            code.loop(self.sweeps, matrix, "while") as sweep,
+            code.at("body/while", self.source),
+            code.loop(self.pairs, sweep, "while") as inside,
+            code.at("body", self.source),
+        ):
+            for name in ("select_divide_fusion", "multiply_rsqrt_fusion", "multiply_subtract_fusion"):
+                with code.fused([inside, inside]) as within:
+                    root = code.emit("multiply", inside.shape, within)
+                code.run(code.fusion(root, [inside, inside], "kLoop", name), self.us * US)
 
 
 _UNARY = ("abs", "floor", "round-nearest-even", "exponential")
@@ -142,7 +141,7 @@ class Rounded:
 
 
 @dataclass(frozen=True, slots=True)
-class ShiftedByOne:
+class ShiftedByOne(Placed):
     """Activations next to those of the token before, made by cutting the last one off and padding; products read both
     from one array where it is not bad."""
 
@@ -153,17 +152,16 @@ class ShiftedByOne:
     scope: str = "time_shift/pad"
     source: str = "rwkv.py:61"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                value = code.param("bf16", self.rows, self.width)
-                cut = moved(code, code.emit("slice", array("bf16", self.rows - 1, self.width), [value]), 0.78)
-                zero = code.emit("constant", array("bf16"))
-                moved(code, code.emit("pad", value.shape, [cut, zero]), 0.78)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count if self.bad else 0):
+            value = code.param("bf16", self.rows, self.width)
+            cut = moved(code, code.emit("slice", array("bf16", self.rows - 1, self.width), [value]), 0.78)
+            zero = code.emit("constant", array("bf16"))
+            moved(code, code.emit("pad", value.shape, [cut, zero]), 0.78)
 
 
 @dataclass(frozen=True, slots=True)
-class BetweenSpaceAndTime:
+class BetweenSpaceAndTime(Placed):
     """Frames of patches that become patches of frames, ahead of attention over time; the kernel reads them as they are
     where it is not bad."""
 
@@ -175,10 +173,9 @@ class BetweenSpaceAndTime:
     scope: str = "temporal_attn/rearrange"
     source: str = "stdit.py:190"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                value = code.param("bf16", self.frames, self.patches, self.width)
-                turned = code.emit("transpose", array("bf16", self.patches, self.frames, self.width), [value])
-                turned.dimensions.extend((1, 0, 2))
-                code.run(turned, hbm_ps(code, 2 * size_of(value), 0.55) + OVERHEAD_PS)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count if self.bad else 0):
+            value = code.param("bf16", self.frames, self.patches, self.width)
+            turned = code.emit("transpose", array("bf16", self.patches, self.frames, self.width), [value])
+            turned.dimensions.extend((1, 0, 2))
+            code.run(turned, hbm_ps(code, 2 * size_of(value), 0.55) + OVERHEAD_PS)

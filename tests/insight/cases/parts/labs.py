@@ -8,7 +8,7 @@ from math import log2
 from tests.demo.profile.hlo_cost import Traffic
 from tests.insight.simulator.blocks import finish, hbm_ps, kernel, permute
 from tests.insight.simulator.code import OVERHEAD_PS, Code, Value, array, dims_of, size_of
-from tests.insight.simulator.parts import Part
+from tests.insight.simulator.parts import Part, Placed
 from tests.insight.simulator.stack import emit_all
 
 
@@ -45,7 +45,7 @@ class Halo:
 
 
 @dataclass(frozen=True, slots=True)
-class Fourier:
+class Fourier(Placed):
     """Transforms of the rows of a complex array, as fast as HBM has them."""
 
     rows: int
@@ -54,18 +54,17 @@ class Fourier:
     scope: str = "fft"
     source: str = "spectral.py:66"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.times):
-                value = code.param("c64", self.rows, self.length)
-                made = code.emit("fft", array("c64", self.rows, self.length), [value])
-                flops = round(5 * self.rows * self.length * log2(self.length))
-                moved = Traffic(size_of(value), size_of(value))
-                code.run(made, hbm_ps(code, moved.hbm, 0.75) + OVERHEAD_PS, "fft", flops, moved)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.times):
+            value = code.param("c64", self.rows, self.length)
+            made = code.emit("fft", array("c64", self.rows, self.length), [value])
+            flops = round(5 * self.rows * self.length * log2(self.length))
+            moved = Traffic(size_of(value), size_of(value))
+            code.run(made, hbm_ps(code, moved.hbm, 0.75) + OVERHEAD_PS, "fft", flops, moved)
 
 
 @dataclass(frozen=True, slots=True)
-class Associative:
+class Associative(Placed):
     """A linear recurrence over the rows by `associative_scan`: pairs of rows are joined level by level, and results go
     back to all rows, each level through HBM; by a kernel of one pass where it is not bad."""
 
@@ -76,23 +75,22 @@ class Associative:
     scope: str = "rg_lru/associative_scan"
     source: str = "scan.py:77"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            if not self.bad:
-                decays, inputs = (code.param("f32", self.rows, self.width) for _ in range(2))
-                size = 3 * size_of(decays)
-                with code.at("pallas_call", self.source):
-                    kernel(code, [decays, inputs], "linear_scan", hbm_ps(code, size, 0.8), 2 * size // 12, size)
-                return
+    def emit_here(self, code: Code, x: Value) -> None:
+        if not self.bad:
             decays, inputs = (code.param("f32", self.rows, self.width) for _ in range(2))
-            pairs = [(decays, inputs)]
-            for level in range(1, self.levels + 1):
-                rows = self.rows >> level
-                both = pairs[-1]
-                pairs.append((self._joined(code, rows, both[:1]), self._joined(code, rows, both)))
-            states = pairs[-1][1]
-            for level in range(self.levels - 1, -1, -1):
-                states = self._spread(code, states, pairs[level])
+            size = 3 * size_of(decays)
+            with code.at("pallas_call", self.source):
+                kernel(code, [decays, inputs], "linear_scan", hbm_ps(code, size, 0.8), 2 * size // 12, size)
+            return
+        decays, inputs = (code.param("f32", self.rows, self.width) for _ in range(2))
+        pairs = [(decays, inputs)]
+        for level in range(1, self.levels + 1):
+            rows = self.rows >> level
+            both = pairs[-1]
+            pairs.append((self._joined(code, rows, both[:1]), self._joined(code, rows, both)))
+        states = pairs[-1][1]
+        for level in range(self.levels - 1, -1, -1):
+            states = self._spread(code, states, pairs[level])
 
     def _joined(self, code: Code, rows: int, values: tuple[Value, ...]) -> Value:
         """Products of every other row with the next one, and their sums with the last of `values`."""

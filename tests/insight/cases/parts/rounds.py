@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tests.demo.profile.hlo_cost import Traffic
 from tests.insight.simulator.blocks import hbm_ps, pointwise
 from tests.insight.simulator.code import OVERHEAD_PS, US, VECTOR_LANES, Code, Value, array, count_of, size_of
-from tests.insight.simulator.parts import Part
+from tests.insight.simulator.parts import Part, Placed
 from tests.insight.simulator.stack import emit_all
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class Called(Placed):
     """An array that goes through a custom call of the compiler's own, which has bytes and no FLOPs, and gives `keeps`
     elements of each row, or all; through other parts that serve as well where it is not bad."""
 
@@ -29,20 +29,19 @@ class Called:
     scope: str = "sample/top_k"
     source: str = "sampler.py:58"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            if not self.bad:
-                emit_all(code, x, self.well)
-                return
-            for _ in range(self.times):
-                value = code.param("f32", self.rows, self.width)
-                made = code.emit("custom-call", array("f32", self.rows, self.keeps or self.width), [value], self.base)
-                made.custom_call_target = self.target.encode()
-                code.run(made, self.us * US, "custom-call", 0, Traffic(size_of(value), size_of(made)))
+    def emit_here(self, code: Code, x: Value) -> None:
+        if not self.bad:
+            emit_all(code, x, self.well)
+            return
+        for _ in range(self.times):
+            value = code.param("f32", self.rows, self.width)
+            made = code.emit("custom-call", array("f32", self.rows, self.keeps or self.width), [value], self.base)
+            made.custom_call_target = self.target.encode()
+            code.run(made, self.us * US, "custom-call", 0, Traffic(size_of(value), size_of(made)))
 
 
 @dataclass(frozen=True, slots=True)
-class Depthwise:
+class Depthwise(Placed):
     """Causal convolutions of each feature by itself over a few rows, on a matrix unit that they leave nearly empty; as
     sums of shifted rows in one pass where it is not bad."""
 
@@ -55,19 +54,18 @@ class Depthwise:
     scope: str = "short_conv/conv_general_dilated"
     source: str = "short_conv.py:37"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count):
-                value = code.param("bf16", 1, self.rows, self.width)
-                if not self.bad:
-                    pointwise(code, [value], ("multiply", "add") * self.taps, "multiply_add_fusion")
-                    continue
-                operands = [value, code.param("bf16", self.taps, 1, self.width)]
-                with code.fused(operands) as inside:
-                    root = code.emit("convolution", value.shape, inside)
-                    self._as_convolution(root)
-                made = code.fusion(root, operands, "kOutput", "convolution_fusion")
-                code.run(made, hbm_ps(code, size_of(*operands, made)) * self.slowness + OVERHEAD_PS)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count):
+            value = code.param("bf16", 1, self.rows, self.width)
+            if not self.bad:
+                pointwise(code, [value], ("multiply", "add") * self.taps, "multiply_add_fusion")
+                continue
+            operands = [value, code.param("bf16", self.taps, 1, self.width)]
+            with code.fused(operands) as inside:
+                root = code.emit("convolution", value.shape, inside)
+                self._as_convolution(root)
+            made = code.fusion(root, operands, "kOutput", "convolution_fusion")
+            code.run(made, hbm_ps(code, size_of(*operands, made)) * self.slowness + OVERHEAD_PS)
 
     def _as_convolution(self, root: Value) -> None:
         numbers = root.convolution_dimension_numbers
@@ -84,7 +82,7 @@ class Depthwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Rotated:
+class Rotated(Placed):
     """Activations that are rotated by angles whose sines and cosines each head takes for itself, each some dozens of
     vector operations; by those of a table where it is not bad."""
 
@@ -96,22 +94,21 @@ class Rotated:
     scope: str = "apply_rope/cos"
     source: str = "rope.py:44"
 
-    def emit(self, code: Code, x: Value) -> None:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count):
-                value = code.param("bf16", self.rows, self.heads, 128)
-                if not self.bad:
-                    pointwise(code, [value], ("multiply", "add"), "multiply_add_fusion")
-                    continue
-                operands = [value, code.param("f32", self.rows, 128)]
-                with code.fused(operands) as inside:
-                    angles = code.emit("broadcast", array("f32", self.rows, self.heads, 128), [inside[1]])
-                    angles.dimensions.extend((0, 2))
-                    turned = [
-                        code.emit("multiply", value.shape, [inside[0], code.emit(name, angles.shape, [angles])])
-                        for name in ("cosine", "sine")
-                    ]
-                    root = code.emit("add", value.shape, turned)
-                made = code.fusion(root, operands, "kLoop", "cosine_sine_multiply_fusion")
-                work = 2 * self.operations * count_of(value)
-                code.run(made, work / (VECTOR_LANES * code.device.clock_hz * 0.8) * 1e12 + OVERHEAD_PS)
+    def emit_here(self, code: Code, x: Value) -> None:
+        for _ in range(self.count):
+            value = code.param("bf16", self.rows, self.heads, 128)
+            if not self.bad:
+                pointwise(code, [value], ("multiply", "add"), "multiply_add_fusion")
+                continue
+            operands = [value, code.param("f32", self.rows, 128)]
+            with code.fused(operands) as inside:
+                angles = code.emit("broadcast", array("f32", self.rows, self.heads, 128), [inside[1]])
+                angles.dimensions.extend((0, 2))
+                turned = [
+                    code.emit("multiply", value.shape, [inside[0], code.emit(name, angles.shape, [angles])])
+                    for name in ("cosine", "sine")
+                ]
+                root = code.emit("add", value.shape, turned)
+            made = code.fusion(root, operands, "kLoop", "cosine_sine_multiply_fusion")
+            work = 2 * self.operations * count_of(value)
+            code.run(made, work / (VECTOR_LANES * code.device.clock_hz * 0.8) * 1e12 + OVERHEAD_PS)

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -49,11 +50,13 @@ def test_a_pipe_that_nothing_comes_from_is_named(tmp_path: Path, call: Call, mon
     """And a file that would wait for more, as /proc/kmsg, is read as far as it goes."""
     monkeypatch.setattr(command, "WORD_SECONDS", 0.05)
     os.mkfifo(pipe := tmp_path / "pipe")
-    writer = threading.Timer(0.5, pipe.write_text, [MESSAGE])
+    told = threading.Event()
+    monkeypatch.setattr(f"{command.__name__}.note", said := Mock(side_effect=lambda _: told.set()))
+    writer = threading.Thread(target=lambda: told.wait(60) and pipe.write_text(MESSAGE))
     writer.start()
     shown = call("oom", pipe, "--md")
     writer.join()
-    assert "Nothing has come from pipe for 0.05 s" in shown.err and shown.out.startswith("### Out of memory")
+    assert "Nothing has come from pipe for 0.05 s" in said.call_args[0][0] and shown.out.startswith("### Out of memory")
     pipe.with_name("log").write_text(MESSAGE)
     with command._opened(str(pipe.with_name("log"))) as file:
         assert not os.get_blocking(file.fileno())

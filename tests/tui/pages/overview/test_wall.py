@@ -1,13 +1,15 @@
 """A detector that fails costs one sentence, and nothing else on any page; `--debug` prints its traceback."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from tests.tui.cli.calls import Call
-from tpuprof.parsers.base.errors import INTERNAL, Cancelled
+from tpuprof.parsers.base.errors import INTERNAL, Cancelled, Damaged
 from tpuprof.parsers.pages.findings import why_slow
 from tpuprof.parsers.pages.findings.budget import Budget, Claimed, Detector
 from tpuprof.parsers.pages.findings.ops.products import PRECISION
@@ -44,6 +46,13 @@ def test_a_detector_that_fails_costs_one_sentence(monkeypatch: pytest.MonkeyPatc
     debugged = call("report", "findings", "demo", "--debug")
     assert debugged.out == printed.out and debugged.err.count("Traceback") == 1
     assert SENTENCE in debugged.err and "IndexError: list index out of range" in debugged.err
+
+
+@pytest.mark.parametrize("error", [KeyError(1), OSError(5, "Input/output error"), Damaged("it ends early")])
+def test_whatever_a_detector_fails_with_is_known(error: Exception) -> None:
+    (first, second, *_), failed = why_slow.DETECTORS, list[str]()
+    assert replace(first, detect=Mock(side_effect=error)).claims(Mock(), failed) == []
+    assert first.has_failed(failed) and not second.has_failed(failed)
 
 
 @pytest.mark.parametrize(("error", "code"), [(Cancelled(), 130), (MemoryError(), 4)])

@@ -61,7 +61,7 @@ def main() -> None:
     with FailedParts(sys.argv) if "--debug" in sys.argv else contextlib.nullcontext():
         said = answered(call)
     with open(answers, "wb") as file:
-        file.write(json.dumps({"text": said.text, "is_error": said.is_error}).encode())
+        file.write(json.dumps(vars(said)).encode())
 
 
 def _end_with_server() -> None:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
-from tpuprof.parsers.base.folders import cache_folder, content_below, state_folder
+from tpuprof.parsers.base.folders import LEASES, cache_folder, content_below, state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.archives import BOUND_BYTES
 from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
@@ -198,7 +198,7 @@ def folders(config: Config) -> DoctorSection:
 
 def _left_on() -> Iterator[DoctorLine]:
     """Turns continuous profiling off where watches that were killed left it on; says so, without names of machines."""
-    if not os.path.isdir(os.path.join(state_folder(), "profilers")):
+    if not os.path.isdir(os.path.join(state_folder(), LEASES)):
         return
     leases = importlib.import_module("tpuprof.parsers.capture.leases")  # the client, which needs numpy
     for each in leases.clear():

@@ -152,8 +152,7 @@ def meaning_lines(diff: Diff, pen: Pen) -> list[Line]:
     notes = [(name, note) for name, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
     if notes or diff.warnings:
         card.title("Notes")
-        for sentence in diff.warnings:
-            card.lines += pen.wrap(sentence, "text", [("! ", "warn")])
+        card.lines += pen.wrap_all(diff.warnings, "text", [("! ", "warn")])
         for name, note in notes:
             card.lines += pen.wrap(note, "text", [(f"{name} ", "dim")])
     if diff.unknown:

@@ -181,9 +181,7 @@ def text(made: Verified, look: TextLook, _: int) -> str:
             claim = "*" if number and made.causes[number - 1].is_claim else " "
             drawn.append(pen.fit([(f" {claim} {'  '.join(cells)}", "text" if number else "dim")]))
         drawn += pen.wrap("* its promise is checked; - no such finding in that run.", "dim") if rows else []
-        for each in _instead(made, ascii_only):
-            drawn += pen.wrap(each, "text", [(" ! ", "warn")])
-        return drawn
+        return drawn + pen.wrap_all(_instead(made, ascii_only), "text", [(" ! ", "warn")])
 
     title = f"{made.diff.before.name} {look.glyphs.arrow} {made.diff.after.name}"
     return titled_text(title, "promises of findings", lines, look)

@@ -128,9 +128,7 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
         held = holders_of(errors.arrays, _device(errors))
         remark = holders_remark(errors.triages)
         lines += [pen.fit([]), *holders.lines(held, remark, pen)]
-    for note in errors.log.notes:
-        lines += pen.wrap(note, "warn", [(" ! ", "warn")])
-    return lines
+    return lines + pen.wrap_all(errors.log.notes, "warn", [(" ! ", "warn")])
 
 
 REPORT = CommandReport(read, {"text": text, "json": json, "md": markdown})

@@ -64,6 +64,14 @@ def test_records_come_back_as_they_were(codec: str, in_memory: int) -> None:
     assert read(data, in_memory) == ([record for part in parts for record in part], "")
 
 
+def test_chunks_that_no_profiler_writes_are_named() -> None:
+    for kind, what in ((b"t\0", "transposed"), (b"rz", "compressed with Zstd"), (b"rs", "compressed with Snappy")):
+        writer = Writer()
+        writer.chunk(kind[:1], kind[1:] + b"\2\1\0\1\0", 1, 3)
+        writer.simple([b"one"])
+        assert read(writer.data) == ([b"one"], f"1 chunk is {what}, as no profiler writes them, and left out")
+
+
 def test_metadata_and_unknown_chunks_are_passed_over() -> None:
     writer = Writer()
     writer.chunk(b"m", b"anything", 0, 900)

@@ -353,8 +353,6 @@ def test_only_the_code_of_a_gpu() -> None:
     assert (log.reports, [note.split(":")[0] for note in log.notes]) == ((), ["Line 1"])
 
 
-pytestmark = pytest.mark.shared
-
 WHOLE = (
     "01_tf1_tpuv3_detection_resnet152_au2018.txt",
     "compile_libtpu0017_v5e_activations_transformer.txt",
@@ -368,6 +366,7 @@ WHOLE = (
 )
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("name", WHOLE)
 def test_real_texts_read_the_same_however_they_are_printed(shared: Path, name: str) -> None:
     text = (shared / "oom" / name).read_text()

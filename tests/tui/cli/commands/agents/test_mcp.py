@@ -25,8 +25,9 @@ from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests import EXAMPLES
+from tests.parsers.hosts.workers.test_pool import is_alive
 from tests.support.files.dumps import dumped
-from tests.tui.cli.calls import Call, content
+from tests.tui.cli.calls import PROGRAM, Call, content
 from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixture
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import ONLY_BELOW
@@ -36,7 +37,6 @@ from tpuprof.tui.cli.commands.agents.children import Children
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.demo import demo_path
 
-PROGRAM = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main())"
 RUNS = ("2026_11_19_03_00_00", "2026_11_20_03_00_00")
 NEWEST, OLDEST = (f"plugins/profile/{run}" for run in reversed(RUNS))
 
@@ -327,7 +327,7 @@ def test_a_call_is_ended_by_its_limit_a_cancel_or_the_system_and_holds_up_no_oth
 
 @pytest.mark.parametrize("end", ["killed", "closed"])
 def test_no_process_outlives_the_server(end: str, root: Path) -> None:
-    words = [sys.executable, "-c", PROGRAM, "mcp", "--root", str(root)]
+    words = [sys.executable, "-c", PROGRAM, "mcp", "--root", str(root), "--time-limit", "600"]
     first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None and server.stdout is not None
@@ -344,14 +344,11 @@ def test_no_process_outlives_the_server(end: str, root: Path) -> None:
         children = children_of(server.pid)
         server.kill() if end == "killed" else server.stdin.close()
         server.wait(60)
-    for pid in children:
-        for _ in range(600):
-            if pid not in children_of(server.pid) | children_of(1):
-                break
-            time.sleep(0.1)
-        else:
-            pytest.fail("a process is left")
     assert children
+    deadline = time.monotonic() + 60
+    while any(map(is_alive, children)):
+        assert time.monotonic() < deadline, "a process is left"
+        time.sleep(0.02)
 
 
 def test_what_fails_is_a_sentence_with_a_number(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

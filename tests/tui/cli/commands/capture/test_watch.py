@@ -167,6 +167,10 @@ def test_what_a_watch_and_its_watchdog_left_on_is_found(
         with monkeypatch.context() as another_user:
             another_user.setattr(os, "geteuid", lambda: -1)
             assert not leases.clear() and leases.holder(server.address) is None, "a lease of somebody else"
+        elsewhere = Path(state_folder(), leases.FOLDER, "1-00000000.json")
+        elsewhere.write_text(f'{{"machine": "another", "addresses": ["{server.address}"]}}')
+        assert not leases.clear() and elsewhere.exists() and server.kept, "a lease of another machine"
+        elsewhere.unlink()
         with pytest.raises(ProfileError, match=f"process {os.getpid()}") as caught:
             capture([server.address], SHORT, str(tmp_path))
         assert f"capture --continuous off {server.address}" in caught.value.hint

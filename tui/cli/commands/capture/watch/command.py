@@ -46,7 +46,7 @@ def run_watch(args: argparse.Namespace) -> int:
     clock, stop = Clock(args.length), CaptureStop()
     kept = KeptRuns(os.path.expanduser(folder), args.space)
     if full := kept.why_full():
-        note(f"{full}; until then no profile is kept")
+        note(f"{full}; no profile is kept until then")
     for each in leases.clear(addresses):
         note(f"{each.address}: {leases.sentence_on(each)}")
     source = Servers(addresses, options, stop, args.continuous)

@@ -210,6 +210,7 @@ class SlowSteps:
         words = self._source.begin()
         back = "back again, " if self._failures else "" if self._has_looked else f"{self._plan.about}; "
         often = "once" if self._plan.once else f"every {self._plan.every_seconds:g} s"
+        often += " or less often" if self._plan.rests and not self._plan.once else ""
         self._note(f"{back}looking {often} at {words}")
         self._has_begun, self._has_looked = True, False
         return self._source.keeps

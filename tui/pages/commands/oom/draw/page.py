@@ -115,7 +115,7 @@ def _remarks(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
     texts = [*cut_remark, *triage.notes]
     if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
         room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)
-        return lines + [line for text in texts for line in pen.wrap(text, "warn", [(" ! ", "warn")])][:room]
+        return lines + pen.wrap_all(texts, "warn", [(" ! ", "warn")])[:room]
     shown = texts[: 0 if height < _REMARK else 1 if height < _AIRY else _MOST_REMARKS]
     rows = min(len(triage.need.buffers), _LEAST_ROWS)
     spare = height - len(lines) - len(shown) - most_lines(triage) - 2 * len(triage.advice) - rows - _AROUND

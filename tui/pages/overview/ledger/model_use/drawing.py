@@ -1,4 +1,4 @@
-"""The waterfall from a device's peak to MFU, and the step and the memory by block."""
+"""The waterfall from a device's peak to MFU, and the step by block and layer."""
 
 from __future__ import annotations
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.pages.overview.model_use.blocks import NO_LAYER, ROW_WORDS, BlockRow
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
-
-if TYPE_CHECKING:
-    pass
 
 
 def _big(value: float | None, _: bool = False) -> str:

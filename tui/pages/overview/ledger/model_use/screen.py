@@ -1,4 +1,4 @@
-"""How a model runs, as a view of the overview: its blocks with a cursor, then the waterfall, layers and memory."""
+"""How a model runs, as a view of the overview: its blocks with a cursor, then the waterfall and layers."""
 
 from __future__ import annotations
 
