@@ -45,6 +45,9 @@ class ProfileError(Exception):
         self.exit_code = exit_code
         self.trace, self.is_logged = trace, False
 
+    def __str__(self) -> str:
+        return f"{self.sentence}\ntry: {self.hint}" if self.hint else self.sentence
+
     def __reduce__(self) -> tuple[object, ...]:  # processes exchange it
         return ProfileError, (self.code, self.sentence, self.hint, self.exit_code, self.trace)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.tui.api.types import ARROW, POLARS, as_array, fitting_type, stored
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.fields import records
+from tpuprof.tui.report.shared.database import SqlType, sql_type
 from tpuprof.tui.report.shared.optional import package
 
 if TYPE_CHECKING:
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 50
 
-_LARGEST_EXACT = 2**53
-_INT64 = np.iinfo(np.int64)
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -34,7 +33,7 @@ class Column:
 
     Attributes:
         key: its name, the same as in JSON and CSV; a dot stands for an object within an object there.
-        unit: of its values.
+        unit: of its values; empty where it has none.
         meaning: what it says, in a sentence.
         unknown_when: why a value may be unknown; empty if it never is.
     """
@@ -48,9 +47,13 @@ class Column:
 class Table:
     """Rows of a page's table, by column.
 
-    ``table["self_time_ps"]`` is a numpy array with an entry a row, ``len(table)`` the number of rows, and iterating
-    gives the keys. Numbers are int64 or float64, unknown ones NaN; flags are bool; texts, lists and other values are
-    objects, None where unknown.
+    ``table["self_time_ps"]`` is a numpy array with an entry a row: numbers are int64, uint64 or float64, unknown ones
+    NaN; flags are bool; texts, lists and other values are objects, None where unknown. ``len(table)`` is the number of
+    rows, and iterating gives them: tuples whose values are attributes too, ``row.self_time_ps``, with an underscore for
+    a dot, None where unknown.
+
+    ``pl.DataFrame(table)``, ``pa.table(table)`` and a query of DuckDB take a table as it is, by PyArrow. So does
+    ``pd.DataFrame(table)``, row by row: `to_pandas` is faster, and keeps the columns of a table without rows.
 
     Args:
         name: of the table.
@@ -78,8 +81,12 @@ class Table:
     def __len__(self) -> int:
         return len(next(iter(self._values.values()), ()))
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+    def __iter__(self) -> Iterator[Any]:
+        """The rows, as named tuples; their `_fields` are the keys as they are, which pandas takes for its columns."""
+        names = [key.replace(".", "_") for key in self._values]
+        row = namedtuple("Row", names, rename=True)  # type: ignore[misc]
+        row._fields = self.keys()  # type: ignore[assignment]
+        return map(row._make, zip(*self._values.values(), strict=True))
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
@@ -93,8 +100,9 @@ class Table:
         Raises:
             ProfileError: no column has that key.
         """
+        values = self.values(key)
         if key not in self._arrays:
-            self._arrays[key] = as_array(self.values(key))
+            self._arrays[key] = as_array(values, self._of_unit(key))
         return self._arrays[key]
 
     def values(self, key: str) -> Sequence[Any]:
@@ -103,6 +111,9 @@ class Table:
         Raises:
             ProfileError: no column has that key.
         """
+        if not isinstance(key, str):
+            sentence = f"A column has a key, such as {next(iter(self._values), 'name')!r}, not {printable(repr(key))}."
+            raise ProfileError("usage", sentence, "for row in table: ... gives rows", EXIT_USAGE)
         if key not in self._values:
             near = f"one of: {', '.join(nearest_or_first(key, self.keys()))}"
             raise ProfileError("usage", f"There is no column {printable(key)}.", near, EXIT_USAGE)
@@ -127,9 +138,9 @@ class Table:
         Raises:
             ProfileError: Polars is not installed.
         """
-        made: polars.DataFrame = package("polars").DataFrame(
-            {key: list(values) for key, values in self._values.items()}, strict=False, infer_schema_length=None
-        )
+        library = package("polars")
+        columns = {key: (values, POLARS[kind](library)) for key, (kind, values) in self._typed().items()}
+        made: polars.DataFrame = library.DataFrame([library.Series(key, *column) for key, column in columns.items()])
         return made
 
     def to_arrow(self) -> pyarrow.Table:
@@ -138,9 +149,27 @@ class Table:
         Raises:
             ProfileError: PyArrow is not installed.
         """
-        arrow = package("pyarrow")
-        made: pyarrow.Table = arrow.table({key: arrow.array(_alike(values)) for key, values in self._values.items()})
+        library = package("pyarrow")
+        columns = {key: library.array(values, ARROW[kind](library)) for key, (kind, values) in self._typed().items()}
+        made: pyarrow.Table = library.table(columns)
         return made
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """What Polars, PyArrow, DuckDB and others read a table by; see `to_arrow`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
+        """The same for what reads data frames by the older protocol."""
+        return self.to_arrow().__dataframe__(nan_as_null, allow_copy)
+
+    def _typed(self) -> dict[str, tuple[SqlType, list[Any]]]:
+        """Each column's type in data frames, and its values of that type."""
+        kinds = {key: fitting_type(values, self._of_unit(key)) for key, values in self._values.items()}
+        return {key: (kind, stored(self._values[key], kind)) for key, kind in kinds.items()}
+
+    def _of_unit(self, key: str) -> SqlType | None:
+        unit = next(column.unit for column in self.columns if column.key == key)
+        return sql_type(key, unit) if unit else None
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {counted(len(self), 'row')}, {', '.join(self._values)}>"
@@ -159,36 +188,9 @@ class Table:
         return f"<table><caption>{note}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _alike(values: Sequence[Any]) -> Sequence[Any]:
-    """Values that are all whole numbers, or all floats: Arrow mixes none."""
-    kinds = {type(value) for value in values}
-    return [float(value) if type(value) is int else value for value in values] if {int, float} <= kinds else values
-
-
 def _cell(value: object) -> str:
     if value is None:
         return f"<td>{UNKNOWN}</td>"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     text = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
     return f"<td{' align=right' if is_number else ''}>{escape(printable(text))}</td>"
-
-
-def as_array(values: Sequence[Any]) -> NDArray[Any]:
-    """A column as numpy has it; see `tpuprof.Table`."""
-    kinds = {type(value) for value in values}
-    known = kinds - {type(None)}
-    if kinds and kinds <= {bool}:
-        return np.array(values, np.bool_)
-    if known and known <= {int, float}:
-        sizes = [abs(value) for value in values if type(value) is int]
-        largest = max(sizes, default=0)
-        if kinds == {int} and largest <= _INT64.max:
-            return np.array(values, np.int64)
-        if largest <= _LARGEST_EXACT:
-            return np.array([np.nan if value is None else value for value in values], np.float64)
-    made = np.empty(len(values), object)
-    made[:] = values if not kinds & {list, tuple} else None
-    if kinds & {list, tuple}:  # which numpy would take for rows
-        for row, value in enumerate(values):
-            made[row] = value
-    return made

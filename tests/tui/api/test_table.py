@@ -6,11 +6,14 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas
+import polars
+import pyarrow
 import pytest
 
 from tests.support.documents import EVIL
 from tpuprof import Column, ProfileError, Table
-from tpuprof.tui.api.table import as_array
+from tpuprof.tui.api.types import as_array
 
 
 def table(**values: Any) -> Table:
@@ -29,7 +32,8 @@ def table(**values: Any) -> Table:
         ([None, None], "O"),
         ([[1, 2], [3, 4]], "O"),
         ([2**60, None], "O"),
-        ([2**63], "O"),
+        ([2**63], "u"),
+        ([2**64], "O"),
         ([], "O"),
     ],
 )
@@ -41,12 +45,14 @@ def test_an_array_loses_nothing(values: list[object], kind: str) -> None:
 
 def test_a_table_is_read_by_key() -> None:
     rows = table(name=["a", "b"], time=[1, None])
-    assert len(rows) == 2 and list(rows) == ["name", "time"] and "time" in rows and "times" not in rows
+    assert len(rows) == 2 and [*rows.keys()] == ["name", "time"] and "time" in rows and "times" not in rows
     assert rows["time"] is rows["time"] and rows.values("time") == [1, None]
-    with pytest.raises(ProfileError) as raised:
-        rows["tine"]
-    assert raised.value.hint == "one of: time, name"
-    assert len(table()) == 0
+    assert [(row.name, row.time) for row in rows] == [("a", 1), ("b", None)] == [*rows]
+    for key, hint in (("tine", "one of: time, name"), (0, "for row in table"), (["name"], "for row in table")):
+        with pytest.raises(ProfileError) as raised:
+            rows[key]  # type: ignore[index]
+        assert raised.value.hint.startswith(hint)
+    assert len(table()) == 0 and not [*table()]
 
 
 def test_keys_with_dots_are_objects_in_rows() -> None:
@@ -66,9 +72,32 @@ def test_data_frames_have_the_same_values() -> None:
     rows = table(**MIXED)
     assert rows.to_polars().to_dict(as_series=False) == MIXED
     assert rows.to_arrow().to_pydict() == MIXED
-    frame = rows.to_pandas()
-    assert list(frame.columns) == list(MIXED) and frame["share"].tolist() == [0.5, 2.0]
-    assert frame["time"].isna().tolist() == [False, True]
+    for frame in (rows.to_pandas(), pandas.DataFrame(rows)):
+        assert list(frame.columns) == list(MIXED) and frame["share"].tolist() == [0.5, 2.0]
+        assert frame["time"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("key", "unit", "values", "kind"),
+    [
+        ("step", "count", [None], "int64"),
+        ("share", "percent", [None], "double"),
+        ("share", "percent", [100], "double"),
+        ("program_id", "number", [7], "uint64"),
+        ("name", "text", [], "string"),
+        ("problems", "list of problems", [[]], "list<item: string>"),
+        ("made", "", [2**63, 1], "uint64"),
+        ("made", "", [2**64], "string"),
+        ("made", "", [{"a": 1}, 5], "string"),
+        ("made", "", [1, 2.5], "double"),
+        ("made", "", ["\udc80"], "string"),
+    ],
+)
+def test_a_column_has_the_type_of_its_unit(key: str, unit: str, values: list[object], kind: str) -> None:
+    rows = Table("rows", [Column(key, unit, "")], {key: values})
+    made = rows.to_arrow()
+    assert str(made.schema.types[0]) == kind
+    assert polars.DataFrame(rows).equals(rows.to_polars()) and pyarrow.table(rows).equals(made)
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])

@@ -24,7 +24,6 @@ _BY_UNIT: Mapping[str, SqlType] = {
     **dict.fromkeys(("count", "ps", "bytes"), "BIGINT"),
     **dict.fromkeys(("list of texts", "list of problems"), "VARCHAR[]"),
     **dict.fromkeys(("list of objects", "objects", "object", "bytes by name"), "VARCHAR"),
-    "text": "VARCHAR",
     "true or false": "BOOLEAN",
 }
 _BY_KEY: Mapping[str, SqlType] = {
@@ -55,11 +54,14 @@ class SqlColumn:
     unknown_when: str = ""
 
 
+def sql_type(key: str, unit: str) -> SqlType:
+    """The type of a quantity, by its key and the name of its unit."""
+    return "VARCHAR" if unit == "text" else _BY_KEY.get(key, _BY_UNIT.get(unit, "DOUBLE"))
+
+
 def sql_column(field: Field[Any]) -> SqlColumn:
     """The column of a quantity."""
-    kind = _BY_KEY.get(field.key, _BY_UNIT.get(field.unit.name, "DOUBLE"))
-    if field.key == "program_id" and field.unit.is_text:
-        kind = "VARCHAR"
+    kind = sql_type(field.key, field.unit.name)
     return SqlColumn(field.key.replace(".", "_"), kind, field.unit.name, field.meaning, field.null)
 
 
@@ -114,14 +116,14 @@ def _numbers(kind: type[np.generic]) -> Callable[[Sequence[Any]], NDArray[Any]]:
 
 
 def _texts(values: Sequence[Any]) -> NDArray[Any]:
-    return _objects(["" if value is None else _text(value) for value in values])
+    return _objects(["" if value is None else as_text(value) for value in values])
 
 
 def _lists(values: Sequence[Any]) -> NDArray[Any]:
-    return _objects([_APART.join(map(_text, value or ())) for value in values])
+    return _objects([_APART.join(map(as_text, value or ())) for value in values])
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
     """Text fit to print, as in JSON; of objects their JSON."""
     if isinstance(value, Problem):
         value = value.sentence

@@ -268,6 +268,6 @@ def test_cancelled_before_it_begins(web: Web) -> None:
 def test_a_server_that_drips_is_given_up(cache: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tpuprof.parsers.files.remote.cache.SLOW_SECONDS", 0.2)
     web.drips = True
-    with pytest.raises(ProfileError, match=r"arrives too slowly: fewer than 60,000 bytes in 0.2 s\.$"):
+    with pytest.raises(ProfileError, match=r"arrives too slowly: fewer than 60,000 bytes in 0.2 s\."):
         open_remote(f"{web.url}/h.xplane.pb")
     web.hold.set()

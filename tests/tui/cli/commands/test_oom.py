@@ -16,6 +16,7 @@ from tests.parsers.memory.oom.test_dumps import DATA, dump_of
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.memory.oom import files
 from tpuprof.tui.cli.arguments.app import oom_parser
 from tpuprof.tui.cli.commands.oom import command
 from tpuprof.tui.cli.commands.oom.command import run_oom
@@ -58,7 +59,7 @@ def test_a_pipe_that_nothing_comes_from_is_named(tmp_path: Path, call: Call, mon
     writer.join()
     assert "Nothing has come from pipe for 0.05 s" in said.call_args[0][0] and shown.out.startswith("### Out of memory")
     pipe.with_name("log").write_text(MESSAGE)
-    with command._opened(str(pipe.with_name("log"))) as file:
+    with files.opened_log(str(pipe.with_name("log"))) as file:
         assert not os.get_blocking(file.fileno())
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
-from tpuprof.tui.api.table import as_array
+from tpuprof.tui.api.types import as_array
 from tpuprof.tui.draw.spans import ASCII, BLOCK
 from tpuprof.tui.report.choice import report_of_rows
 from tpuprof.tui.report.fields import (
@@ -34,7 +34,7 @@ from tpuprof.tui.report.fields import (
     searched_texts,
 )
 from tpuprof.tui.report.page import Head, TableOptions, TextLook
-from tpuprof.tui.report.shared.database import _text
+from tpuprof.tui.report.shared.database import as_text
 from tpuprof.tui.report.shared.exporting import Export, ShownTable, default_path, kind_of
 from tpuprof.tui.report.shared.target import check_output
 from tpuprof.tui.report.text import cut_name
@@ -153,7 +153,7 @@ TEXTS = st.text("ab\x1b\n\u202eñ", max_size=9)
 
 @given(TEXTS | st.dictionaries(TEXTS, st.integers()) | st.lists(TEXTS))
 def test_a_database_holds_texts_that_can_be_printed(value: object) -> None:
-    text = _text(value)
+    text = as_text(value)
     assert text.isprintable()
     if not isinstance(value, str) and json.dumps(value, ensure_ascii=False).isprintable():
         assert json.loads(text) == value

@@ -161,8 +161,9 @@ def _run(run: Run) -> DoctorSection:
 
         facts = run_facts(run)
     except (ImportError, ProfileError) as error:  # the very thing that a doctor is called for
-        told["unknown"] = {"content": str(error)}
-        rows.append(DoctorLine("content", f"not read: {error}", True))
+        why = error.sentence if isinstance(error, ProfileError) else str(error)
+        told["unknown"] = {"content": why}
+        rows.append(DoctorLine("content", f"not read: {why}", True))
     else:
         lacks = lacking(facts) if facts.host is not None else []
         rows += [DoctorLine("belongs", words) for words in split_words(run)]

@@ -6,26 +6,32 @@ import argparse
 import contextlib
 import io
 import os
-import re
-import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, cast
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.formats.hlo.files import module_files
-from tpuprof.parsers.formats.pprof.files import is_pprof
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
-from tpuprof.parsers.memory.oom.dumps import Dumped, read_dumps, with_dumps
+from tpuprof.parsers.memory.oom.dumps import read_dumps
+from tpuprof.parsers.memory.oom.files import (
+    OomFiles,
+    checked_size,
+    named_dumps,
+    nothing_found,
+    refuse_device,
+    scan_file,
+    shown_name,
+    sorted_files,
+    unreadable_log,
+    whole_log,
+)
 from tpuprof.parsers.memory.oom.model import OomLog
-from tpuprof.parsers.memory.oom.read.scan import joined, scan_log
+from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
 from tpuprof.tui.cli.common import note, why_no_screen
@@ -54,11 +60,11 @@ def run_oom(args: argparse.Namespace) -> int:
     is_shown = sys.stdout.isatty() and not common.wants_report(args)
     dumps = read_dumps(given.dumps)
     if STREAM in given.logs:
-        logs: list[OomLog] = [_scan_stdin() if path == STREAM else _scan_file(path) for path in given.logs]
-        log = _whole(given, logs, dumps)
+        logs: list[OomLog] = [_scan_stdin() if path == STREAM else scan_file(path) for path in given.logs]
+        log = whole_log(given, logs, dumps)
         needs_keys = is_shown and log.reports and not sys.stdin.isatty()
         return _finish(args, given, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
-    sizes = [_checked_size(path) for path in given.logs]
+    sizes = [checked_size(path) for path in given.logs]
     size = None if None in sizes else sum(filter(None, sizes))
     with _reading_shown(shown_name(args.file), size) as on_progress:
         logs = []
@@ -67,8 +73,8 @@ def run_oom(args: argparse.Namespace) -> int:
             def counted_on(taken: int, before: int = sum(log.bytes_read for log in logs)) -> None:
                 on_progress(before + taken)
 
-            logs.append(_scan_file(path, counted_on))
-    return _finish(args, given, _whole(given, logs, dumps), is_shown)
+            logs.append(scan_file(path, counted_on))
+    return _finish(args, given, whole_log(given, logs, dumps), is_shown)
 
 
 def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str] = ()) -> None:
@@ -77,21 +83,6 @@ def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str
     of_dumps = (file for dump in (*given.dumps, *named) for file in (dump, *module_files(os.path.expanduser(dump))))
     inputs = (*logs, *of_dumps, *(() if given.arrays is None else (given.arrays,)))
     printing.check_output(args, Logdir(args.file, (), (), ()), inputs=inputs)
-
-
-def _whole(given: OomFiles, logs: Sequence[OomLog], dumps: Sequence[Dumped]) -> OomLog:
-    """The logs as one, each error with the buffers of the dump that is given, or that its log's flags name."""
-    found = list(dumps)
-    notes: list[str] = []
-    for path, log in zip(given.logs, logs, strict=True):
-        for folder in named_dumps(log.dumps, path) if log.reports and not dumps else ():
-            try:
-                found += read_dumps((folder,))
-            except ProfileError as error:
-                notes.append(f"The log names the dump {printable(folder)}, which is not read: {error.sentence}")
-    log = joined([shown_name(path) for path in given.logs], logs)
-    whole = with_dumps(log, found)
-    return replace(whole, notes=(*whole.notes, *notes))
 
 
 def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bool) -> int:
@@ -110,74 +101,19 @@ def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bo
     return EXIT_OK
 
 
-def nothing_found(path: str, log: OomLog) -> ProfileError:
-    """There is no error in the log that this understands."""
-    name = "Standard input" if path == STREAM else printable(path)
-    sentence = f"{name} holds no out-of-memory error of a TPU program ({counted(log.lines, 'line')} read)."
-    if log.notes:
-        sentence += f" {log.notes[0]}"
-    hint = "the log of the process that failed, with its standard error: python train.py 2>&1 | tpuprof-tui oom -"
-    if os.path.isdir(path):
-        sentence = f"No compile of the dump {name} ran out of memory."
-        hint = f"{PROGRAM} {printable(path)}"
-    elif is_profile(path) or is_pprof_name(path):
-        hint = f"{PROGRAM} {printable(path)}"
-    return ProfileError("no_oom", sentence, hint, EXIT_NOT_FOUND)
-
-
-def shown_name(path: str) -> str:
-    """A log's name before a line number: its last part, ``stdin`` for standard input."""
-    return "stdin" if path == STREAM else path.rstrip("/").rpartition("/")[2] or path
-
-
-def _checked_size(path: str) -> int | None:
-    """Size of a log; None where it is no regular file, such as a pipe.
-
-    Raises:
-        ProfileError: it can't be read, or is none.
-    """
-    shown, hint = printable(path), f"{PROGRAM} oom LOG"
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise ProfileError("not_found", f"There is no file {shown}.", hint, EXIT_NOT_FOUND) from None
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-    if stat.S_ISCHR(status.st_mode):
-        with _opened(path) as file:
-            _refuse_device(file, shown)
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _refuse_device(file: BinaryIO, shown: str) -> None:
-    """Refuses what never ends, such as /dev/zero; a terminal and /dev/null do."""
-    with contextlib.suppress(OSError, ValueError):  # what stands for standard input has no descriptor
-        status = os.fstat(file.fileno())
-        if stat.S_ISCHR(status.st_mode) and not file.isatty() and status.st_rdev != os.stat(os.devnull).st_rdev:
-            raise ProfileError("not_a_file", f"{shown} is a device, not a log.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
-
-
-def _scan_file(path: str, on_progress: Callable[[int], None] | None = None) -> OomLog:
-    try:
-        with _opened(path) as file:
-            return scan_log(file, on_progress)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
 def _scan_stdin() -> OomLog:
     """Reads standard input to its end; ctrl+C ends it too, so that a hanging program can be left."""
     if sys.stdin is None or sys.stdin.closed:
         raise ProfileError("unreadable", "There is no standard input.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
     if sys.stdin.isatty():
         note("Paste the log here and end it with ctrl+D on a line of its own.")
-    _refuse_device(sys.stdin.buffer, "Standard input")
+    refuse_device(sys.stdin.buffer, "Standard input")
     piped = _Piped(sys.stdin.buffer)
     try:
         with _reading_shown("standard input", None) as on_progress:
             log = scan_log(cast(BinaryIO, piped), on_progress)
     except OSError as error:
-        raise _unreadable("Standard input", error) from error
+        raise unreadable_log("Standard input", error) from error
     if piped.stopped:
         note("Stopped reading; this is the result so far.")
     return log
@@ -236,21 +172,6 @@ def _reading_shown(name: str, size: int | None) -> Iterator[Callable[[int], None
         thread.join()
 
 
-def _opened(path: str) -> BinaryIO:
-    """A log; one that waits for more though it is a file, as /proc/kmsg does, ends where that begins."""
-    try:
-        waits = not stat.S_ISREG(os.stat(path).st_mode)
-        flags = os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK)
-        return cast(BinaryIO, open(path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags)))
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: str, error: Exception) -> ProfileError:
-    reason = printable(getattr(error, "strerror", None) or str(error)).lower()
-    return ProfileError("unreadable", f"{printable(path)} can't be read: {reason}.", "", EXIT_UNREADABLE)
-
-
 def _take_keys_from_terminal() -> bool:
     """Puts the terminal in the place of standard input, which has been read to its end."""
     try:
@@ -260,65 +181,3 @@ def _take_keys_from_terminal() -> bool:
     os.dup2(terminal, 0)
     os.close(terminal)
     return True
-
-
-# --- what the files are
-
-_OF_DUMPS = re.compile(r"(?:\.hlo(?:_proto)?\.pb(?:\.gz)?|-memory-usage-report\.(?:pb|txt)|-buffer-assignment\.txt)$")
-_STEMS = re.compile(r"module_\d+\..+\.pb$")
-
-
-@dataclass(frozen=True, slots=True)
-class OomFiles:
-    """The files by what they are.
-
-    Attributes:
-        logs: paths, ``-`` for standard input.
-        dumps: folders, and files of dumps.
-        arrays: a device memory profile; None without one.
-    """
-
-    logs: tuple[str, ...]
-    dumps: tuple[str, ...]
-    arrays: str | None
-
-
-def sorted_files(paths: Sequence[str], arrays: str | None) -> OomFiles:
-    """Sorts paths by their names and first bytes; `arrays` is one that was called a device memory profile.
-
-    Raises:
-        ProfileError: there are two device memory profiles, or standard input twice.
-    """
-    logs, dumps, profiles = [], [], [] if arrays is None else [arrays]
-    for path in dict.fromkeys(paths):
-        name = os.path.basename(path)
-        if path == STREAM:
-            logs.append(path)
-        elif os.path.isdir(path) or _OF_DUMPS.search(name) or _STEMS.match(name):
-            dumps.append(path)
-        elif is_pprof(path):
-            profiles.append(path)
-        else:
-            logs.append(path)
-    if len(profiles) > 1:
-        raise ProfileError("usage", "Two device memory profiles are given.", f"{PROGRAM} oom --help", EXIT_USAGE)
-    if profiles and not logs and not dumps:
-        sentence = f"{printable(profiles[0])} is a device memory profile: it shows who holds memory, and has no error."
-        raise ProfileError("no_oom", sentence, f"{PROGRAM} {printable(profiles[0])}", EXIT_NOT_FOUND)
-    return OomFiles(tuple(logs), tuple(dumps), profiles[0] if profiles else None)
-
-
-def named_dumps(names: Iterable[str], log: str) -> tuple[str, ...]:
-    """The folders of dumps that a log's flags name and that are here: as they are named, or beside the log."""
-    beside = "" if log == STREAM else os.path.dirname(log)
-    found = dict[str, None]()
-    for name in names:
-        for path in (
-            os.path.expanduser(name),
-            os.path.join(beside, name),
-            os.path.join(beside, os.path.basename(name)),
-        ):
-            if os.path.isdir(path):
-                found[path] = None
-                break
-    return tuple(found)

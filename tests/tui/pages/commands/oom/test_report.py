@@ -11,9 +11,9 @@ import pytest
 from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
 from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.oom import triage
+from tpuprof.parsers.memory.oom.files import shown_name
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.tui.cli.arguments.app import OOM_FORMATS
-from tpuprof.tui.cli.commands.oom.command import shown_name
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import TextLook
 
