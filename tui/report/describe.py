@@ -18,7 +18,7 @@ from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.report.fields import NO_REASON, Field, Metric
-from tpuprof.tui.report.page import Report, TextLook
+from tpuprof.tui.report.page import CommandReport, Report, TextLook
 from tpuprof.tui.report.text import page_text
 from tpuprof.tui.report.units import TEXT
 
@@ -58,7 +58,7 @@ HEAD: tuple[Metric[Any], ...] = (
 """What every page's JSON begins and ends with."""
 
 
-def described(report: Report[Any]) -> list[Described]:
+def described(report: Report[Any] | CommandReport[Any]) -> list[Described]:
     """Every key of a page, in the order of JSON: figures, then table by table."""
     tables = {table.key for table in report.tables}
     metrics = (quantity for quantity in report.metrics if quantity.key and quantity.key not in tables)
@@ -75,7 +75,7 @@ def _figures(metrics: Iterable[Metric[Any] | Field[Any]], prefix: str = "", null
             yield Described(key, quantity.unit.name, quantity.meaning, why or None)
 
 
-def _fields(report: Report[Any]) -> Iterator[Described]:
+def _fields(report: Report[Any] | CommandReport[Any]) -> Iterator[Described]:
     for table in report.tables:
         csv = (table.csv or table.json) if table is report.csv_table else ()
         places = table.places or (f"{table.key}[]",)

@@ -293,7 +293,11 @@ class CommandReport(Generic[Content]):
     Attributes:
         read: makes what is printed of what the command has read.
         writers: prints it, a function a format, given how text looks and the most rows, 0 for all.
+        tables, metrics: what it holds, as of a `Report`.
     """
 
     read: Callable[..., Content]
     writers: Mapping[str, Callable[[Content, TextLook, int], str]]
+    tables: tuple[Table[Any], ...] = ()
+    metrics: tuple[Metric[Any], ...] = ()
+    csv_table: Table[Any] | None = None

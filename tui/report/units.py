@@ -102,6 +102,9 @@ VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
 BYTES_BY_NAME = Unit("bytes by name", plain, lambda value, _: value or UNKNOWN, is_text=True)
 """Objects with a size for each name."""
 TEXTS = Unit("list of texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
+COUNTS = Unit(
+    "list of counts", lambda values: [list(value) for value in values], lambda value, _: ", ".join(map(str, value))
+)
 PROBLEMS = Unit("list of problems", _lists, lambda value, _: "; ".join(item.sentence for item in value), is_text=True)
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
 MAYBE = Unit("true or false", plain, lambda value, _: UNKNOWN if value is None else FLAG.words(value, _), is_text=True)

@@ -8,9 +8,10 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.folders import ONLY_BELOW, opened
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
@@ -125,9 +126,9 @@ def scan_file(path: str, on_progress: Callable[[int], None] | None = None) -> Oo
 def opened_log(path: str) -> BinaryIO:
     """A log; one that waits for more though it is a file, as /proc/kmsg does, ends where that begins."""
     try:
-        waits = not stat.S_ISREG(os.stat(path).st_mode)
-        flags = os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK)
-        return cast(BinaryIO, open(path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags)))
+        waits = ONLY_BELOW not in os.environ and not stat.S_ISREG(os.stat(path).st_mode)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if waits else opened(path)
+        return open(descriptor, "rb", buffering=0)
     except (OSError, ValueError) as error:
         raise unreadable_log(path, error) from error
 

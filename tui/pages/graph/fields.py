@@ -15,6 +15,7 @@ from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import (
     BYTES,
     COUNT,
+    COUNTS,
     FLAG,
     INTENSITY,
     NUMBER,
@@ -132,14 +133,11 @@ def _node(prefix: str, inside: str = "") -> tuple[Metric[Any], ...]:
     )
 
 
-_NUMBERS = Unit(
-    "list of counts", lambda values: [list(value) for value in values], lambda value, _: ", ".join(map(str, value))
-)
 _PLACES = "which operand it is, from 0, or which of its operands the op is; none if it only has to run before or after"
 _BEHIND = "the real producer or user of the value, if this op only passes it on, as a tuple does"
 _NEIGHBOUR = (
     *_node("", "node."),
-    attribute("places", _NUMBERS, _PLACES, "operand"),
+    attribute("places", COUNTS, _PLACES, "operand"),
     attribute("is_control", FLAG, "whether it is only an order (a control dependency)"),
     attribute("behind", TEXTS, _BEHIND, "behind it"),
 )

@@ -15,7 +15,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from tpuprof.parsers.base.folders import ONLY_BELOW
 from tpuprof.tui.cli.commands.agents.root import Root
-from tpuprof.tui.cli.commands.agents.worker import SMALLER, Call, Said
+from tpuprof.tui.cli.commands.agents.worker import SMALLER, Call, Said, internal
 
 AT_ONCE = 4
 """Calls that are answered at a time; others wait for their turn."""
@@ -91,7 +91,7 @@ async def _answered(child: Process, call: Call) -> Said:
     try:
         return Said(**json.loads(answer))
     except ValueError:
-        return Said(_why_gone(call.tool, child.returncode), True)
+        return _gone(call.tool, child.returncode)
 
 
 async def _end(child: Process) -> None:
@@ -103,9 +103,9 @@ async def _end(child: Process) -> None:
         await child.aclose()
 
 
-def _why_gone(tool: str, returncode: int | None) -> str:
-    """Why a process has ended without an answer, by what the system says of its end."""
-    why = f"ended without an answer (exit code {returncode}): internal error, please report"
+def _gone(tool: str, returncode: int | None) -> Said:
+    """The answer of a process that has ended without one, by what the system says of its end."""
     if returncode == -signal.SIGKILL:
         why = "was ended from outside, as the system does where the machine's memory runs out"
-    return f"{tool} {why}. Try: {SMALLER}"
+        return Said(f"{tool} {why}. Try: {SMALLER}", True)
+    return internal(f"{tool} ended without an answer, exit code {returncode}")

@@ -70,7 +70,9 @@ def _server(children: Children) -> Server[Any]:
 
     async def called(_: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
         said = await children.answer(asked.name, asked.arguments or {})
-        return types.CallToolResult(content=[types.TextContent(type="text", text=said.text)], is_error=said.is_error)
+        result = types.CallToolResult(content=[types.TextContent(type="text", text=said.text)], is_error=said.is_error)
+        result.structured_content = None if said.is_error else json.loads(said.text)
+        return result
 
     return Server(
         PROGRAM, version=version_of(PROGRAM), instructions=_INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
@@ -79,4 +81,10 @@ def _server(children: Children) -> Server[Any]:
 
 def _listed(tool: Tool) -> types.Tool:
     reads = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
-    return types.Tool(name=tool.name, description=tool.meaning, input_schema=tool.schema, annotations=reads)
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema,
+        output_schema=tool.output_schema,
+        annotations=reads,
+    )

@@ -34,19 +34,19 @@ class Answer:
 
 
 def _head(document: Document) -> Document:
-    run = document["run"]
-    values = {"run": run["name"], "path": run["path"], "hosts": run["hosts"]}
-    values |= {"core": run["core"]} if "core" in run else {}
-    return values | _warnings(document)
+    run = document.get("run", {})
+    return {"run" if key == "name" else key: value for key, value in run.items()} | _warnings(document)
 
 
 def _warnings(document: Document) -> Document:
-    return {"warnings": document["warnings"]} if document["warnings"] else {}
+    return {"warnings": document["warnings"]} if document.get("warnings") else {}
 
 
 def _unknown(document: Document, values: Document) -> Document:
     why = {
-        key: reason for key, reason in document["unknown"].items() if key.partition(".")[0].removesuffix("[]") in values
+        key: reason
+        for key, reason in document.get("unknown", {}).items()
+        if key.partition(".")[0].removesuffix("[]") in values
     }
     return values | ({"unknown": why} if why else {})
 
@@ -103,27 +103,24 @@ def sql(document: Document) -> Answer:
     values = {"tables": document["tables"], "rows": document["rows"]}
     if document["has_more"]:
         values["more"] = f"there are more rows than these {document['row_count']}: limit"
-    head = _head(document) if "run" in document else _warnings(document)
-    return Answer(_unknown(document, head | values), {"rows": document["row_count"]})
+    return Answer(_unknown(document, _head(document) | values), {"rows": document["row_count"]})
 
 
-def op(document: Document, _: Arguments) -> Answer:
-    """All about one op."""
-    values = {key: value for key, value in document.items() if key not in ("schema", "run", "warnings", "unknown")}
+def page(document: Document, _: Arguments) -> Answer:
+    """A page as it is, below a short head."""
     counts = {"by_core": "core_count", "by_step": "step_count", "operands": "operand_count", "users": "user_count"}
-    whole = {key: document[number] for key, number in counts.items() if document[number] is not None}
+    whole = {key: document[number] for key, number in counts.items() if document.get(number) is not None}
+    values = {key: value for key, value in document.items() if key not in ("schema", "run", "warnings", "unknown")}
     return Answer(_unknown(document, _head(document) | values), whole)
 
 
-def timeline(document: Document, _: Arguments) -> Answer:
+def timeline(document: Document, given: Arguments) -> Answer:
     """Tracks, or what ran in an interval and its events."""
-    values = {key: value for key, value in document.items() if key not in ("schema", "run", "warnings", "unknown")}
+    values = page(document, given).values
     if "summary" in values:
         values["summary"] = [_track(row) for row in values["summary"] if row["events"]]
     whole = {"events": document["event_count"]} if "events" in document else {"tracks": document["track_count"]}
-    return Answer(
-        _unknown(document, _head(document) | {key: value for key, value in values.items() if value != []}), whole
-    )
+    return Answer({key: value for key, value in values.items() if value != []}, whole)
 
 
 def _track(row: Document) -> Document:

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest_hint, printable
-from tpuprof.tui.api.sql.engine import SCHEMA_HINT
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli import common
-from tpuprof.tui.cli.arguments.diff import diff_parser
-from tpuprof.tui.cli.arguments.options import HERE
+from tpuprof.tui.cli.arguments.app import oom_parser
+from tpuprof.tui.cli.arguments.diff import diff_parser, verify_parser
+from tpuprof.tui.cli.arguments.itself import REQUIRED, doctor_parser
 from tpuprof.tui.cli.arguments.query import query_parser
 from tpuprof.tui.cli.arguments.report import report_parser
 from tpuprof.tui.cli.commands.agents import short
 from tpuprof.tui.cli.commands.agents.bounded import bounded
 from tpuprof.tui.cli.commands.agents.root import Root
+from tpuprof.tui.cli.commands.agents.schema import schema_of
+from tpuprof.tui.cli.commands.agents.words import Speech
 from tpuprof.tui.cli.commands.diff.runs import made_diff
+from tpuprof.tui.cli.commands.diff.verify import made_verify
+from tpuprof.tui.cli.commands.doctor.command import profile_json
+from tpuprof.tui.cli.commands.oom.command import made_oom
 from tpuprof.tui.cli.commands.query import made_query
 from tpuprof.tui.cli.commands.report import made_report
-from tpuprof.tui.pages import PAGES
+from tpuprof.tui.pages import COMMAND_PAGES, PAGES, CommandPage, Page
+from tpuprof.tui.report.describe import described
 
 MOST_BYTES, LEAST_BYTES, LARGEST_BYTES = 8_000, 1_000, 100_000
 """Bytes of an answer where the call doesn't say, and what it may say."""
@@ -41,17 +48,13 @@ class Parameter:
     """What a tool takes.
 
     Attributes:
-        name: in the call, and as an option of the command, where `option` is not empty.
-        option: of the command; empty for what the tool reads itself.
-        default: what the tool takes where a call doesn't give it.
+        option: of the command; empty for what has none there.
     """
 
     name: str
     kind: Kind
     meaning: str
     option: str = ""
-    needed: bool = False
-    default: Any = None
 
 
 @dataclass(frozen=True)
@@ -59,35 +62,56 @@ class Tool:
     """A tool.
 
     Attributes:
-        page: of `report`; empty where the call names it, or where the tool is no page.
-        parameters: besides `max_bytes`.
+        page: of `report`, or a command; empty where the call names the page.
+        takes: names of its parameters, besides `max_bytes`.
+        needs: the one that a call has to give; empty without.
+        defaults: what the tool takes where a call doesn't give it.
+        example: arguments of a call.
         shorten: makes the answer of the command's JSON; with it, how many entries lists have in all.
-        more: how to get what does not fit.
-        takes_sql: whether a call may give a query in SQL in place of a page, where DuckDB is installed.
+        places: where keys of the page stand in an answer, by their beginnings; others are not in it.
     """
 
     name: str
     meaning: str
     page: str
-    parameters: tuple[Parameter, ...]
-    shorten: Callable[[dict[str, Any], Arguments], short.Answer]
-    more: str
-    takes_sql: bool = False
+    takes: str
+    example: Arguments
+    shorten: Callable[[dict[str, Any], Arguments], short.Answer] = short.page
+    defaults: Arguments = field(default_factory=dict)
+    needs: str = ""
+    places: tuple[tuple[str, str], ...] = (("", ""),)
 
     @property
-    def given(self) -> tuple[Parameter, ...]:
-        return (*self.parameters, *(_OF_SQL if self.takes_sql and find_spec("duckdb") is not None else ()), _SIZE)
+    def given(self) -> dict[str, Parameter]:
+        """What it takes, by name; a query in SQL where DuckDB is installed."""
+        names = [*self.takes.split(), "max_bytes"]
+        return {name: _PARAMETERS[name] for name in names if name != "sql" or find_spec("duckdb") is not None}
+
+    @property
+    def description(self) -> str:
+        return f"{self.meaning} Example: {json.dumps(self.example)}"
 
     @property
     def schema(self) -> dict[str, Any]:
-        given = self.given
         properties: dict[str, dict[str, object]] = {
-            each.name: {"type": each.kind, "description": each.meaning} for each in given
+            name: {"type": each.kind, "description": each.meaning} for name, each in self.given.items()
         }
-        if self.page == "" and "page" in properties:
+        if "page" in properties:
             properties["page"]["enum"] = list(_WITH_ROWS)
-        needed = [each.name for each in given if each.needed]
+        needed = [self.needs] if self.needs else []
         return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """What its answers hold, as far as a page says it."""
+        pages: list[Page | CommandPage] = [*PAGES, *COMMAND_PAGES]
+        reports = [described(page.load_report()) for page in pages if page.name == self.page and page.report]
+        return schema_of(reports[0] if reports else (), (*_HEAD, *self.places))
+
+    @property
+    def more(self) -> str:
+        """How to get what does not fit."""
+        return ", ".join(name for name in (*_NARROWING, "max_bytes") if name in self.given)
 
     def answer(self, arguments: Arguments, root: Root, seconds: int) -> str:
         """What a call is answered, as JSON; in SQL within about so many seconds.
@@ -95,83 +119,60 @@ class Tool:
         Raises:
             ProfileError: what it gives does not fit, or can't be read.
         """
-        given = self._checked(arguments)
-        if given.get("sql") == _SCHEMA:
-            tables = {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}
-            return bounded({"tables": tables}, given["max_bytes"], "max_bytes")
-        document = json.loads(self._printed(given, root, seconds))
+        speech = Speech(_ARGUMENTS, _OF_PAGES, root.named)
+        try:
+            given = self._checked(arguments)
+            if given.get("sql") == _SCHEMA:
+                tables = {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}
+                return bounded({"tables": tables}, given["max_bytes"], self.more)
+            document = json.loads(self._printed(given, root, seconds))
+        except ProfileError as error:
+            hint = speech.said(error.hint) or (f"{self.name} {json.dumps(self.example)}" if error.hint else "")
+            raise ProfileError(error.code, speech.said(error.sentence), hint, error.exit_code) from error
         answer = short.sql(document) if given.get("sql") else self.shorten(document, given)
-        head = {key: root.named(value) if key == "path" else value for key, value in answer.values.items()}
-        rows = head.get("runs")
-        if isinstance(rows, list):
-            head["runs"] = [row | {"path": root.named(row["path"])} for row in rows if root.holds(row["path"])]
-        return bounded(head, given["max_bytes"], self.more, answer.whole)
+        if self.name == "runs":
+            answer.values["runs"] = [row for row in answer.values["runs"] if root.holds(row["path"])]
+        return bounded(speech.answer(answer.values), given["max_bytes"], self.more, answer.whole)
 
     def _printed(self, given: Arguments, root: Root, seconds: int) -> str:
-        if given.get("sql"):
-            return _query(given, root, max(1, seconds - _SPARE_SECONDS))
-        return _diff(given, root) if self.page == _DIFF else self._report(given, root)
+        """The JSON of the command."""
+        values = {name: value for name, value in given.items() if value is not None}
+        values |= {name: root.place(values[name]) for name in _PATHS if name in values}
+        command = _COMMANDS.get(self.page, _report)
+        if "sql" in values:
+            if other := [name for name, value in values.items() if value and name not in _WITH_SQL]:
+                raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
+            command = partial(_query, max(1, seconds - _SPARE_SECONDS))
+            del values["filter"]
+        elif command is _report:
+            values = {"page": self._page(given), **values}
+        options = [f"{_PARAMETERS[name].option}={value}" for name, value in values.items() if _PARAMETERS[name].option]
+        return command([*options, "--", *(value for name, value in values.items() if name in _IN_PLACE)])
+
+    def _page(self, given: Arguments) -> str:
+        name: str = self.page or given["page"] or ""
+        if not self.page and name not in _WITH_ROWS:
+            other = f"There is no page {printable(name)[:60]} with a table."
+            hint = nearest_hint(name, _WITH_ROWS, f"one of: {', '.join(_WITH_ROWS)}")
+            raise _refused(other if name else f"{self.name} needs the argument page or sql.", hint)
+        return name
 
     def _checked(self, arguments: Arguments) -> dict[str, Any]:
-        known = {each.name: each for each in self.given}
+        known = self.given
         for name, value in arguments.items():
             if name not in known:
                 hint = nearest_hint(name, tuple(known), f"one of: {', '.join(known)}")
                 raise _refused(f"{self.name} takes no {printable(name)[:60]}.", hint)
             _check_kind(known[name], value)
-        missing = [each.name for each in known.values() if each.needed and arguments.get(each.name) is None]
-        if missing:
-            raise _refused(f"{self.name} needs the argument {missing[0]}.", known[missing[0]].meaning)
-        given = {each.name: each.default for each in known.values()}
+        if self.needs and arguments.get(self.needs) is None:
+            raise _refused(f"{self.name} needs the argument {self.needs}.", known[self.needs].meaning)
+        given = {name: self.defaults.get(name, _DEFAULTS.get(name)) for name in known}
         given |= {name: value for name, value in arguments.items() if value is not None}
         given["max_bytes"] = min(max(given["max_bytes"], LEAST_BYTES), LARGEST_BYTES)
         if "limit" in given:
             most = given["max_bytes"] // _LEAST_ROW
             given["limit"] = min(given["limit"] or most, most)
         return given
-
-    def _report(self, given: Arguments, root: Root) -> str:
-        name = self.page or given["page"]
-        if name is None:
-            other = " or sql" if "sql" in given else ""
-            raise _refused(f"{self.name} needs the argument page{other}.", f"one of: {', '.join(_WITH_ROWS)}")
-        if not self.page and name not in _WITH_ROWS:
-            hint = nearest_hint(name, _WITH_ROWS, f"one of: {', '.join(_WITH_ROWS)}")
-            raise _refused(f"There is no page {printable(name)[:60]} with a table.", hint)
-        place = root.place(given["path"])
-        words = [name, f"--logdir={place}", "--format=json"]
-        words += ["--limit=0"] if self.page == _FINDINGS else []  # all reasons: `short.why` is what shortens them
-        options = {each.option: given[each.name] for each in self.given if each.option}
-        words += [f"{option}={value}" for option, value in options.items() if value is not None]
-        made, _ = made_report(report_parser().parse_args(words))
-        assert not callable(made), "a function makes traces for Perfetto alone"
-        return "".join(made)
-
-
-def _query(given: Arguments, root: Root, seconds: int) -> str:
-    if other := [name for name in ("page", "step", "filter", "sort", "columns") if given[name]]:
-        raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
-    place = root.place(given["path"])
-    words = [f"--logdir={place}", "--format=json", f"--limit={given['limit']}", f"--time-limit={seconds}"]
-    options = {each.option: given[each.name] for each in (*_OF_RUN[1:], *_OF_SQL) if each.option}
-    words += [f"{option}={value}" for option, value in options.items() if value is not None]
-    try:
-        return made_query(query_parser().parse_args([*words, "--", HERE, given["sql"]]))
-    except ProfileError as error:
-        hint = _HINTS.get(error.code, error.hint).replace(SCHEMA_HINT, f"sql: {_SCHEMA} lists tables and columns")
-        raise ProfileError(error.code, error.sentence, hint, error.exit_code) from error
-
-
-def _diff(given: Arguments, root: Root) -> str:
-    words = ["--json"]
-    for path, run in (("before", "run_before"), ("after", "run_after")):
-        if given[path] is not None:
-            place = root.place(given[path])
-            words.append(place)
-        if given[run] is not None:
-            words.append(f"--run-{'a' if path == 'before' else 'b'}={given[run]}")
-    args = diff_parser().parse_args(words)
-    return made_diff(args, common.configured(args))
 
 
 def _check_kind(parameter: Parameter, value: object) -> None:
@@ -189,123 +190,212 @@ def _refused(sentence: str, hint: str) -> ProfileError:
     return ProfileError("usage", sentence, hint, EXIT_USAGE)
 
 
+# --- what each calls
+
+
+def _report(words: Sequence[str]) -> str:
+    whole = ["--limit=0"] if _FINDINGS in words else []  # all reasons: `short.why` is what shortens them
+    made, _ = made_report(report_parser().parse_args(["--format=json", *whole, *words]))
+    assert not callable(made), "a function makes traces for Perfetto alone"
+    return "".join(made)
+
+
+def _query(seconds: int, words: Sequence[str]) -> str:
+    return made_query(query_parser().parse_args(["--format=json", f"--time-limit={seconds}", *words]))
+
+
+def _diff(words: Sequence[str]) -> str:
+    args = diff_parser().parse_args(["--format=json", *words])
+    return made_diff(args, common.configured(args))
+
+
+def _verify(words: Sequence[str]) -> str:
+    args = verify_parser().parse_args(["--format=json", *words])
+    return made_verify(args, common.configured(args))[0]
+
+
+def _oom(words: Sequence[str]) -> str:
+    return made_oom(oom_parser().parse_args(["--format=json", *words]))
+
+
+def _doctor(words: Sequence[str]) -> str:
+    args = doctor_parser().parse_args(words)
+    return profile_json(args.path, args.require)
+
+
 # --- the table
 
-_DIFF = "diff"
 _FINDINGS = "findings"
+_COMMANDS = {"diff": _diff, "verify": _verify, "oom": _oom, "doctor": _doctor}
 _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page.name != "timeline")
-"""Pages whose table `query` filters: the timeline has a tool of its own, and live arrays are of no profile."""
+"""Pages whose table `query` filters: the timeline and live arrays have tools of their own."""
 
-_SIZE = Parameter(
-    "max_bytes", "integer", f"size of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}", default=MOST_BYTES
-)
-_PATH = Parameter("path", "string", "a logdir, a run or a file below the root", default=".")
-_RUN = Parameter("run", "string", "name of a run, or its beginning; the newest without it", "--run")
-_HOST = Parameter("host", "string", "only this host", "--host")
-_CORE = Parameter("core", "string", "only this core, as host:2", "--core")
-_OF_RUN = (_PATH, _RUN, _HOST, _CORE)
-_STEP = Parameter("step", "string", "only this step, or these: 104-108", "--step")
-_FILTER = Parameter(
-    "filter", "string", "terms that must all match: fusion !copy >1ms roofline_efficiency<60%", "--filter", default=""
-)
-_SORT = Parameter("sort", "string", "key of a column, key:asc or key:desc", "--sort")
-_COLUMNS = Parameter("columns", "string", "keys of columns, separated by commas", "--columns")
 _SCHEMA = "schema"
 _SPARE_SECONDS = 2  # of a call: a query is stopped before it is ended, as it can say more then
-_HINTS = dict.fromkeys(("too_long", "too_large"), "fewer rows to join")
 _SQL = "one SELECT in DuckDB's SQL instead of page, filter, sort and columns, over tables such as ops, events, steps, "
 _SQL += f"cores, buffers, findings; {_SCHEMA}: all tables and columns"
-_OF_SQL = (
-    Parameter("sql", "string", _SQL),
-    Parameter("from_ms", "number", "only events from this instant on, on the trace's clock", "--from"),
-    Parameter("to_ms", "number", "only events up to this instant", "--to"),
-    Parameter("track", "string", "with sql: only events of tracks with this in their section / name", "--track"),
+_BY = (
+    "a row for each of these: layer or block of model, kind of collectives, source, function, stack or device of arrays"
 )
-_OF_OPS = "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"
+_PARAMETERS: Mapping[str, Parameter] = {
+    each.name: each
+    for each in (
+        Parameter("page", "string", "whose table"),
+        Parameter("path", "string", "a logdir, a run or a file below the root"),
+        Parameter("before", "string", "path below the root: the run before"),
+        Parameter("after", "string", "path below the root: the run after; else the newest runs of before"),
+        Parameter("run_before", "string", "name of the run before", "--run-a"),
+        Parameter("run_after", "string", "name of the run after", "--run-b"),
+        Parameter("claim", "string", "name of a reason of the run before", "--claim"),
+        Parameter("run", "string", "name of a run, or its beginning; the newest without it", "--run"),
+        Parameter("host", "string", "only this host", "--host"),
+        Parameter("core", "string", "only this core, as host:2", "--core"),
+        Parameter("step", "string", "only this step, or these: 104-108", "--step"),
+        Parameter("from_ms", "number", "only events from this instant on, on the trace's clock", "--from"),
+        Parameter("to_ms", "number", "only events up to this instant", "--to"),
+        Parameter("track", "string", "only events of tracks with this in their section / name", "--track"),
+        Parameter(
+            "filter", "string", "terms that must all match: fusion !copy >1ms roofline_efficiency<60%", "--filter"
+        ),
+        Parameter("sort", "string", "key of a column, key:asc or key:desc", "--sort"),
+        Parameter("columns", "string", "keys of columns, separated by commas", "--columns"),
+        Parameter("by", "string", _BY, "--by"),
+        Parameter("reason", "string", "name of one reason, for all about it"),
+        Parameter("op", "string", "name of an HLO op, kernel or framework op", "--op"),
+        Parameter("module", "string", "name of a compiled program, where there are several", "--module"),
+        Parameter("requests", "string", "page inference: the annotation whose spans are the requests", "--requests"),
+        Parameter("tokens", "number", "page model: tokens, or samples, in a step", "--tokens"),
+        Parameter("device", "string", "page memory, of a dump: the TPU it is for, such as v5e", "--device"),
+        Parameter("require", "string", f"any of {', '.join(REQUIRED)}, separated by commas", "--require"),
+        Parameter("sql", "string", _SQL),
+        Parameter("limit", "integer", "number of rows, 0 for all that fit", "--limit"),
+        Parameter("max_bytes", "integer", f"size of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}"),
+    )
+}
+"""All that tools take, by name."""
 
+_PATHS = ("path", "before", "after")
+_IN_PLACE = ("page", *_PATHS, "sql")
+"""What the command takes without an option, in this order."""
 
-def _limit(most: int) -> Parameter:
-    return Parameter("limit", "integer", "number of rows, 0 for all that fit", "--limit", default=most)
-
+_WITH_SQL = ("path", "run", "host", "core", "from_ms", "to_ms", "track", "sql", "limit", "max_bytes")
+_NARROWING = ("reason", "step", "core", "track", "filter", "columns", "limit")
+_DEFAULTS = {"path": ".", "filter": "", "max_bytes": MOST_BYTES}
+_RUN, _IN_TIME, _ROWS = "path run host core", "step from_ms to_ms", "filter sort columns"
+_TWO = {"before": "plugins/profile/2026_11_19_03_00_00", "after": "plugins/profile/2026_11_20_03_00_00"}
 
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "runs",
         "Which runs (profiles) lie below a path, the newest first, with hosts and size.",
         "runs",
-        (_PATH,),
+        "path",
+        {"path": "."},
         short.runs,
-        "a path closer to the run, or max_bytes",
+        places=(("runs[]", "runs[]"),),
+    ),
+    Tool(
+        "doctor",
+        "What a path holds, by run: hosts, device, steps, what it lacks, what is wrong with it; and whether the newest "
+        "run has what is required.",
+        "doctor",
+        "path require",
+        {"require": "device,steps,hlo"},
     ),
     Tool(
         "why",
         "Why the program is slow: reasons by name, in ms a step, the largest saving first. With a reason's name: its "
         "evidence, ops, cores, figures, and what to try.",
         _FINDINGS,
-        (*_OF_RUN, Parameter("reason", "string", "name of one reason, for all about it")),
+        f"{_RUN} reason",
+        {"reason": "collective"},
         short.why,
-        "why with the name of one reason, or max_bytes",
+        places=(("findings[]", "reasons[]"), ("findings[]", "finding"), ("step_time_ms", "step_time_ms")),
     ),
     Tool(
         "ops",
-        "HLO ops by self time over the whole capture, or a step, and all cores: how far from the roof, what bounds "
-        "them, which source line.",
+        "HLO ops by self time over the whole capture, or a part of it, and all cores: how far from the roof, what "
+        "bounds them, which source line.",
         "ops",
-        (*_OF_RUN, _STEP, _FILTER, _SORT, replace(_COLUMNS, default=_OF_OPS), _limit(20)),
+        f"{_RUN} {_IN_TIME} {_ROWS} limit",
+        {"filter": "roofline_efficiency<60% >1%", "limit": 10},
         short.rows,
-        "filter, columns, limit or max_bytes",
+        {"limit": 20, "columns": "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"},
+        places=(("ops[]", "rows[]"),),
     ),
     Tool(
         "op",
         "All about one op or kernel: its runs (min, median, p90, max) by core and step, its rates, what bounds it, "
         "who feeds it and who waits for it.",
         "op",
-        (
-            *_OF_RUN,
-            Parameter("op", "string", "name of an HLO op, kernel or framework op", "--op", needed=True),
-            Parameter("module", "string", "name of its program, if several have such an op", "--module"),
-        ),
-        short.op,
-        "core or host for a smaller answer, or max_bytes",
+        f"{_RUN} {_IN_TIME} op module",
+        {"op": "fusion.397"},
+        needs="op",
     ),
     Tool(
         "query",
         "The table of any page, filtered, sorted, with chosen columns: collectives, cores, hosts, ledger, sources, "
-        "framework-ops, input, memory (buffers at the peak), and so on.",
+        "framework-ops, input, memory (buffers at the peak), inference (latencies), model, kernels, and so on.",
         "",
-        (Parameter("page", "string", "whose table"), *_OF_RUN, _STEP, _FILTER, _SORT, _COLUMNS, _limit(20)),
+        f"page {_RUN} {_IN_TIME} track {_ROWS} by module requests tokens device limit sql",
+        {"page": "collectives", "sort": "exposed_time_ms", "limit": 5},
         short.rows,
-        "filter, columns, limit or max_bytes",
-        takes_sql=True,
+        {"limit": 20},
     ),
     Tool(
         "timeline",
-        "Without from_ms and to_ms the tracks of the timeline; with them what ran in the interval, and its events.",
+        "Without a step or an interval the tracks of the timeline; with one what ran in it, and its events.",
         "timeline",
-        (
-            _PATH,
-            _RUN,
-            _HOST,
-            Parameter("from_ms", "number", "start on the trace's clock", "--from"),
-            Parameter("to_ms", "number", "end on the trace's clock", "--to"),
-            Parameter("track", "string", "tracks with this in their section / name", "--track"),
-            _limit(50),
-        ),
+        f"{_RUN} {_IN_TIME} track limit",
+        {"step": "104", "core": "0", "track": "XLA Ops", "limit": 10},
         short.timeline,
-        "a shorter interval, track, limit or max_bytes",
+        {"limit": 50},
     ),
     Tool(
         "diff",
         "What changed between two runs, and how much of it is noise.",
-        _DIFF,
-        (
-            Parameter("before", "string", "path below the root: the run before", needed=True),
-            Parameter("after", "string", "path below the root: the run after; else the newest runs of before"),
-            Parameter("run_before", "string", "name of the run before"),
-            Parameter("run_after", "string", "name of the run after"),
-        ),
+        "diff",
+        "before after run_before run_after",
+        _TWO,
         short.diff,
-        "max_bytes, or ops of each run",
+        needs="before",
+    ),
+    Tool(
+        "verify",
+        "Whether a change kept the promise of a reason: the saving in the run before, how much shorter a step is in "
+        "the run after, and what took its place.",
+        "verify",
+        "before after run_before run_after claim",
+        {**_TWO, "claim": "collective"},
+        short.diff,
+        needs="before",
+    ),
+    Tool(
+        "oom",
+        "What ran out of memory, from a log with an out-of-memory error of a TPU program or a dump of the compiler: "
+        "what was needed, by which buffers, and what to do first.",
+        "oom",
+        "path limit",
+        {"path": "train.log"},
+        defaults={"limit": 10},
+        needs="path",
+    ),
+    Tool(
+        "live_arrays",
+        "Who holds the memory of the devices, from a file of jax.profiler.save_device_memory_profile: by source line, "
+        "function, stack, device or kind.",
+        "live-arrays",
+        "path by limit",
+        {"path": "memory.prof", "by": "function"},
+        defaults={"limit": 10},
+        needs="path",
     ),
 )
 """All tools, in the order in which a client lists them."""
+
+_HEAD = (("warnings[]", "warnings[]"), ("run.name", "run"), ("run.", ""))
+"""Where answers have what pages begin with."""
+
+_ARGUMENTS = {each.option: each.name for each in _PARAMETERS.values()} | {"--schema": f"with sql: {_SCHEMA}"}
+_OF_PAGES = {**dict.fromkeys(_WITH_ROWS, "query"), **{tool.page or tool.name: tool.name for tool in TOOLS}}
+"""The tool that has a page, or does what a command does."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import resource
 import signal
 import sys
@@ -13,13 +12,14 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from tpuprof.parsers.base.errors import ProfileError, behind_wall
+from tpuprof.parsers.base.errors import INTERNAL, ProfileError, behind_wall
 from tpuprof.parsers.base.folders import ONLY_BELOW
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.agents.tools import TOOLS
 from tpuprof.tui.cli.debug import FailedParts
+from tpuprof.tui.report.output import write_stderr
 
 SMALLER = "the same tool with run, host or core, or a smaller limit; in SQL fewer rows to join"
 """What to ask instead of a call that took too much."""
@@ -78,14 +78,24 @@ def _bind(call: Call) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (call.memory_mib << 20, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
+def internal(what: str, number: str = "") -> Said:
+    """The answer about an internal error, and the same on standard error: both have its number, a new one without."""
+    number = number or os.urandom(4).hex()
+    said = Said(
+        f"Internal error {number}: {what}. Please report it with the server's log, which has this number.", True
+    )
+    write_stderr(f"{said.text}\n")
+    return said
+
+
 def answered(call: Call) -> Said:
-    """What a call is answered, whatever happens in it."""
-    failed: list[str] = []
+    """What a call is answered, whatever happens in it. An internal error has a number that is in the log too."""
+    failed, number = list[str](), os.urandom(4).hex()
     try:
-        said = behind_wall(f"answer call {os.urandom(4).hex()} of {call.tool}", partial(_said, call), failed)
+        said = behind_wall(f"answer call {number} of {call.tool}", partial(_said, call), failed)
     except MemoryError:
         said = Said(f"{call.tool} needs more than the {call.memory_mib:,} MiB of a call. Try: {SMALLER}", True)
-    said = said or Said(f"{failed[0][0].upper()}{failed[0][1:]}. Its traceback is in the log of mcp --debug.", True)
+    said = said or internal(failed[0].removesuffix(f": {INTERNAL}"), number)
     return Said(said.text.encode("utf-8", "replace").decode(), said.is_error)  # a lone surrogate is not text
 
 
@@ -96,8 +106,9 @@ def _said(call: Call) -> Said:
     try:
         text = tool.answer(call.arguments, Root(os.environ[ONLY_BELOW]), call.seconds)
     except ProfileError as error:
-        hint = re.sub(r"(?<!\S)--(?=[a-z])", "", error.hint)  # the options of commands, as arguments of tools
-        return Said(error.sentence + (f" Try: {hint}" if hint else ""), True)
+        if error.sentence.endswith(INTERNAL):
+            raise
+        return Said(error.sentence + (f" Try: {error.hint}" if error.hint else ""), True)
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return Said(f"The system refused: {printable(reason)}.", True)

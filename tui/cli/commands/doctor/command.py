@@ -11,7 +11,7 @@ from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import machine
 from tpuprof.tui.cli.commands.doctor.content import logdir
-from tpuprof.tui.cli.commands.doctor.parts import FORMS, Mask
+from tpuprof.tui.cli.commands.doctor.parts import FORMS, DoctorSection, Mask, as_json
 from tpuprof.tui.cli.common import existing, version_of
 from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import Config, read_config
@@ -61,9 +61,23 @@ def doctor_report(
     except ProfileError as error:
         problem = error
     parts = [machine.program(env, problem), machine.extras(), machine.terminal(env), machine.folders(config)]
-    if path is not None:
-        parts.append(logdir(path))
-        if names is not None and not parts[-1].exit_code:
-            parts.append(_required(path, names, config))
+    parts += [] if path is None else _parts_of(path, names, config)
     exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)
     return FORMS[form](version_of(PROGRAM), parts, Mask(env)), exit_code
+
+
+def profile_json(path: str, require: Sequence[str] | None) -> str:
+    """The parts of the report on a path alone, as JSON: what it leads to, and what it has of what is required.
+
+    Raises:
+        ProfileError: as `doctor_report`.
+    """
+    names = None if require is None else _wanted_of(list(require))
+    return as_json(version_of(PROGRAM), _parts_of(path, names, read_config(os.environ)), Mask({}))
+
+
+def _parts_of(path: str, names: tuple[str, ...] | None, config: Config) -> list[DoctorSection]:
+    """What a path leads to; and, with names, what it has of these, unless it can't be read."""
+    found = logdir(path)
+    is_judged = names is not None and not found.exit_code
+    return [found, _required(path, names, config)] if is_judged else [found]

@@ -53,9 +53,7 @@ def run_oom(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: there is no such log (exit code 3), no TPU out-of-memory error in it (3), or it can't be read (4).
     """
-    given = sorted_files(args.files, args.arrays_file)
-    args.arrays = None if given.arrays is None else read_live_arrays(given.arrays)
-    args.file = (given.logs or given.dumps)[0]
+    given = _sorted(args)
     _check_output(args, given)
     is_shown = sys.stdout.isatty() and not common.wants_report(args)
     dumps = read_dumps(given.dumps)
@@ -77,6 +75,22 @@ def run_oom(args: argparse.Namespace) -> int:
     return _finish(args, given, whole_log(given, logs, dumps), is_shown)
 
 
+def made_oom(args: argparse.Namespace) -> str:
+    """What is printed of the errors in files; see `run_oom`."""
+    given = _sorted(args)
+    log = whole_log(given, [scan_file(path) for path in given.logs], read_dumps(given.dumps))
+    if not log.reports:
+        raise nothing_found(args.file, log)
+    return _printed(args, log)
+
+
+def _sorted(args: argparse.Namespace) -> OomFiles:
+    given = sorted_files(args.files, args.arrays_file)
+    args.arrays = None if given.arrays is None else read_live_arrays(given.arrays)
+    args.file = (given.logs or given.dumps)[0]
+    return given
+
+
 def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str] = ()) -> None:
     """Sees that the report is written over nothing that is read; `named` are dumps that the logs name."""
     logs = (_STDIN if path == STREAM else path for path in given.logs)
@@ -94,11 +108,14 @@ def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bo
     if not common.wants_report(args):
         note(f"{obstacle or 'There is no terminal for input.'} Printing the report instead of opening the screen.")
     _check_output(args, given, (folder for path in given.logs for folder in named_dumps(log.dumps, path)))
+    printing.write_report(args, _printed(args, log))
+    return EXIT_OK
+
+
+def _printed(args: argparse.Namespace, log: OomLog) -> str:
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file), args.arrays)
-    writer = report.writers[args.format or "text"]
-    printing.write_report(args, writer(errors, printing.report_look(args), args.limit))
-    return EXIT_OK
+    return report.writers[args.format or "text"](errors, printing.report_look(args), args.limit)
 
 
 def _scan_stdin() -> OomLog:

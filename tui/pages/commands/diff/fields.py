@@ -302,6 +302,10 @@ SIDE: tuple[Metric[Side], ...] = (
     attribute("step_time_ms", _STEP_TIME, "of all steps", null="the profile has no steps"),
     attribute("warnings", TEXTS, "what is wrong with its profile"),
 )
+SIDES = (
+    attribute("before", nested(SIDE), "the run before"),
+    attribute("after", nested(SIDE), "the run after"),
+)
 
 
 def head(page: str, diff: Diff) -> Values:

@@ -187,4 +187,5 @@ def text(made: Verified, look: TextLook, _: int) -> str:
     return titled_text(title, "promises of findings", lines, look)
 
 
-REPORT = CommandReport(lambda made: made, {"json": json, "md": markdown, "text": text})
+_TABLES, _FORMATS = (CAUSES, INSTEAD, OWNERS), {"json": json, "md": markdown, "text": text}
+REPORT = CommandReport(lambda made: made, _FORMATS, _TABLES, (*fields.SIDES, *METRICS))

@@ -185,4 +185,5 @@ def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     return [title, *drawing.table_lines(kept, range(len(kept)), pen), *drawing.remark_lines(diff, name, pen)]
 
 
-REPORT = CommandReport(JudgedDiff, {"json": json, "csv": csv, "md": markdown, "text": text})
+_FORMATS = {"json": json, "csv": csv, "md": markdown, "text": text}
+REPORT = CommandReport(JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS))

@@ -11,7 +11,7 @@ from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
 from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, object_table, of_each
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
-from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
+from tpuprof.tui.report.units import BYTES, BYTES_BY_NAME, COUNT, COUNTS, FLAG, NUMBER, SHARE, TEXTS, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.parsers.memory.live_arrays import LiveArrays
@@ -100,12 +100,12 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     ),
     Field(
         "owners_bytes",
-        VERBATIM,
+        BYTES_BY_NAME,
         lambda errors, rows: [(account := errors.triages[row].account) and dict(account.owners) for row in rows],
         "bytes by owner, which add up to the memory in use",
         _NOT_SAID,
     ),
-    Field("notes", VERBATIM, _NOTES, "further notes, one sentence each"),
+    Field("notes", TEXTS, _NOTES, "further notes, one sentence each"),
 )
 
 ERRORS: Table[OomErrors] = Table("reports", _ERROR_FIELDS, len, json=tuple(one.key for one in _ERROR_FIELDS))
@@ -124,7 +124,7 @@ CALLED: dict[str, str] = {
 
 _NO_SAVING = "the message does not say enough to estimate it"
 _NO_SOURCE = "the message names no source line for these buffers"
-ADVICE: Table[Sequence[Advice]] = object_table(
+_ADVICE: Table[Sequence[Advice]] = object_table(
     "advice",
     (
         attribute("kind", VERBATIM, "the kind of advice"),
@@ -133,9 +133,10 @@ ADVICE: Table[Sequence[Advice]] = object_table(
         attribute("how", VERBATIM, "what to do about it"),
         attribute("arithmetic", VERBATIM, "how the saving is computed"),
         attribute("source", VERBATIM, "the line of code to change", null=_NO_SOURCE),
-        Metric("buffers", VERBATIM, lambda advice: list(advice.buffers), "ranks of the buffers that it concerns"),
+        Metric("buffers", COUNTS, lambda advice: list(advice.buffers), "ranks of the buffers that it concerns"),
     ),
 )
+ADVICE = replace(_ADVICE, places=("reports[].advice[]",))
 _IN_MODULES = frozenset(("offset_bytes", "born", "dies"))
 _ALWAYS = frozenset(("name", "category", "size_bytes", "at_peak"))
 
@@ -147,7 +148,11 @@ def _of_errors(field: Field[BufferRows]) -> Field[BufferRows]:
 
 
 BUFFERS: Table[BufferRows] = Table(
-    "buffers", tuple(map(_of_errors, BUFFER_FIELDS)), len, json=(*SHARED_KEYS, "operator", "tag", "xla_label")
+    "buffers",
+    tuple(map(_of_errors, BUFFER_FIELDS)),
+    len,
+    json=(*SHARED_KEYS, "operator", "tag", "xla_label"),
+    places=("reports[].buffers[]",),
 )
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import anyio
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,9 +30,11 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests import EXAMPLES
 from tests.parsers.hosts.workers.test_pool import is_alive
 from tests.support.files.dumps import dumped
+from tests.support.files.pprof import written
+from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import PROGRAM, Call, content
 from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixture
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, FAILED, ProfileError, could_not
 from tpuprof.parsers.base.folders import ONLY_BELOW
 from tpuprof.tui.cli.commands.agents import tools, worker
 from tpuprof.tui.cli.commands.agents.bounded import bounded
@@ -72,39 +77,54 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "beside" / "host0.xplane.pb").write_bytes(b"")
     (folder / "beside" / "host0.trace.json.gz").symlink_to(elsewhere / "host0.xplane.pb.gz")
     (folder / "within").symlink_to(folder / "plugins")
+    (folder / "damaged").mkdir()
+    whole = gzip.decompress(Path(demo_path()).read_bytes())
+    (folder / "damaged" / "host0.xplane.pb").write_bytes(whole[: len(whole) // 2])
+    written(folder)
+    (folder / "train.log").write_text(f"{MESSAGE}\nXLA_FLAGS=--xla_dump_to={elsewhere}\n")
     return folder
 
 
 def asked(root: Path, *calls: tuple[str, Mapping[str, Any]]) -> list[Said]:
-    """What one server answers to some calls."""
-    return asyncio.run(_asked(root, calls))
+    """What calls are answered, in this process."""
+    with patch.dict(os.environ, {ONLY_BELOW: os.path.realpath(root)}):
+        said = [worker.answered(worker.Call(name, dict(arguments), 60, 4096)) for name, arguments in calls]
+    return [Said(each.text, each.is_error) for each in said]
 
 
-async def _asked(root: Path, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Said]:
-    how = StdioServerParameters(
-        command=sys.executable, args=["-c", PROGRAM, "mcp", "--root", str(root)], env={**os.environ}
-    )
-    said = []
-    with tempfile.TemporaryFile("w+") as errors:
-        async with Client(stdio_client(how, errlog=errors)) as client:
-            for name, arguments in calls:
-                if name == "list":
-                    listed = [tool.model_dump(mode="json", by_alias=True) for tool in (await client.list_tools()).tools]
-                    said.append(Said(json.dumps(listed), False))
-                    continue
-                result = await client.call_tool(name, dict(arguments))
-                (block,) = result.content
-                assert isinstance(block, types.TextContent)
-                said.append(Said(block.text, bool(result.is_error)))
-        errors.seek(0)
-        assert errors.read() == ""
-    return said
+def in_runs(call: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    """The call, about both runs where it names no path."""
+    name, arguments = call
+    return name, arguments if {"path", "before"} & set(arguments) else {"path": "plugins", **arguments}
 
 
-def test_seven_tools_answer_as_the_reports_do(root: Path, call: Call) -> None:
+def test_a_client_lists_the_tools_and_calls_them(root: Path) -> None:
+    """The SDK's client, which holds answers against their schemas."""
+
+    async def served() -> tuple[list[types.Tool], list[types.CallToolResult]]:
+        how = StdioServerParameters(command=sys.executable, args=["-c", PROGRAM, "mcp", "--root", str(root)])
+        how.env = {**os.environ}
+        with tempfile.TemporaryFile("w+") as errors:
+            async with Client(stdio_client(how, errlog=errors)) as client:
+                listed = (await client.list_tools()).tools
+                said = [await client.call_tool(name, {"path": "plugins"}) for name in ("why", "op")]
+            errors.seek(0)
+            assert errors.read() == ""
+        return listed, said
+
+    listed, (why, wrong) = asyncio.run(served())
+    names = [tool.name for tool in listed]
+    assert names == [tool.name for tool in tools.TOOLS] and {"oom", "doctor", "verify", "live_arrays"} <= set(names)
+    assert all(tool.annotations and tool.annotations.read_only_hint and tool.output_schema for tool in listed)
+    (text,) = why.content
+    assert isinstance(text, types.TextContent) and json.loads(text.text) == why.structured_content
+    assert asked(root, ("why", {"path": "plugins"}))[0].answer == why.structured_content
+    assert wrong.is_error and wrong.structured_content is None
+
+
+def test_tools_answer_as_the_reports_do(root: Path, call: Call) -> None:
     before = content(root)
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("list", {}),
         ("runs", {"path": "plugins"}),
         ("why", {"path": "plugins"}),
         ("ops", {"path": NEWEST, "filter": "roofline_efficiency<60% >1%", "sort": "occurrences", "columns": "name"}),
@@ -113,11 +133,12 @@ def test_seven_tools_answer_as_the_reports_do(root: Path, call: Call) -> None:
         ("timeline", {"path": "plugins", "from_ms": 300.5, "to_ms": 400, "track": "XLA Ops", "limit": 3}),
         ("diff", {"before": OLDEST, "after": NEWEST}),
         ("query", {"path": "dump", "page": "memory", "limit": 1}),
+        ("verify", {"before": OLDEST, "after": NEWEST, "claim": "collective"}),
+        ("oom", {"path": "train.log", "limit": 1}),
+        ("live_arrays", {"path": "memory.prof", "by": "kind"}),
+        ("doctor", {"path": "plugins", "require": "steps,python"}),
     ]
-    listed, runs, why, ops, op, query, timeline, diff, memory = asked(root, *calls)
-    names = [tool["name"] for tool in json.loads(listed.text)]
-    assert names == ["runs", "why", "ops", "op", "query", "timeline", "diff"]
-    assert all(tool["annotations"]["readOnlyHint"] for tool in json.loads(listed.text))
+    runs, why, ops, op, query, timeline, diff, memory, verify, oom, arrays, doctor = asked(root, *calls)
     assert [run["path"] for run in runs.answer["runs"]] == [NEWEST, OLDEST]
 
     findings = call.json("report", "findings", "demo", "--limit", "0", "--format", "json")["findings"]
@@ -134,6 +155,13 @@ def test_seven_tools_answer_as_the_reports_do(root: Path, call: Call) -> None:
     assert [event["start_ps"] >= 0 for event in timeline.answer["events"]] == [True] * 3
     assert diff.answer["verdict"]["mark"] == "same" and "ops" not in diff.answer
     assert len(memory.answer["rows"]) == 1
+    assert verify.answer["outcome"] == "not kept" and "collective promised" in verify.answer["sentence"]
+    errors = call.json("oom", root / "train.log", "--format", "json", "--limit", "1")["reports"]
+    assert oom.answer["reports"][0]["advice"] == errors[0]["advice"] and len(oom.answer["reports"][0]["buffers"]) == 1
+    groups = call.json("report", "live-arrays", root / "memory.prof", "--by", "kind", "--format", "json")["groups"]
+    assert [each["size_bytes"] for each in arrays.answer["groups"]] == [each["size_bytes"] for each in groups]
+    assert doctor.answer["require"]["run"] == RUNS[1]
+    assert [each["name"] for each in doctor.answer["require"]["missing"]] == ["python"]
     assert content(root) == before, "nothing is written"
 
 
@@ -200,28 +228,84 @@ def test_runs_that_lie_outside_are_not_listed(tmp_path: Path, monkeypatch: pytes
     assert [row["path"] for row in rows] == ["plugins/profile/a"]
 
 
-def test_an_error_is_one_sentence_with_what_to_try(root: Path) -> None:
-    said = asked(
-        root,
-        ("nope", {}),
-        ("why", {"pth": "plugins"}),
-        ("why", {"max_bytes": "many"}),
-        ("why", {"max_bytes": True}),
-        ("op", {"path": "plugins"}),
-        ("op", {"path": "plugins", "op": "fusion.39777"}),
-        ("ops", {"path": "plugins", "columns": "name,self_time"}),
-        ("query", {"path": "plugins", "page": "colectives"}),
-        ("query", {"path": "plugins", "page": "live-arrays"}),
-        ("why", {"path": "plugins", "run": "1999"}),
-        ("ops", {"path": "plugins", "filter": "--output=/tmp/x"}),
-        ("timeline", {"path": "plugins", "from_ms": 400, "to_ms": 300}),
-        ("diff", {"before": NEWEST, "after": NEWEST}),
-    )
-    assert [each.is_error for each in said] == [True] * 10 + [False] + [True] * 2
-    assert all("\n" not in each.text and len(each.text) < 400 for each in said if each.is_error)
-    assert said[1].text == "why takes no pth. Try: one of: path"
-    assert "self_time_ps" in said[6].text and "collectives" in said[7].text
-    assert said[10].answer["matching_rows"] == 0, "a value is no option"
+WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("nope", {}, "no tool nope"),
+    ("why", {"pth": "plugins"}, "why takes no pth. Try: one of: path"),
+    ("why", {"max_bytes": "many"}, "integer"),
+    ("why", {"max_bytes": True}, "integer"),
+    ("why", {"run": "1999"}, RUNS[0]),
+    ("why", {"path": "memory.prof"}, 'Try: live_arrays {"path": "memory.prof"}'),
+    ("why", {"path": "beside"}, "0 bytes"),
+    ("op", {}, "needs the argument op"),
+    ("op", {"op": "fusion.39777"}, "fusion.397"),
+    ("ops", {"columns": "name,self_time"}, "columns self_time_ps"),
+    ("ops", {"step": "1"}, "step 100"),
+    ("ops", {"core": "7"}, "core host0:3"),
+    ("ops", {"filter": "self_time_ps>x"}, 'Try: ops {"filter"'),
+    ("query", {"page": "colectives"}, "collectives"),
+    ("query", {"page": "live-arrays"}, "no page live-arrays"),
+    ("query", {"page": "runs", "from_ms": 300}, "Try: timeline or ops with from_ms MS to_ms MS"),
+    ("query", {"page": "ledger", "step": "104", "by": "op"}, "leave out by or step"),
+    ("query", {"page": "inference", "requests": "x"}, "Try: query with page inference without requests lists them"),
+    ("query", {"page": "trend", "run": RUNS[0]}, "leave run out"),
+    ("timeline", {"from_ms": 400, "to_ms": 300}, "to_ms must be later than from_ms"),
+    ("timeline", {"track": "nope"}, "track with a part of"),
+    ("diff", {"before": NEWEST, "after": NEWEST}, "run_before and run_after"),
+    ("diff", {"before": OLDEST}, "Try: diff BEFORE AFTER"),
+    ("diff", {"before": "memory.prof"}, "pprof"),
+    ("verify", {"before": OLDEST, "after": NEWEST, "claim": "x"}, "one of: collective"),
+    ("oom", {"path": "memory.prof"}, 'Try: oom {"path": "train.log"}'),
+    ("oom", {"path": "plugins"}, "--xla_dump_to=FOLDER"),
+    ("oom", {"path": "../elsewhere"}, "outside the folder"),
+    ("live_arrays", {"path": "plugins"}, "no device memory profile"),
+    ("live_arrays", {"path": "memory.prof", "by": "lin"}, "by kind"),
+    ("doctor", {"require": "hlo,stps"}, "Try: require steps"),
+)
+"""Calls that can't be answered, and what their sentence has; without a path they are about both runs."""
+
+COMMAND_LINE = re.compile(r"tpuprof-tui|(?<![\w-])--[a-z]+(?:-[a-z]+)*(?![\w-])")
+
+
+def test_an_error_is_one_sentence_with_what_to_try_in_words_of_tools(root: Path) -> None:
+    said_of = asked(root, *(in_runs(call[:2]) for call in WRONG))
+    for said, (name, arguments, words) in zip(said_of, WRONG, strict=True):
+        assert said.is_error and "\n" not in said.text and len(said.text) < 450, (name, arguments)
+        assert words in said.text and not COMMAND_LINE.search(said.text), said.text
+    assert asked(root, ("ops", {"path": "plugins", "filter": "--output=/tmp/x"}))[0].answer["matching_rows"] == 0
+
+
+def unlisted(value: object, schema: Mapping[str, Any], place: str = "") -> set[str]:
+    """Keys of an answer that its schema lacks, where that lists keys at all."""
+    if isinstance(value, list):
+        return {key for each in value for key in unlisted(each, schema.get("items", {}), f"{place}[]")}
+    if not isinstance(value, dict) or "properties" not in schema:
+        return set()
+    known = {key: item for key, item in value.items() if key in schema["properties"]}
+    inner = {key for name in known for key in unlisted(known[name], schema["properties"][name], f"{place}.{name}")}
+    return inner | {f"{place}.{key}" for key in value if key not in known}
+
+
+OF_TOOLS = {f".{key}" for key in ("cut", "reason", "cannot_tell", "reasons[].reason", "page", "filter")}
+OF_TOOLS |= {".all_rows", ".matching_rows", ".rows"}
+"""Keys that tools add to those of pages."""
+
+
+def test_answers_are_as_their_schemas_say_and_name_no_command(root: Path) -> None:
+    """Each example, all pages, all reasons, and what is damaged, unknown or cut."""
+    calls: list[tuple[str, dict[str, Any]]] = [(tool.name, {**tool.example}) for tool in tools.TOOLS]
+    calls += [(name, {**arguments, "max_bytes": 1000}) for name, arguments in calls if name in ("why", "diff", "oom")]
+    calls += [("query", {"page": page, "limit": 3}) for page in tools._WITH_ROWS]
+    calls += [("why", {"reason": name}) for name in ("unfused", "slow-step", "unexplained-1")]
+    calls += [("doctor", {"path": path}) for path in ("beside", "dump", "memory.prof", "damaged")]
+    calls += [("query", {"page": "memory", "path": "dump"}), ("why", {"path": "damaged"}), ("timeline", {"limit": 2})]
+    schemas = {tool.name: tool.output_schema for tool in tools.TOOLS}
+    for said, (name, arguments) in zip(asked(root, *map(in_runs, calls)), calls, strict=True):
+        jsonschema.validate(said.answer, schemas[name])
+        assert not COMMAND_LINE.search(said.text), (name, arguments, said.text)
+        if name not in ("query", "doctor"):
+            assert unlisted(said.answer, schemas[name]) <= OF_TOOLS, (name, arguments)
+    descriptions = json.dumps([(tool.description, tool.schema, tool.more) for tool in tools.TOOLS])
+    assert not COMMAND_LINE.search(descriptions)
 
 
 def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
@@ -351,16 +435,22 @@ def test_no_process_outlives_the_server(end: str, root: Path) -> None:
         time.sleep(0.02)
 
 
-def test_what_fails_is_a_sentence_with_a_number(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_is_a_sentence_with_a_number(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv(ONLY_BELOW, str(root))
+    part = ProfileError(FAILED, could_not("read host0"), "--debug says where")
     for error, words in (
-        (KeyError("secret"), "internal error"),
+        (KeyError("secret"), "Internal error"),
+        (part, "could not read host0. Please report it"),
         (MemoryError(), "4,096 MiB"),
         (OSError("x"), "system"),
     ):
         monkeypatch.setattr(worker, "TOOLS", [SimpleNamespace(name="why", answer=Mock(side_effect=error))])
         said = worker.answered(worker.Call("why", {}, 60, 4096))
         assert said.is_error and words in said.text and "secret" not in said.text and "\n" not in said.text
+        is_logged = capsys.readouterr().err == f"{said.text}\n"
+        assert is_logged == said.text.startswith("Internal error") and "--" not in said.text
     monkeypatch.setattr(worker, "TOOLS", [SimpleNamespace(name="why", answer=lambda *_: "\ud800")])
     assert worker.answered(worker.Call("why", {}, 60, 4096)).text == "?"
 
