@@ -35,8 +35,7 @@ _READING = (
     "A key ends in its unit (`_ms`, `_ps`, `_bytes`, `_percent`); utilizations and efficiencies are fractions.",
     "`~` and `is_estimate` mark an estimate; other times are measured.",
     "A pipe gets at most 20 KB; `--limit 0` has all rows; `--columns`, `--filter`, `--keys a.b,c` (of JSON) choose.",
-    "`--run`, `--host`, `--core host:2` and `--step` narrow a page.",
-    "`next` of a finding is the command for more.",
+    "`--run`, `--host`, `--core host:2` and `--step 104` narrow a page; filters: `bound_by=hbm`, `source:model.py:51`.",
 )
 _NOT = (
     "No finding of a kind does not mean that all is well: `kinds[].untold` says what this profile can't show.",
@@ -52,28 +51,37 @@ _PLACES: Mapping[str, str] = {
     "BEFORE, AFTER": "two of these",
     "OP": "an HLO or framework op, a kernel",
     "LOG": "output of a run out of memory",
+    "ARRAYS": "a file of `jax.profiler.save_device_memory_profile`",
     "ADDRESS": "a profiler server, `worker:9012`",
 }
 """What the reader puts in the place of each word."""
 
-_QUESTIONS: Mapping[str, str] = {
-    "Why is it slow, and what to try?": "report findings PATH",
-    "The same as data": "report findings PATH --format json --limit 3",
-    "Step time, utilization, verdict": "report overview PATH",
-    "Who owns the time of a step?": "report ledger PATH",
-    "Where did the time of step 104 go?": "report ledger PATH --step 104",
-    "MFU, HFU, and where the rest goes": "report model PATH",
+QUESTIONS: Mapping[str, str] = {
+    "Why is it slow, and what to try?": "report findings PATH --format md --limit 3",
+    "Step time, utilization, device": "report overview PATH --format json --keys performance,bottleneck,environment",
+    "Who owns the time of a step?": "report ledger PATH --columns owner,time_ms,percent,worst_step,worst_core",
+    "Which steps are slow, and why?": "report ledger PATH --by step --sort time_ms --limit 5",
+    "MFU, HFU, and where the rest goes": "report model PATH --format md --limit 5",
+    "What does each layer or block cost?": "report model PATH --by layer --columns layer,block,time_ms,percent,flops",
     "Which ops take the time?": "report ops PATH --limit 10 --columns name,self_time_ps,bound_by,source",
     "Which are far from their roof?": "report ops PATH --filter 'roofline_efficiency<60% >1%'",
-    "All about one op": "report op PATH --op OP",
+    "One op: runs, cores, steps, HLO": "report op PATH --op OP --format md",
+    "Who feeds it, who waits for it?": "report graph PATH --op OP --limit 12",
     "What does each source line cost?": "report sources PATH --limit 20",
     "Which collectives does no compute hide?": "report collectives PATH --limit 10",
+    "How many bytes does each send?": "report collectives PATH --by all --columns name,payload_bytes,exposed_time_ms",
     "Which core or host is late?": "report cores PATH",
-    "Does the input keep up?": "report input PATH --limit 10",
-    "What ran from 300 to 400 ms?": "report timeline PATH --from 300 --to 400 --limit 20",
-    "What takes the memory? Does it fit?": "report memory PATH --limit 20",
+    "Does the input keep up?": "report input PATH --format md --limit 5",
+    "Percentiles of requests, or of runs": "report inference PATH --format md --limit 5",
+    "What ran from 300 to 400 ms?": "report timeline PATH --from 300 --to 400 --track 'XLA Ops' --limit 10 --format md",
+    "Pallas kernels: what each waits for": "report kernels PATH --format md --limit 5",
+    "Use of the hardware's units": "report counters PATH --by unit --limit 10",
+    "Does it fit, and which buffers are large?": "report memory PATH --limit 10",
+    "Memory by source line": "report memory PATH --by source --limit 10",
+    "Who holds it while it runs?": "report live-arrays ARRAYS --by function --limit 5",
     "It ran out of memory": "oom LOG --md",
     "What changed, beyond noise?": "diff BEFORE AFTER --md",
+    "Did a change keep a finding's promise?": "verify BEFORE AFTER --claim collective",
     "Which runs? Did one get slower?": "trend PATH",
     "Slow steps and stalls, live": "watch ADDRESS --for 12h",
     "One HTML file to send": "share PATH --mask --output run.html",
@@ -104,17 +112,16 @@ def skill() -> str:
 def _lines() -> Iterator[str]:
     yield from ("---", f"name: {PROGRAM}", "description: >-", f"  {_DESCRIPTION}", "---", "")
     yield f"# {PROGRAM}\n"
-    yield "`--format json`, `csv` and `md` work with every `report`."
+    yield f"Each command begins with `{PROGRAM}`. `--format json`, `csv` and `md` work with every `report`."
     yield "; ".join(f"`{place}`: {what}" for place, what in _PLACES.items()) + ".\n"
-    yield "| question | command |"
+    yield f"| question | `{PROGRAM}` … |"
     yield "|---|---|"
-    yield from (f"| {asked} | `{PROGRAM} {command}` |" for asked, command in _QUESTIONS.items())
+    yield from (f"| {asked} | `{command}` |" for asked, command in QUESTIONS.items())
     yield "\n## Reading answers\n"
     yield from (f"- {sentence}" for sentence in _READING)
     yield "\n## What not to conclude\n"
     yield from (f"- {sentence}" for sentence in _NOT)
-    yield f"\nMore: `{PROGRAM} report PAGE --describe` (keys, columns), `{PROGRAM} query --schema` (tables of SQL),"
-    yield f"`{PROGRAM} COMMAND --help`."
+    yield "\nMore: `report PAGE --describe` (keys, columns), `query --schema` (tables of SQL), `COMMAND --help`."
 
 
 # --- files

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.files.kernels import traced_kernels
+from tests.support.files.pprof import written
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call, content
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE
-from tpuprof.tui.cli.commands.agents.skill import MAIN, is_ours, signed, skill
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK, EXIT_REGRESSION, EXIT_USAGE
+from tpuprof.tui.cli.commands.agents.skill import MAIN, QUESTIONS, is_ours, signed, skill
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.report.page import FORMATS
 
-NAMED = sorted(set(re.findall(r"`(tpuprof-tui [^`]+)`", skill())))
-MOST_ANSWER = 20_000
+OF_REFERENCE = ("report PAGE --describe", "query --schema", "COMMAND --help")
+MOST_ANSWER = 4_000
 """Bytes of an answer to a question of the skill."""
 
 
@@ -29,31 +31,35 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / run).mkdir()
         shutil.copy(demo_path(), folder / run / "host0.xplane.pb.gz")
     (folder / "train.log").write_text(MESSAGE)
+    (folder / "kernels.xplane.pb").write_bytes(traced_kernels())
     named = {"PATH": "demo", "OP": "fusion.397", "LOG": str(folder / "train.log"), "ADDRESS": "localhost:1"}
+    named |= {"ARRAYS": str(written(folder)), "KERNELS": str(folder / "kernels.xplane.pb")}
     named |= {run: str(folder / run) for run in ("BEFORE", "AFTER")}
     return named | {"COMMAND": "report", "PAGE": "overview"}
 
 
-@pytest.mark.parametrize("command", NAMED)
+@pytest.mark.parametrize("command", [*QUESTIONS.values(), *OF_REFERENCE])
 def test_each_command_answers(
     command: str, places: dict[str, str], call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    program, *words = (places.get(word, word) for word in shlex.split(command))
+    if {"kernels", "counters"} & {*command.split()}:  # the demo has neither
+        places = places | {"PATH": places["KERNELS"]}
+    words = [places.get(word, word) for word in shlex.split(command)]
     if words[0] == "watch":  # no server is there
         assert "No profiler server" in call(*words, "--once", code=EXIT_CAPTURE_FAILED).err
         return
-    out = call(*words).out
+    out = call(*words, code=EXIT_REGRESSION if words[0] == "verify" else EXIT_OK).out
     out = Path("run.html").read_text("utf-8") if "run.html" in words else out
-    assert program == "tpuprof-tui" and out.strip()
-    assert words[-1] in ("run.html", "--schema") or len(out.encode()) <= MOST_ANSWER
+    assert out.strip() and f"`{command}`" in skill()
+    assert words[-1] == "run.html" or command in OF_REFERENCE or len(out.encode()) <= MOST_ANSWER
 
 
 def test_it_has_the_form_that_agents_load() -> None:
     head, name, *_ = skill().splitlines()
     description = re.search(r"\ndescription: >-\n  (.*)\n---\n", skill())
     assert head == "---" and name == "name: tpuprof-tui"
-    assert description is not None and len(description[1]) <= 1024 and len(signed(skill()).encode()) <= 4500
+    assert description is not None and len(description[1]) <= 1024 and len(signed(skill()).encode()) <= 5000
     assert all(f"`{form}`" in skill() for form in FORMATS if form not in ("text", "json"))
 
 
