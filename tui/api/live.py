@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.parsers.capture.session import capture as ask_servers
-from tpuprof.tui.api.profile import Profile, open_profile
+from tpuprof.tui.api.opening import open_profile
+from tpuprof.tui.api.profile import Profile
 
 
 def capture(

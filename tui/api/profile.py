@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import json
 import math
-import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.base.tpus import generation_named
+from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.pages.ops.one_op import NO_RUN, one_op, op_runs
 from tpuprof.parsers.pages.shared.key import named_in
-from tpuprof.parsers.session.one_core import narrowed
-from tpuprof.parsers.session.opening import open_run
+from tpuprof.parsers.session.hlo import HloSession
+from tpuprof.parsers.session.live_arrays import open_arrays
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.api.table import Column, Table
-from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages import PAGES, Page, page_named
-from tpuprof.tui.report.choice import choose, nearest_or_first
-from tpuprof.tui.report.fields import columns as columns_of
-from tpuprof.tui.report.page import Listed, Report, ReportRequest, TableOptions, TextLook, check_part
-from tpuprof.tui.terminal.custom import read_config
+from tpuprof.tui.api.chosen import (
+    as_table,
+    check_limit,
+    check_options,
+    check_texts,
+    chosen_table,
+    refused,
+    table_options,
+)
+from tpuprof.tui.api.kinds import OF_MODULES, PROFILE, Kind
+from tpuprof.tui.api.result import LOOK, Result, oom_of
+from tpuprof.tui.api.table import Table
+from tpuprof.tui.pages import Page, PageName, page_named
+from tpuprof.tui.report.choice import nearest_or_first
+from tpuprof.tui.report.page import Listed, Report, ReportRequest, check_part
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
+    from tpuprof.parsers.memory.batch.fit import BatchFit
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.counters.page import CountersPage
     from tpuprof.parsers.pages.findings.finding import Finding
@@ -46,50 +57,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.shared.latencies import InferencePage
     from tpuprof.parsers.steps.step_account import Account
     from tpuprof.parsers.timeline.model import Timeline
-
-DEMO = "demo"
-_LOOK = TextLook(110, ascii_only=False, color=False)
 _PS_PER_MS = 10**9
-
-
-def open_profile(
-    path: str | os.PathLike[str],
-    *,
-    run: str | None = None,
-    host: str | None = None,
-    core: str | None = None,
-    cache: bool = True,
-    jobs: int | None = None,
-) -> Profile:
-    """Opens a profile; files are read on demand.
-
-    Args:
-        path: a logdir, any folder above it, a run, a file, an archive, a glob or a URL; ``"demo"`` for the demo.
-        run: name of the run, or its beginning; None for the newest.
-        host: the only host to read; None for all hosts.
-        core: the one core (``host0:2``) or chip (``host0:chip1``), by any of its names; None for all cores.
-        cache: whether to keep what was read in the user's cache folder, unless ``TPUPROF_CACHE`` is ``off``.
-        jobs: how many processor cores may read; None for all.
-
-    Raises:
-        ProfileError: the path has no profile (exit code 3), it can't be read (4), or it has no such run, host or core
-            (3).
-
-    >>> import tpuprof
-    >>> tpuprof.open("demo").name
-    'demo'
-    """
-    where = demo_path() if path == DEMO else path
-    logdir, config = open_logdir(where), read_config(os.environ)
-    chosen = logdir.find_run(run)
-    chosen = chosen if core is None else narrowed(chosen, core, host)
-    chosen.files(host)
-    is_kept = cache and config.cache
-
-    def opened(one: Run) -> Session:
-        return open_run(one, lambda _: None, lambda: False, cache=is_kept, cache_bytes=config.cache_bytes, jobs=jobs)
-
-    return Profile(logdir, opened(chosen), host, opened)
+Made = TypeVar("Made")
 
 
 class Profile:
@@ -97,34 +66,63 @@ class Profile:
 
     Its methods that are named after pages return frozen dataclasses, with times in picoseconds, rates in FLOP/s or
     bytes/s and shares as fractions (0-1); what is unknown is None. `table` and `report` have the figures and the units
-    of ``tpuprof-tui report PAGE --format json``.
+    of ``tpuprof-tui report PAGE --format json``. What a file does not have, such as the ops of a compiler's dump,
+    raises a `ProfileError` that says what it has.
     """
 
-    def __init__(self, logdir: Logdir, session: Session, host: str | None, opened: Callable[[Run], Session]) -> None:
+    def __init__(
+        self,
+        logdir: Logdir,
+        session: Session | HloSession | None,
+        host: str | None,
+        opened: Callable[[Run], Session],
+        kind: Kind = PROFILE,
+        folder: str | None = None,
+    ) -> None:
         self._logdir = logdir
-        self._session = session
+        self._readable = session
         self._host = host
         self._opened = opened  # of other runs, for pages that compare them
+        self._kind = kind
+        self.run: Run = logdir.runs[0] if session is None else session.run
+        """What it is of."""
+        self._close = weakref.finalize(self, lambda: None if folder is None else rmtree(folder, ignore_errors=True))
+
+    def __enter__(self) -> Profile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Removes the copy of bytes that were opened. Files are open only while they are read."""
+        self._close()
 
     @property
-    def run(self) -> Run:
-        """What it is of."""
-        return self._session.run
+    def session(self) -> Session:
+        """What reads the events.
+
+        Raises:
+            ProfileError: there are none.
+        """
+        if self._kind is not PROFILE:
+            raise self._kind.lacks(self.path)
+        return cast("Session", self._readable)
 
     @property
     def name(self) -> str:
         """The run's name."""
-        return self._session.run.name
+        return self.run.name
 
     @property
     def path(self) -> str:
         """The run's path."""
-        return self._session.run.path
+        return self.run.path
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The hosts that the figures cover."""
-        return tuple(file.host for file in self._session.run.files(self._host))
+        return tuple(file.host for file in self.run.files(self._host))
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -133,14 +131,15 @@ class Profile:
 
     # --- pages
 
-    def _page(self, key: str) -> Any:  # noqa: ANN401 - of the key's type
+    def _page(self, key: str) -> Made:  # type: ignore[type-var] # of the key's type
         """A page, by the module under `parsers.pages` that is imported for it, and its key there."""
-        return self._session.page(named_in(f"tpuprof.parsers.pages.{key}"), self._host)
+        session = self._readable if key in OF_MODULES and self._readable is not None else self.session
+        page: Made = session.page(named_in(f"tpuprof.parsers.pages.{key}"), self._host)
+        return page
 
     def overview(self) -> Overview:
         """Step time, what bounds it, where it goes, and why the program is slow."""
-        page: Overview = self._page("overview.model:OVERVIEW")
-        return page
+        return self._page("overview.model:OVERVIEW")
 
     def findings(self) -> tuple[Finding, ...]:
         """Why the program is slow, the largest saving first."""
@@ -148,13 +147,11 @@ class Profile:
 
     def ledger(self) -> Account | None:
         """The owner of each picosecond of a step; None without steps."""
-        page: Account | None = self._page("overview.model:LEDGER")
-        return page
+        return self._page("overview.model:LEDGER")
 
     def ops(self) -> OpsPage:
         """HLO ops, by self time."""
-        page: OpsPage = self._page("ops.key:OPS")
-        return page
+        return self._page("ops.key:OPS")
 
     def op(self, name: str | None = None, module: str | None = None) -> OpPage:
         """All about one op, with the spread of its runs.
@@ -166,11 +163,13 @@ class Profile:
         Raises:
             ProfileError: there is no such op or module, with the nearest names.
         """
-        return one_op(self._session, self._host, name, module)
+        check_texts('op("fusion.3", module="jit_step")', name=name, module=module)
+        return one_op(self.session, self._host, name, module)
 
     def kernel_times(self, name: str, module: str | None = None) -> Int64s:
         """How long each run of an op or kernel took; see `tpuprof.kernel_times`."""
-        found = op_runs(self._session, self._host, name, module)
+        check_texts('kernel_times("fusion.3", module="jit_step")', name=name, module=module)
+        found = op_runs(self.session, self._host, name, module)
         if not sum(len(of.duration_ps) for of in found.runs):
             why = found.why_none or NO_RUN
             raise ProfileError("no_runs", f"{printable(name)} has no known run: {why}.", "", EXIT_NOT_FOUND)
@@ -178,73 +177,80 @@ class Profile:
 
     def op_profile(self) -> OpProfilePage:
         """Ops as trees by program, category and scope."""
-        page: OpProfilePage = self._page("ops.op_profile:OP_PROFILE")
-        return page
+        return self._page("ops.op_profile:OP_PROFILE")
 
     def framework_ops(self) -> FrameworkOpsPage:
         """Ops of the framework, on the device and on the host."""
-        page: FrameworkOpsPage = self._page("ops.framework_ops:FRAMEWORK_OPS")
-        return page
+        return self._page("ops.framework_ops:FRAMEWORK_OPS")
 
     def roofline(self) -> RooflinePage:
         """How close ops come to the core's roof."""
-        page: RooflinePage = self._page("ops.roofline:ROOFLINE")
-        return page
+        return self._page("ops.roofline:ROOFLINE")
 
     def collectives(self) -> CollectivesPage:
         """Collectives: how much of them compute hides, who is late, and how much of the links' bandwidth they reach."""
-        page: CollectivesPage = self._page("collectives.page:COLLECTIVES")
-        return page
+        return self._page("collectives.page:COLLECTIVES")
 
     def counters(self) -> CountersPage:
         """Use of a core's units, from hardware counters."""
-        page: CountersPage = self._page("counters.page:COUNTERS")
-        return page
+        return self._page("counters.page:COUNTERS")
 
     def input(self) -> InputPipelinePage:
         """The input pipeline."""
-        page: InputPipelinePage = self._page("input.input:INPUT")
-        return page
+        return self._page("input.input:INPUT")
 
     def inference(self) -> InferencePage:
         """Latencies of requests, or of runs of a module."""
-        page: InferencePage = self._page("inference:INFERENCE")
-        return page
+        return self._page("inference:INFERENCE")
 
     def hosts_page(self) -> HostsPage:
         """Hosts and cores compared."""
-        page: HostsPage = self._page("hosts.hosts:HOSTS")
-        return page
+        return self._page("hosts.hosts:HOSTS")
 
     def memory(self) -> CompiledModules:
         """The memory of compiled modules."""
-        page: CompiledModules = self._page("memory.key:MEMORY")
-        return page
+        return self._page("memory.key:MEMORY")
 
     def memory_profile(self) -> MemoryProfilePage:
         """Memory over time, as allocators record it."""
-        page: MemoryProfilePage = self._page("memory.key:MEMORY_PROFILE")
-        return page
+        return self._page("memory.key:MEMORY_PROFILE")
+
+    def fit(self, module: str | None = None, device: str | None = None) -> BatchFit:
+        """The largest batch with which a compiled module fits, and how many bytes a larger batch takes, by arithmetic.
+
+        Args:
+            module: ``name`` or ``name(program id)``; None for the module with the largest peak.
+            device: the TPU that a dump is for, such as ``v5e``; a profile says it itself.
+
+        Raises:
+            ProfileError: there is no such module.
+        """
+        made: BatchFit = self._content("memory", {"module": module, "device": device}, 0)[2].fit
+        return made
+
+    def oom(self) -> Result:
+        """What ran out of memory in a log, or in a dump of a compile that failed; see `tpuprof.oom`."""
+        return oom_of([self.path])
 
     def timeline(self) -> Timeline:
         """All events of one host: the host of this profile, or the first host with a device."""
-        return self._session.timeline(self._host)
+        return self.session.timeline(self._host)
 
     # --- tables and documents
 
     @property
-    def pages(self) -> tuple[str, ...]:
+    def pages(self) -> tuple[PageName, ...]:
         """The names that `table` and `report` take."""
-        return tuple(page.name for page in PAGES if not page.is_of_arrays)
+        return self._kind.pages
 
     def table(
         self,
-        page: str,
+        page: PageName,
         key: str | None = None,
         *,
         filter: str = "",
         sort: str = "",
-        columns: Sequence[str] = (),
+        columns: Sequence[str] | str = (),
         limit: int = 0,
         **options: Any,  # noqa: ANN401 - as of the command line
     ) -> Table:
@@ -255,7 +261,7 @@ class Profile:
             key: which of its tables, by its key in JSON; None for the main table, which CSV has.
             filter: the rows to keep, in the language of the app and of ``--filter``: ``"roofline_efficiency<60%"``.
             sort: the key of a column, numbers from the largest on; ``:asc`` or ``:desc`` behind it sets the direction.
-            columns: keys; empty for those of JSON.
+            columns: keys, in a list or with commas between them; empty for those of JSON.
             limit: the most rows, 0 for all.
             options: options of the page, named as on the command line, with underscores: ``op="fusion.3"``.
 
@@ -267,13 +273,11 @@ class Profile:
         >>> len(slow) > 0, slow.keys()
         (True, ('name', 'category'))
         """
-        _check_limit(limit)
+        check_limit(limit)
         tables, warnings = self._tables(page, options)
-        listed = _named(tables, key, page)
-        chosen = choose(listed, TableOptions(filter, sort, tuple(columns)), limit, listed.table.json)
-        return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), warnings)
+        return chosen_table(tables, key, page, table_options(filter, sort, columns), limit, warnings)
 
-    def tables(self, page: str, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of the command line
+    def tables(self, page: PageName, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of the command line
         """The keys of the tables that a page has for `table`, the main one first.
 
         >>> import tpuprof
@@ -283,28 +287,26 @@ class Profile:
         return tuple(listed.table.key for listed in self._tables(page, options)[0])
 
     def events(
-        self, from_ms: float | None = None, to_ms: float | None = None, track: str = "", *, limit: int = 10_000
+        self, from_ms: float | None = None, to_ms: float | None = None, track: str = "", *, limit: int = 0
     ) -> Table:
-        """Events of the timeline in order of their start, without their arguments.
+        """Events of the timeline in order of their start, without their arguments: all of them, or as a `limit` says.
 
         Args:
             from_ms, to_ms: the interval on the trace's clock; None for its start or end.
             track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all tracks
                 but derived ones, which repeat the ops.
-            limit: the most events, the first ones; 0 for all.
+            limit: the most events, the first ones, where `left_out` of the table counts the others; 0 for all.
 
         Raises:
             ProfileError: no track has such a name, or the file can't be read.
         """
         for ms in (from_ms, to_ms):
             if ms is not None and not (isinstance(ms, Real) and math.isfinite(ms)):
-                raise _refused("events", ms, "milliseconds", 'events(300, 400, track="XLA Ops")')
-        if not isinstance(track, str):
-            raise _refused("events", track, "the name of a track", 'events(track="XLA Ops")')
+                raise refused("events", ms, "milliseconds", 'events(300, 400, track="XLA Ops")')
         begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms, to_ms))
         return self.events_between(begin, end, track, limit)
 
-    def events_between(self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 10_000) -> Table:
+    def events_between(self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 0) -> Table:
         """The same for an interval in picoseconds.
 
         Raises:
@@ -318,7 +320,7 @@ class Profile:
         left_out = len(content.selection) - shown
         return as_table(listed, range(shown), listed.table.json, left_out, reader.warnings(content))
 
-    def report(self, page: str, *, limit: int = 0, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - see `table`
+    def report(self, page: PageName, *, limit: int = 0, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - see `table`
         """What ``tpuprof-tui report PAGE --format json`` prints.
 
         Args:
@@ -336,14 +338,14 @@ class Profile:
 
     def _tables(self, page: str, options: Mapping[str, Any]) -> tuple[Sequence[Listed], Sequence[str]]:
         """The tables of a page, and what there is to warn of."""
-        if (sections := _page(page).load_report().sections) is None:
+        if (sections := self._page_named(page).load_report().sections) is None:
             raise ProfileError("usage", f"The page {page} has no tables.", f"report({page!r})", EXIT_USAGE)
         reader, request, content = self._content(page, options, 0)
         return sections(content, request), reader.warnings(content)
 
     def _content(self, page: str, options: Mapping[str, Any], limit: int) -> tuple[Report[Any], ReportRequest, Any]:
         """How a page is printed, what is asked for of it, and what that is."""
-        record = _page(page)
+        record = self._page_named(page)
         request, reader = self._request(record, options, limit), record.load_report()
         reader.check(request.options, request.form, limit)
         return reader, request, reader.read(request)
@@ -353,60 +355,44 @@ class Profile:
             if name not in page.options:
                 hint = f"one of: {', '.join(page.options)}" if page.options else "leave it out"
                 raise ProfileError("usage", f"The page {page.name} has no option {printable(name)}.", hint, EXIT_USAGE)
-        page.check_groups(options.get("by"))
-        _check_limit(limit)
-        given, run = {**dict.fromkeys(page.options), **options}, self._session.run
+        check_limit(limit)
+        given, run, logdir = {**dict.fromkeys(page.options), **options}, self.run, self._logdir
         given |= {"step": str(given["step"])} if isinstance(given.get("step"), Integral) else {}
+        check_options(given)
+        page.check_groups(given.get("by"))
+        if device := given.get("device"):
+            given["device"] = generation_named(device)
+            if given["device"] is None:
+                raise refused("device", device, "a TPU whose memory is known", 'device="v5e"')
 
         def session(of: Run) -> Session:
-            return self._session if of == run else self._opened(of)
+            return self.session if of == run else self._opened(of)
 
         host = None if page.without_host else self._host
-        asked = None if run.path == self._logdir.find_run().path else run.name  # pages of all runs take no name
+        asked = None if run.path == logdir.find_run().path else run.name  # pages of all runs take no name
         check_part(given)
-        whole = ReportRequest(self._logdir, asked, host, session, "json", _LOOK, limit, given, core=run.core or None)
+        logdir = open_arrays(logdir.query) if page.is_of_arrays else logdir
+        hlo, core = isinstance(self._readable, HloSession), None if page.without_host else run.core or None
+        whole = ReportRequest(logdir, asked, host, session, "json", LOOK, limit, given, only_hlo=hlo, core=core)
         return whole.of_part(page.is_of_events)
 
+    def _page_named(self, name: str) -> Page:
+        """The page of a name.
+
+        Raises:
+            ProfileError: there is none, or what is open does not have it.
+        """
+        check_texts('table("ops")', page=name)
+        if (page := page_named(name)) is None:
+            hint = f"one of: {', '.join(nearest_or_first(name, self.pages))}"
+            raise ProfileError("usage", f"There is no page {printable(name)}.", hint, EXIT_USAGE)
+        if name not in self.pages:
+            raise self._kind.lacks(self.path, name)
+        return page
+
     def __repr__(self) -> str:
-        return f"<Profile {self.name}: {counted(len(self.hosts), 'host')}>"
+        return f"<Profile {self.name}: {counted(len(self.hosts), 'host') if self.hosts else self._kind.what}>"
 
     def _repr_html_(self) -> str:
         """Its name and where it lies, for a notebook; both as text, never as markup."""
         return f"<b>{escape(printable(self.name))}</b> {escape(printable(self.path))}"
-
-
-def as_table(listed: Listed, rows: Sequence[int], keys: Sequence[str], left_out: int, warnings: Sequence[str]) -> Table:
-    """Some rows of a page's table, with a description of each column."""
-    table = listed.table
-    described = [Column(of.key, of.unit.name, of.meaning, of.null) for of in table.chosen(keys)]
-    return Table(table.key, described, columns_of(table, listed.source, rows, keys), left_out, warnings)
-
-
-def _check_limit(limit: object) -> None:
-    if not isinstance(limit, Integral) or limit < 0:
-        raise _refused("limit", limit, "a number of rows, 0 for all", "limit=20")
-
-
-def _refused(what: str, given: object, wanted: str, example: str) -> ProfileError:
-    """The error of an argument that the command line would refuse too."""
-    return ProfileError("usage", f"{what}: {printable(repr(given))} is not {wanted}.", example, EXIT_USAGE)
-
-
-def _page(name: str) -> Page:
-    page = page_named(name)
-    if page is None or page.is_of_arrays:
-        known = [each.name for each in PAGES if not each.is_of_arrays]
-        hint = f"one of: {', '.join(nearest_or_first(name, known))}"
-        raise ProfileError("usage", f"There is no page {printable(name)}.", hint, EXIT_USAGE)
-    return page
-
-
-def _named(tables: Sequence[Listed], key: str | None, page: str) -> Listed:
-    """The table with a key, or the main one."""
-    for listed in tables:
-        if key in (None, listed.table.key):
-            return listed
-    known = nearest_or_first(key or "", [listed.table.key for listed in tables])
-    sentence = f"The page {page} has no table{f' {printable(key)}' if key else ' with columns'}."
-    hint = f"one of: {', '.join(known)}" if known else f"report({page!r}) has all of it"
-    raise ProfileError("usage", sentence, hint, EXIT_USAGE)

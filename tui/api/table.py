@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -52,7 +53,7 @@ class Table:
     rows, and iterating gives them: tuples whose values are attributes too, ``row.self_time_ps``, with an underscore for
     a dot, None where unknown.
 
-    ``pl.DataFrame(table)``, ``pa.table(table)`` and a query of DuckDB take a table as it is, by PyArrow. So does
+    ``pl.DataFrame(table)``, ``pa.table(table)`` and, with PyArrow, a query of DuckDB take a table as it is. So does
     ``pd.DataFrame(table)``, row by row: `to_pandas` is faster, and keeps the columns of a table without rows.
 
     Args:
@@ -156,7 +157,12 @@ class Table:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """What Polars, PyArrow, DuckDB and others read a table by; see `to_arrow`."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        try:
+            return self.to_arrow().__arrow_c_stream__(requested_schema)
+        except ProfileError:  # Polars does without PyArrow
+            if "polars" not in sys.modules:
+                raise
+            return self.to_polars().__arrow_c_stream__(requested_schema)
 
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
         """The same for what reads data frames by the older protocol."""

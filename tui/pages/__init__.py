@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -22,6 +22,36 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.page import CommandReport, Report
     from tpuprof.tui.widgets.lists.table import RowsView
     from tpuprof.tui.widgets.tab import Tab as View
+
+
+PageName = Literal[
+    "runs",
+    "trend",
+    "hosts",
+    "cores",
+    "overview",
+    "findings",
+    "ledger",
+    "model",
+    "input",
+    "inference",
+    "timeline",
+    "ops",
+    "op",
+    "op-profile",
+    "sources",
+    "framework-ops",
+    "collectives",
+    "sparse-core",
+    "kernels",
+    "roofline",
+    "counters",
+    "graph",
+    "memory",
+    "memory-profile",
+    "live-arrays",
+]
+"""The names of all pages, for editors and type checkers."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +73,7 @@ class Page:
         is_of_events: it is made of the events alone that start in a step or an interval, where a call asks for one.
     """
 
-    name: str
+    name: PageName
     report: str
     options: Mapping[str, str]
     formats: tuple[str, ...] = ()
@@ -123,7 +153,7 @@ PAGES: tuple[Page, ...] = (
 )
 """All pages, in the order in which the command line names them."""
 
-PAGE_NAMES: tuple[str, ...] = tuple(page.name for page in PAGES)
+PAGE_NAMES: tuple[PageName, ...] = tuple(page.name for page in PAGES)
 
 
 def page_named(name: str) -> Page | None:
@@ -137,7 +167,8 @@ def report_named(name: str) -> Report[Any]:
     Raises:
         KeyError: there is none.
     """
-    return {page.name: page for page in PAGES}[name].load_report()
+    by_name: dict[str, Page] = {page.name: page for page in PAGES}
+    return by_name[name].load_report()
 
 
 @dataclass(frozen=True)

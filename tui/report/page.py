@@ -294,6 +294,7 @@ class CommandReport(Generic[Content]):
         read: makes what is printed of what the command has read.
         writers: prints it, a function a format, given how text looks and the most rows, 0 for all.
         tables, metrics: what it holds, as of a `Report`.
+        sections: its tables with their rows, the main one first.
     """
 
     read: Callable[..., Content]
@@ -301,3 +302,4 @@ class CommandReport(Generic[Content]):
     tables: tuple[Table[Any], ...] = ()
     metrics: tuple[Metric[Any], ...] = ()
     csv_table: Table[Any] | None = None
+    sections: Callable[[Content], Sequence[Listed]] = lambda _: ()

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError, behind_wall, one_part
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError, behind_wall, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
@@ -232,7 +232,7 @@ class CompiledModules:
             space: in lower case; None for HBM, or the first that the module uses where it uses none.
 
         Raises:
-            ProfileError: there is no such module.
+            ProfileError: there is no such module or space.
         """
         page = self.page()
         if not page.modules:
@@ -242,6 +242,9 @@ class CompiledModules:
         if peaks.problem is not None:
             return peaks.problem
         numbers = {name.lower(): number for number, name in model.SPACE_NAMES.items()}
+        if space is not None and space not in numbers:
+            sentence = f"There is no memory space {printable(space)}."
+            raise ProfileError("usage", sentence, f"one of: {', '.join(numbers)}", EXIT_USAGE)
         return self.figures(label, first_space(peaks.peaks) if space is None else numbers[space])
 
     def why_none(self, what: str) -> str:

@@ -53,7 +53,9 @@ def test_stable_names_are_all_there() -> None:
     assert Path(tpuprof.__file__ or "").with_name("py.typed").exists()
 
 
-@pytest.mark.parametrize("name", ["tpuprof", "tpuprof.tui.api.profile", "tpuprof.tui.api.calls"])
+@pytest.mark.parametrize(
+    "name", ["tpuprof", "tpuprof.tui.api.profile", "tpuprof.tui.api.opening", "tpuprof.tui.api.calls"]
+)
 def test_examples_in_docstrings_are_true(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted and not found.failed
@@ -64,7 +66,7 @@ def test_the_section_of_the_readme_is_true() -> None:
     text = "\n".join(block for language, block in read().blocks if language == "pycon")
     found = doctest.DocTestRunner()
     found.run(doctest.DocTestParser().get_doctest(text, {}, "README", "README.md", 0))
-    assert found.tries > 10 and not found.failures
+    assert found.tries >= 10 and not found.failures
 
 
 def test_what_the_readme_does_with_csv_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,8 +31,8 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
 from tpuprof.tui.cli.common import note
-from tpuprof.tui.cli.progress import ProgressLine
 from tpuprof.tui.demo import demo_path
+from tpuprof.tui.terminal.progress import ProgressLine
 
 # --- exit codes and errors
 
@@ -408,7 +408,7 @@ def test_progress_is_one_line_now_and_then_and_goes_away() -> None:
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch, call: Call, logdir: Path) -> None:
-    monkeypatch.setattr("tpuprof.tui.cli.progress.FIRST_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("tpuprof.tui.terminal.progress.FIRST_AFTER_SECONDS", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     assert call("report", "overview", logdir).err == ""
     err = Terminal()

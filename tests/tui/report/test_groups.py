@@ -17,7 +17,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.memory.live_arrays import BY
 from tpuprof.parsers.pages.collectives.rows import BYS
 from tpuprof.tui import pages
-from tpuprof.tui.pages import PAGES
+from tpuprof.tui.pages import PAGES, PageName
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS
 from tpuprof.tui.pages.ops.tree_view import _GROUPS
 from tpuprof.tui.pages.overview.ledger.fields import By
@@ -94,7 +94,9 @@ def test_groups_are_a_table_in_csv_and_json(page: str, by: str, call: Call) -> N
     ("page", "option", "value"),
     [*((page, "by", by) for page, by in GROUPED), ("ops", "step", "104"), ("collectives", "step", "104")],
 )
-def test_python_and_parquet_have_the_same_table(page: str, option: str, value: str, call: Call, tmp_path: Path) -> None:
+def test_python_and_parquet_have_the_same_table(
+    page: PageName, option: str, value: str, call: Call, tmp_path: Path
+) -> None:
     words = ("report", page, "demo", f"--{option}", value)
     document = call.json(*words, "--limit", "0", "--format", "json")
     options: dict[str, Any] = {option: value}

@@ -8,8 +8,10 @@
     >>> ops["name"].tolist()
     ['fusion.397', 'fusion.362', 'fusion.315']
 
-`open` opens a profile, `findings` says why a program is slow, `kernel_times` gives the times of one kernel's runs, and
-`capture` asks a running program for a profile. Errors are `ProfileError`.
+`open` opens a profile, `findings` says why a program is slow, `kernel_times` gives the times of one kernel's runs,
+`runs` lists the runs of a logdir, `diff` compares two, `oom` explains an out-of-memory error, `memory` reads compiled
+modules, `fit` says how large a batch may be, and `capture` asks a running program for a profile. Errors are
+`ProfileError`.
 
 Names in `__all__` are stable; everything below `tpuprof.parsers` and `tpuprof.tui` may change from version to version,
 except the dataclasses that the methods of a `Profile` return: they keep their attributes within a major version.
@@ -22,28 +24,51 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.tui.api.calls import findings, kernel_times
+    from tpuprof.tui.api.calls import diff, findings, fit, kernel_times, memory, oom, runs
     from tpuprof.tui.api.live import capture
+    from tpuprof.tui.api.opening import open_profile as open
     from tpuprof.tui.api.profile import Profile
-    from tpuprof.tui.api.profile import open_profile as open
+    from tpuprof.tui.api.result import Result
     from tpuprof.tui.api.table import Column, Table
 
-__all__ = ["Column", "Profile", "ProfileError", "Table", "capture", "findings", "kernel_times", "open"]
+    __version__: str
 
+__all__ = [
+    "Column",
+    "Profile",
+    "ProfileError",
+    "Result",
+    "Table",
+    "capture",
+    "diff",
+    "findings",
+    "fit",
+    "kernel_times",
+    "memory",
+    "oom",
+    "open",
+    "runs",
+]
+
+_CALLS = ("diff", "findings", "fit", "kernel_times", "memory", "oom", "runs")
 _PLACES = {
     "Column": "tui.api.table:Column",
     "Profile": "tui.api.profile:Profile",
     "ProfileError": "parsers.base.errors:ProfileError",
+    "Result": "tui.api.result:Result",
     "Table": "tui.api.table:Table",
     "capture": "tui.api.live:capture",
-    "findings": "tui.api.calls:findings",
-    "kernel_times": "tui.api.calls:kernel_times",
-    "open": "tui.api.profile:open_profile",
+    "open": "tui.api.opening:open_profile",
+    **{name: f"tui.api.calls:{name}" for name in _CALLS},
 }
 """Where each name comes from. It is imported when it is used first, for the command line imports this file too."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names above
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - slow
+
+        return version("tpuprof-tui")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, attribute = _PLACES[name].partition(":")

@@ -8,7 +8,7 @@ from typing import Any
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.api.profile import Profile
-from tpuprof.tui.pages import page_named
+from tpuprof.tui.pages import PageName, page_named
 from tpuprof.tui.report.fields import Field
 from tpuprof.tui.report.shared.database import SqlColumn, is_plain, sql_column
 
@@ -52,7 +52,7 @@ class SqlTable:
 
     name: str
     meaning: str
-    parts: tuple[tuple[str, str], ...]
+    parts: tuple[tuple[PageName, str], ...]
     read: Callable[[SqlTable, Profile, EventsAsked], SqlRows]
     first: tuple[SqlColumn, ...] = ()
     without: tuple[str, ...] = ()

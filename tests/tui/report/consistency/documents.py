@@ -142,7 +142,7 @@ def documents(path: str) -> Documents:
 
 
 def _documents(run: Run, session: Session) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for page in PAGES:
         if page.is_of_arrays:
             continue

@@ -397,5 +397,8 @@ _HEAD = (("warnings[]", "warnings[]"), ("run.name", "run"), ("run.", ""))
 """Where answers have what pages begin with."""
 
 _ARGUMENTS = {each.option: each.name for each in _PARAMETERS.values()} | {"--schema": f"with sql: {_SCHEMA}"}
-_OF_PAGES = {**dict.fromkeys(_WITH_ROWS, "query"), **{tool.page or tool.name: tool.name for tool in TOOLS}}
+_OF_PAGES: dict[str, str] = {
+    **dict.fromkeys(_WITH_ROWS, "query"),
+    **{tool.page or tool.name: tool.name for tool in TOOLS},
+}
 """The tool that has a page, or does what a command does."""

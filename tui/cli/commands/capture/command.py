@@ -19,8 +19,8 @@ from tpuprof.tui.app import start
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.capture.signals import on_signals
-from tpuprof.tui.cli.progress import RedrawnLine, Say
 from tpuprof.tui.report.output import write_stderr, write_stdout
+from tpuprof.tui.terminal.progress import RedrawnLine, Say
 
 PAUSE_SECONDS = 2.0  # before another try
 _ON = (

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
 from tpuprof.parsers.base.errors import (
-    EXIT_NOT_FOUND,
     EXIT_OK,
     EXIT_REGRESSION,
     EXIT_UNREADABLE,
     EXIT_USAGE,
     ProfileError,
 )
-from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.core_names import group_named
-from tpuprof.parsers.files.logdir import Logdir, Run, names_several, open_logdir
-from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture, whole_captures
+from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.session.diff.beside import DETECT
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
-from tpuprof.parsers.session.live_arrays import leads_to_arrays
+from tpuprof.parsers.session.diff.sides import launches, refuse_arrays, refuse_same, run_before
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
@@ -86,44 +82,23 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
     if args.before is None:
         raise ProfileError("usage", "There is nothing to compare.", f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
     paths = [existing(path) for path in (args.before, args.after) if path is not None]
-    for path in filter(None, map(leads_to_arrays, (path for path in paths if not names_several(path)))):
-        sentence = f"{printable(path)} is a device memory profile; only runs are compared here."
-        hint = f"pprof -diff_base before.prof after.prof compares two; {PROGRAM} memory.prof opens one"
-        raise ProfileError("only_arrays", sentence, hint, EXIT_NOT_FOUND)
+    refuse_arrays(paths)
     first = open_logdir(paths[0])
     second = first if args.after is None else open_logdir(paths[1])
     printing.check_output(args, first, second)
     before, after = _chosen(args, first, second)
-    places = {os.path.realpath(run.path) for run in before}
-    same = [run for run in after if os.path.realpath(run.path) in places]
-    if same:
-        sentence = f"A and B are the same run, {printable(same[0].name)}."
-        if len(before) > 1 or len(after) > 1:
-            sentence = f"{printable(same[0].name)} is a launch of both A and B."
-        names = ", ".join(printable(run.name) for run in first.runs[:4])
-        raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)
+    refuse_same(before, after, first.runs)
     return before, after
 
 
 def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[list[Run], list[Run]]:
     """The runs by name, or all the launches of a pattern; of one logdir without names the newest and the one before."""
     if args.after is not None or (args.run_a is not None and args.run_b is not None):
-        return _launches(args.before, first, args.run_a), _launches(args.after or args.before, second, args.run_b)
+        return launches(args.before, first, args.run_a), launches(args.after or args.before, second, args.run_b)
     if args.run_a is not None:
         return [first.find_run(args.run_a)], [first.find_run()]
     after = first.find_run(args.run_b)
-    rest = [run for run in first.runs if run.time < after.time and not are_of_one_capture(run, after)]
-    if not rest:
-        sentence = f"{printable(args.before)} holds no run older than {printable(after.name)} to compare it with."
-        raise ProfileError("one_run", sentence, f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
-    return [rest[0]], [after]
-
-
-def _launches(path: str, logdir: Logdir, name: str | None) -> list[Run]:
-    """All runs of a pattern, the oldest first; of anything else one."""
-    if name is not None or not names_several(path):
-        return [logdir.find_run(name)]
-    return sorted(whole_captures(logdir.runs), key=lambda run: (run.time, run.name))
+    return [run_before(args.before, first, after)], [after]
 
 
 def _compared(args: argparse.Namespace, config: Config) -> Diff:

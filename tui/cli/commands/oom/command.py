@@ -35,9 +35,9 @@ from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
 from tpuprof.tui.cli.common import note, why_no_screen
-from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.output import write_stderr
+from tpuprof.tui.terminal.progress import RedrawnLine
 
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 WORD_SECONDS = 5.0  # after which a log without a byte is named, where no line is drawn

@@ -185,5 +185,11 @@ def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     return [title, *drawing.table_lines(kept, range(len(kept)), pen), *drawing.remark_lines(diff, name, pen)]
 
 
+def sections(content: JudgedDiff) -> list[Section[Any]]:
+    """Its tables, that of the ops, which CSV has, first."""
+    tables = sorted(fields.TABLES, key=lambda table: table is not fields.OPS)
+    return [Section(table, getattr(content.diff, table.key)) for table in tables]
+
+
 _FORMATS = {"json": json, "csv": csv, "md": markdown, "text": text}
-REPORT = CommandReport(JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS))
+REPORT = CommandReport(JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS), sections=sections)

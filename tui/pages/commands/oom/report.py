@@ -131,4 +131,7 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
     return lines + pen.wrap_all(errors.log.notes, "warn", [(" ! ", "warn")])
 
 
-REPORT = CommandReport(read, {"text": text, "json": json, "md": markdown}, (ERRORS, ADVICE, BUFFERS), LOG)
+_FORMATS = {"text": text, "json": json, "md": markdown}
+REPORT = CommandReport(
+    read, _FORMATS, (ERRORS, ADVICE, BUFFERS), LOG, sections=lambda errors: (Section(ERRORS, errors),)
+)

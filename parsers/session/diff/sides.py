@@ -1,0 +1,52 @@
+"""Which runs a comparison is of: one of each side, or several launches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Logdir, Run, names_several
+from tpuprof.parsers.pages.shared.split_runs import are_of_one_capture, whole_captures
+from tpuprof.parsers.session.live_arrays import leads_to_arrays
+
+
+def launches(path: str, logdir: Logdir, name: str | None = None) -> list[Run]:
+    """All runs of a pattern, the oldest first; of anything else one: the run of that name, or the newest."""
+    if name is not None or not names_several(path):
+        return [logdir.find_run(name)]
+    return sorted(whole_captures(logdir.runs), key=lambda run: (run.time, run.name))
+
+
+def run_before(path: str, logdir: Logdir, after: Run) -> Run:
+    """The run of a logdir before another one.
+
+    Raises:
+        ProfileError: `one_run`, exit code 2, if there is none.
+    """
+    rest = [run for run in logdir.runs if run.time < after.time and not are_of_one_capture(run, after)]
+    if not rest:
+        sentence = f"{printable(path)} holds no run older than {printable(after.name)} to compare it with."
+        raise ProfileError("one_run", sentence, "tpuprof-tui diff BEFORE AFTER", EXIT_USAGE)
+    return rest[0]
+
+
+def refuse_arrays(paths: Iterable[str]) -> None:
+    """Raises an error, exit code 3, where a path leads to a device memory profile."""
+    for path in filter(None, map(leads_to_arrays, (path for path in paths if not names_several(path)))):
+        sentence = f"{printable(path)} is a device memory profile; only runs are compared here."
+        hint = "pprof -diff_base before.prof after.prof compares two; tpuprof-tui memory.prof opens one"
+        raise ProfileError("only_arrays", sentence, hint, EXIT_NOT_FOUND)
+
+
+def refuse_same(before: Sequence[Run], after: Sequence[Run], known: Sequence[Run]) -> None:
+    """Raises an error, exit code 2, where a run is on both sides; `known` are the runs that the hint names."""
+    places = {os.path.realpath(run.path) for run in before}
+    same = [run for run in after if os.path.realpath(run.path) in places]
+    if same:
+        sentence = f"A and B are the same run, {printable(same[0].name)}."
+        if len(before) > 1 or len(after) > 1:
+            sentence = f"{printable(same[0].name)} is a launch of both A and B."
+        names = ", ".join(printable(run.name) for run in known[:4])
+        raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)

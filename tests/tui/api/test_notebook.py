@@ -1,0 +1,126 @@
+"""What a user of a notebook types first, on profiles and on what opens like one."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import tpuprof
+from tests.parsers.memory.oom.test_dumps import dump_of
+from tests.support.build import host_bytes, write_run
+from tests.support.files import pprof
+from tests.support.made.oom import MESSAGE
+from tpuprof.tui.pages import PAGE_NAMES, PageName
+
+PACKAGES = {"pd": "pandas", "pl": "polars", "pa": "pyarrow", "duckdb": "duckdb"}
+DUMP = "decoder_scan"
+TRIES: dict[str, Any] = {
+    "tpuprof.__version__": version("tpuprof-tui"),
+    "tpuprof.findings('demo')[0].kind": "collective",
+    "tpuprof.open('demo', core=0).run.core": "demo:0",
+    "len(tpuprof.open(data).table('ops'))": 490,
+    "len(tpuprof.kernel_times(data, 'fusion.349', core=2))": 60,
+    "[op.name for op in ops][:2]": ["fusion.397", "fusion.362"],
+    "pd.DataFrame(ops)['self_time_ps'].sum() == ops['self_time_ps'].sum()": True,
+    "pl.DataFrame(ops).select('name', 'self_time_ps').row(0)": ("fusion.397", 1694625824768),
+    "pl.DataFrame(profile.table('sparse-core')).schema['self_time_ps'] == pl.Int64": True,
+    "pa.table(ops).schema.field('program_id').type == pa.uint64()": True,
+    "duckdb.sql('SELECT name FROM ops ORDER BY self_time_ps DESC LIMIT 1').fetchall()": [("fusion.397",)],
+    "ops.to_pandas().groupby('category')['self_time_ps'].sum().idxmax()": "convolution fusion",
+    "profile.table('ops', columns='name,flops', limit=1).keys()": ("name", "flops"),
+    "(len(profile.events()), profile.events(limit=3).left_out)": (69007, 69004),
+    "(tpuprof.fit('demo').batch, tpuprof.fit('demo').largest)": (8, 13),
+    "tpuprof.fit(dump, device='v6e').batch is None": False,
+    "tpuprof.memory(dump).page().modules[0].module.name": "jit_step",
+    "[tpuprof.open(path).pages for path in (dump, prof, log)]": [("memory", "graph"), ("live-arrays",), ()],
+    "tpuprof.open(prof).table('live-arrays')['size_bytes'].max()": 6442450944,
+    "[tpuprof.oom(given).page.triages[0].kind for given in (log, text, data_of_log)]": ["compile"] * 3,
+    "tpuprof.oom(dump).table()['kind'].tolist()": ["compile"],
+    "tpuprof.runs(logs)['name'].tolist()": ["b", "a"],
+    "tpuprof.diff(logs).table('ops')['name'].tolist()": ["fusion.1"],
+    "tpuprof.diff(tpuprof.open(logs, run='a'), tpuprof.open(logs, run='b')).report()['before']['name']": "a",
+}
+
+
+@pytest.fixture(name="names", scope="module")
+def made_names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What stands in the session before a try."""
+    root, profile = tmp_path_factory.mktemp("notebook"), tpuprof.open("demo")
+    log = root / "train.log"
+    log.write_text(MESSAGE)
+    for number, run in enumerate("ab"):
+        write_run(root / "logs", run, host0=host_bytes(100 + 50 * number))
+        path = root / "logs" / "plugins" / "profile" / run
+        for each in (path / "host0.xplane.pb", path):
+            os.utime(each, (1000 + number, 1000 + number))
+    return {
+        **{"tpuprof": tpuprof, "profile": profile, "ops": profile.table("ops"), "log": log, "text": MESSAGE},
+        **{"data": Path(profile.path).read_bytes(), "data_of_log": MESSAGE.encode(), "logs": root / "logs"},
+        **{"dump": dump_of(DUMP, root / "dump"), "prof": pprof.written(root)},
+    }
+
+
+@pytest.mark.parametrize("line", TRIES)
+def test_the_first_tries_of_a_notebook(line: str, names: dict[str, Any]) -> None:
+    packages = {name: package for name, package in PACKAGES.items() if f"{name}." in line}
+    given = {name: pytest.importorskip(package) for name, package in packages.items()}
+    assert eval(line, {**names, **given}) == TRIES[line]
+
+
+def test_page_names_are_those_of_the_registry() -> None:
+    assert get_args(PageName) == PAGE_NAMES
+
+
+def test_bytes_leave_nothing_behind(names: dict[str, Any]) -> None:
+    with tpuprof.open(names["data"]) as profile:
+        assert os.path.exists(profile.path)
+    assert not os.path.exists(os.path.dirname(os.path.dirname(profile.path)))
+
+
+def test_a_line_says_how_far_reading_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpuprof.tui.terminal.progress.FIRST_AFTER_SECONDS", 0.0)
+    tpuprof.open("demo", cache=False, progress=True).overview()
+    shown = capsys.readouterr().err
+    assert "reading demo: " in shown and shown.endswith("\r\x1b[K")
+    tpuprof.open("demo", cache=False).overview()
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence", "hint"),
+    [
+        (
+            "tpuprof.open(dump).overview()",
+            "is a dump of compiled modules: it has no profile of a program.",
+            "memory(), fit()",
+        ),
+        ("tpuprof.open(prof).table('ops')", "is a device memory profile: it has no page ops.", 'table("live-arrays")'),
+        ("tpuprof.open(log).timeline()", "is a log: it has no profile of a program.", "oom() looks for"),
+        ("tpuprof.open('demo', host='nowhere')", "no host nowhere.", "its hosts: demo"),
+        ("profile.table('opps')", "There is no page opps.", "one of: ops, op, hosts"),
+        ("profile.table('ops', 'rows')", "The page ops has no table rows.", "one of: ops"),
+        ("profile.table('ops', op='x')", "The page ops has no option op.", "one of: step, from_ps, to_ps, by"),
+        ("profile.table('ops', columns=['nam'])", "There is no column nam.", "--columns name"),
+        ("profile.table('ops', limit=-3)", "limit: -3 is not a number of rows", "limit=20"),
+        ("profile.kernel_times('fusion.34999')", "No op fusion.34999 ran.", "one of: fusion.349"),
+        ("profile.events('XLA Ops')", "events: 'XLA Ops' is not milliseconds.", "events(300, 400"),
+        ("profile.events(float('nan'))", "events: nan is not milliseconds.", "events(300, 400"),
+        ("tpuprof.open(None)", "path: None is not a path", 'tpuprof.open("logs")'),
+        ("tpuprof.oom('no error at all')", "holds no out-of-memory error", "the log of the process"),
+        ("profile.op(5)", "name: 5 is not a text.", 'op("fusion.3"'),
+        ("profile.table('op', op=5)", "op: 5 is not a text.", 'op="..."'),
+        ("profile.table('ops', from_ps='x')", "from_ps: 'x' is not a number.", "from_ps=1"),
+        ("profile.table('ops', columns=5)", "columns: 5 is not a list of keys.", 'columns=["name"'),
+        ("profile.table('memory', space='hbmm')", "There is no memory space hbmm.", "one of: hbm"),
+        ("profile.fit(device='x')", "device: 'x' is not a TPU whose memory is known.", 'device="v5e"'),
+    ],
+)
+def test_what_can_not_be_had_says_what_can(line: str, sentence: str, hint: str, names: dict[str, Any]) -> None:
+    with pytest.raises(tpuprof.ProfileError) as raised:
+        eval(line, names)
+    said, _, tried = str(raised.value).partition("\ntry: ")
+    assert sentence in said and tried.startswith(hint)
