@@ -27,7 +27,7 @@ _SETTINGS = {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
 """gRPC reads these when it is imported: it must not write over a screen, nor act when a pool starts a process."""
 
 MOST_BYTES = (1 << 31) - 1
-"""The largest answer: protobuf reads no longer message. While it comes, gRPC holds up to three copies."""
+"""The largest answer: protobuf reads no longer message. While it comes, gRPC keeps up to three copies."""
 
 _CHANNEL = (
     ("grpc.max_receive_message_length", MOST_BYTES),

@@ -73,7 +73,7 @@ def refused(address: Address, status: str, details: str, holder: int | None = No
         hint += f"was left on: tpuprof-tui capture --continuous off {address}"
         return failure("another_session", f"Another profile is being taken at {address}{by}.", hint)
     if status == "RESOURCE_EXHAUSTED" or _TOO_LARGE.search(details):
-        hint = "a shorter time (--ms), or less of the host: --host-tracer-level 1 --python-tracer-level 0"
+        hint = "a shorter time (--duration), or less of the host: --host-tracer-level 1 --python-tracer-level 0"
         return failure("too_large", f"The profile of {address} is too large to be sent{answer}.", hint)
     if status == "UNIMPLEMENTED":
         return not_a_profiler(address)
@@ -100,7 +100,7 @@ def too_late(address: Address, options: CaptureOptions) -> ProfileError:
     """The server took longer than it was given."""
     waited = options.duration_ms / 1000 + options.grace_seconds
     sentence = f"{address} sent nothing within {waited:g} s ({options.duration_ms:,} ms of them to trace)."
-    return failure("deadline", sentence, "a shorter time (--ms), or a longer wait: --wait SECONDS")
+    return failure("deadline", sentence, "a shorter time (--duration), or a longer wait: --wait TIME")
 
 
 def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> ProfileError:
@@ -112,9 +112,9 @@ def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> 
         return failure(code, f"{sentence}: it ended before anything ran.", "let it run longer")
     if options.host_tracer_level == 0:
         why = f"no device did anything in these {options.duration_ms:,} ms, and the host was not traced"
-        return failure(code, f"{sentence}: {why}.", "--host-tracer-level 2, or longer than a step takes: --ms")
+        return failure(code, f"{sentence}: {why}.", "--host-tracer-level 2, or longer than a step takes: --duration")
     why = f"the program ran nothing in these {options.duration_ms:,} ms"
-    return failure(code, f"{sentence}: {why}.", "longer than a step takes (--ms), and while the program computes")
+    return failure(code, f"{sentence}: {why}.", "longer than a step takes (--duration), and while the program computes")
 
 
 def nothing_kept(address: Address) -> ProfileError:
@@ -150,10 +150,10 @@ def not_local(logdir: str) -> ProfileError:
     copy = _COPIES.get(scheme_of(logdir))
     then = f"{copy} {url}" if copy else "copy DIR/plugins there"
     sentence = f"A capture is written to a local folder, which {url} is not."
-    return ProfileError("usage", sentence, f"--logdir DIR, and afterwards: {then}", EXIT_USAGE)
+    return ProfileError("usage", sentence, f"--output DIR, and afterwards: {then}", EXIT_USAGE)
 
 
-def unwritable(path: str, error: OSError, other: str = "--logdir DIR") -> ProfileError:
+def unwritable(path: str, error: OSError, other: str = "--output DIR") -> ProfileError:
     """The system refuses to write the profile; `other` is how to name another folder."""
     name = printable(path)
     hint = f"somewhere else: {other}"

@@ -53,7 +53,7 @@ class RunFolder:
         ProfileError: from any method: the system refuses; nothing of a file is left then.
     """
 
-    def __init__(self, logdir: str, name: str, other: str = "--logdir DIR") -> None:
+    def __init__(self, logdir: str, name: str, other: str = "--output DIR") -> None:
         self.parent = os.path.abspath(os.path.join(os.path.expanduser(logdir), "plugins", "profile"))
         self.name, self._other = name, other
         self.path: str | None = None

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH, terminal_columns
+from tpuprof.tui.cli.arguments.help import terminal_columns
+from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.output import write_stderr

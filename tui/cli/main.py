@@ -15,10 +15,17 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.base.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    Cancelled,
+    ProfileError,
+)
 from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.tui.cli.arguments.options import DEMO, PROGRAM
+from tpuprof.tui.cli.arguments.options import PROGRAM, may_be_path
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD, Command
 from tpuprof.tui.report.output import NobodyReads, write_stderr
@@ -86,29 +93,48 @@ def _run(arguments: Sequence[str]) -> int:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     words = [word for word in arguments if word != "--debug"]
-    if words and words[0] != WITHOUT_WORD and words[0] in COMMANDS:
-        command = COMMANDS[words.pop(0)]
-        return command.run(command.parser().parse_args(words))
-    command = COMMANDS[WITHOUT_WORD]
-    args = _of_app(command, words)
-    return (VERSION if args.version else command).run(args)
+    try:
+        command, args = _parsed(words)
+    except ProfileError:
+        meant = _meant(words)
+        if meant == words:
+            raise
+        command, args = _parsed(meant)
+    return command.run(args)
 
 
-def _of_app(command: Command, words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a call without a command.
+def _meant(words: Sequence[str]) -> Sequence[str]:
+    """The words of a call; those of other programs as they are called here."""
+    meant: list[str] = import_module("tpuprof.tui.cli.habits").meant(words)
+    return meant
+
+
+def _parsed(words: Sequence[str]) -> tuple[Command, argparse.Namespace]:
+    """The command of some words, and what they ask of it.
 
     Raises:
-        ProfileError: they are wrong; if the first of several words is nearly a command, the hint names that command.
+        ProfileError: they are wrong.
     """
-    try:
-        return command.parser().parse_args(words)
-    except ProfileError as error:
-        is_command = len(words) > 1 and not any(word.startswith("-") for word in words[:2])
-        near = nearest(words[0], filter(None, COMMANDS)) if is_command and words[0] != DEMO else []
-        if not near or os.path.exists(words[0]):
-            raise
-        hint = f"{PROGRAM} {' or '.join(near)}"
-        raise ProfileError("usage", f"There is no command {printable(words[0])}.", hint, error.exit_code) from error
+    if words and words[0] != WITHOUT_WORD and words[0] in COMMANDS:
+        command = COMMANDS[words[0]]
+        return command, command.parsed(words[1:])
+    command = COMMANDS[WITHOUT_WORD]
+    if words and not words[0].startswith("-") and not may_be_path(words[0]):
+        _check_word(words)
+    args = command.parsed(words)
+    return (VERSION if args.version else command), args
+
+
+def _check_word(words: Sequence[str]) -> None:
+    """Sees that the first word may be a path that does not exist yet, and is not meant as a command.
+
+    Raises:
+        ProfileError: it is a command of another program, or nearly one of ours.
+    """
+    near = nearest(words[0], filter(None, COMMANDS)) if words[1:] and not words[1].startswith("-") else []
+    if near or _meant(words) != words:
+        hint = " or ".join(f"{PROGRAM} {each}" for each in near)
+        raise ProfileError("usage", f"There is no command {printable(words[0])}.", hint, EXIT_USAGE)
 
 
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:

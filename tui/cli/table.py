@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,14 +18,26 @@ class Command:
     Attributes:
         arguments: the module under `tui.cli.arguments` and the function in it that makes the parser.
         does: the module under `tui.cli.commands` and the function in it that takes what was parsed.
+        by_words: whether the parser depends on the words of the call, which that function takes then.
     """
 
     arguments: str
     does: str
+    by_words: bool = False
 
-    def parser(self) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = _named(f"arguments.{self.arguments}")()
+    def parser(self, words: Sequence[str] = ()) -> argparse.ArgumentParser:
+        """What parses the words behind the command."""
+        make = _named(f"arguments.{self.arguments}")
+        parser: argparse.ArgumentParser = make(words) if self.by_words else make()
         return parser
+
+    def parsed(self, words: Sequence[str]) -> argparse.Namespace:
+        """The words behind the command; paths may stand before options, behind them or between them.
+
+        Raises:
+            ProfileError: they are wrong.
+        """
+        return self.parser(words).parse_intermixed_args(words)
 
     def run(self, args: argparse.Namespace) -> int:
         """Does it; the exit code.
@@ -44,7 +56,7 @@ WITHOUT_WORD = ""  # what runs where no command is named: the app
 COMMANDS = {
     WITHOUT_WORD: Command("app:app_parser", "app:run_app"),
     "memory": Command("app:memory_parser", "app:run_memory"),
-    "report": Command("report:report_parser", "report:run_report"),
+    "report": Command("report:report_parser", "report:run_report", by_words=True),
     "query": Command("query:query_parser", "query:run_query"),
     "trend": Command("report:trend_parser", "report:run_report"),
     "share": Command("report:share_parser", "share:run_share"),

@@ -27,7 +27,8 @@ HTML = "html"
 """A format that every page has too: its pictures, and its Markdown as a page of its own."""
 
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that every page has
-OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "hlo", "proto", "parquet")
+PARQUET: Format = "parquet"
+OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "hlo", "proto", PARQUET)
 """Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
 
 WITH_KEYS: tuple[Format, ...] = ("json",)

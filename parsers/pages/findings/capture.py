@@ -13,7 +13,7 @@ NO_DEVICE = Kind(
     "no-device",
     "a capture without device events",
     advice=(
-        "Capture again while the device works: tpuprof-tui capture HOST:PORT --ms 2000 --device-tracer-level "
+        "Capture again while the device works: tpuprof-tui capture HOST:PORT --duration 2s --device-tracer-level "
         "1; in JAX jax.profiler.ProfileOptions().device_tracer_level = 1."
     ),
     rank=1,

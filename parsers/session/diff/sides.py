@@ -49,4 +49,4 @@ def refuse_same(before: Sequence[Run], after: Sequence[Run], known: Sequence[Run
         if len(before) > 1 or len(after) > 1:
             sentence = f"{printable(same[0].name)} is a launch of both A and B."
         names = ", ".join(printable(run.name) for run in known[:4])
-        raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)
+        raise ProfileError("same_run", sentence, f"--before and --after; there are: {names}", EXIT_USAGE)

@@ -94,7 +94,7 @@ def test_a_logdir_that_is_no_local_folder(
         capture([server.address], SHORT, logdir)
     assert caught.value.exit_code == EXIT_USAGE and not server.requests
     assert caught.value.sentence == f"A capture is written to a local folder, which {said} is not."
-    assert caught.value.hint == f"--logdir DIR, and afterwards: {copied}"
+    assert caught.value.hint == f"--output DIR, and afterwards: {copied}"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -66,8 +66,6 @@ from tpuprof.tui.terminal.progress import ProgressLine
         ["report", "memory", "--space", "l2"],
         ["--ascii", "report", "overview"],
         ["--json"],
-        ["--logdir", "a", "b"],
-        ["report", "runs", "a", "--logdir", "b"],
     ],
 )
 def test_usage_errors(call: Call, args: list[str]) -> None:

@@ -9,6 +9,7 @@ from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
 from tests.tui.readme.keys import table
 from tpuprof.tui.cli.table import COMMANDS
+from tpuprof.tui.pages import PAGE_NAMES
 from tpuprof.tui.terminal.custom import Config, read_config
 from tpuprof.tui.terminal.grammar import VERBS
 
@@ -29,7 +30,8 @@ OF_OTHERS = {
 
 
 def test_every_option_that_is_named_is_there() -> None:
-    actions = (action for command in COMMANDS.values() for action in command.parser()._actions)
+    parsers = [*(command.parser() for command in COMMANDS.values()), *map(COMMANDS["report"].parser, zip(PAGE_NAMES))]
+    actions = (action for parser in parsers for action in parser._actions)
     known = {flag for action in actions if action.help != argparse.SUPPRESS for flag in action.option_strings}
     assert README.options() - OF_OTHERS <= known
 

@@ -32,8 +32,8 @@ TABLES = [pytest.param(table, id=f"{page}-{table.key}") for page, report in REPO
 
 
 def test_the_command_line_and_the_readme_name_the_same_pages() -> None:
-    listed = ", ".join(PAGE_NAMES)
-    assert listed in " ".join(report_parser().format_help().split()).replace("- ", "-")  # where a line broke
+    listed = re.findall(r"^  ([a-z-]+)  ? *[a-zA-Z]", report_parser().format_help(), re.MULTILINE)
+    assert listed[-len(PAGE_NAMES) :] == [*PAGE_NAMES]
     named = re.findall(r"`report ([a-z-]+)`", README.read_text("utf-8"))
     assert set(named) == set(PAGE_NAMES), "the README's table of pages has `report PAGE` of each"
 
@@ -72,7 +72,7 @@ def test_pages_are_found_by_name() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
 def test_every_page_prints_every_format(page: Any) -> None:
     assert set(REPORTS[page.name].writers) == {*FORMATS, *page.formats}
-    accepted = {action.dest for action in report_parser()._actions}
+    accepted = {action.dest for action in report_parser([page.name])._actions}
     assert set(page.options) <= accepted
 
 

@@ -10,6 +10,7 @@ from tests.support.imports import Source
 from tests.tui.words.collect import KINDS, of_markdown, of_source, sentences
 from tests.tui.words.style import BANNED, breaches
 from tpuprof.tui.cli.table import COMMANDS
+from tpuprof.tui.pages import PAGE_NAMES
 
 PLANTED = '''
 """HBM holds up this module."""
@@ -52,8 +53,11 @@ def test_help_lists_every_command() -> None:
     assert all(re.search(rf"\b{command}\b", listed) for command in COMMANDS)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_fits_80_columns(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", [*COMMANDS, *(f"report {page}" for page in PAGE_NAMES)])
+def test_help_fits_one_screen_and_begins_with_examples(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = COMMANDS[command].parser().format_help().splitlines()
+    command, *page = call.split() or [""]
+    lines = COMMANDS[command].parser(page).format_help().splitlines()
     assert lines[0].startswith("usage: ") and [line for line in lines if len(line) > 80] == []
+    assert len(lines) <= 40
+    assert any(line.startswith(f"  tpuprof-tui {call}") for line in lines[3:8])

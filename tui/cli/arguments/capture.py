@@ -1,4 +1,4 @@
-"""Arguments of the command `capture`."""
+"""Arguments of the command `capture`, and of what `watch` asks servers too."""
 
 from __future__ import annotations
 
@@ -8,73 +8,70 @@ from functools import partial
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions
-from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, whole_number
+from tpuprof.tui.cli.arguments import options, values
+from tpuprof.tui.cli.arguments.options import UsageParser, add
 
-_EPILOG = f"""the program starts the server, once, before its training loop:
+_CALLS = (
+    "capture localhost:9012",
+    "capture host0:9012 host1:9012 --duration 5s -o gs-mount/run1",
+    "capture @workers:9012  # of a slice, as in TPU_WORKER_HOSTNAMES",
+    "capture --continuous on localhost:9012",
+)
+_EPILOG = """the program starts the server, once, before its training loop:
   JAX          jax.profiler.start_server(9012)
-  PyTorch/XLA  import torch_xla.debug.profiler as xp; server = xp.start_server(9012)
+  PyTorch/XLA  torch_xla.debug.profiler.start_server(9012)
   TensorFlow   tf.profiler.experimental.server.start(9012)
-
-examples:
-  {PROGRAM} capture localhost:9012
-  {PROGRAM} capture host0:9012 host1:9012 --ms 5000 --logdir gs-mount/run1
-  {PROGRAM} capture @workers:9012           every worker in TPU_WORKER_HOSTNAMES, as set on a slice
-  {PROGRAM} capture --continuous on localhost:9012
-  {PROGRAM} capture --snapshot localhost:9012
-
-It contacts only the addresses given, without encryption; use ssh -L to reach a server on another machine.
+It contacts only the addresses given, without encryption; ssh -L reaches others.
 """
+_LONGEST = model.LONGEST_MS / 1000
 
 
 def capture_parser() -> UsageParser:
     """The command's options."""
-    what = "Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
-    what += "logdir, prints the run's path and opens it."
-    parser = options.new_parser("capture", what, _EPILOG)
-    defaults = CaptureOptions()
+    what = "Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of a logdir, "
+    what += "prints the run's path and opens it."
+    parser = options.new_parser("capture", what, _CALLS, _EPILOG)
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
-    length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
-    to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
-    parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
-    where = "a local folder; the run is written to DIR/plugins/profile, where XProf finds it (default: .)"
-    parser.add_argument("--logdir", default=".", metavar="DIR", help=where)
-    parser.add_argument("--no-open", action="store_true", help="only write the run and print its path")
-    delay = "time to wait before tracing, after the servers have answered"
-    to_wait = partial(whole_number, most=model.LONGEST_MS)
-    parser.add_argument("--delay-ms", type=to_wait, default=0, metavar="MS", help=delay)
-    patience = f"time limit for the data after that (default: {defaults.grace_seconds:g} s); a server has to answer "
-    patience += f"at first, {defaults.connect_seconds:g} s at most"
-    in_a_day, grace = partial(whole_number, least=1, most=86_400), int(defaults.grace_seconds)
-    parser.add_argument("--wait", type=in_a_day, default=grace, metavar="SECONDS", help=patience)
-    tracers = parser.add_argument_group("tracers", "What is traced, as in XProf's dialogue:")
-    level = partial(whole_number, most=model.HIGHEST_LEVEL)
+    capture = parser.part("capture")
+    add_asking(capture)
+    to_wait = partial(values.seconds, least=0, most=_LONGEST)
+    delay = "before tracing, once the servers have answered"
+    capture.add_argument("--delay", type=to_wait, default=0.0, metavar="TIME", help=delay)
+    where = "the logdir; it gets a run (default: .)"
+    add(capture, "--output", metavar="DIR", default=".", help=where)
+    capture.add_argument("--no-open", action="store_true", help="only write the run and print its path")
+    tracers = parser.part("what is traced, as in XProf's dialogue")
+    defaults, level = CaptureOptions(), partial(values.whole_number, most=model.HIGHEST_LEVEL)
     for name, default, levels in (
-        ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly runtime calls too, 3 all"),
+        ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly calls, 3 all"),
         ("device", defaults.device_tracer_level, "0 off, 1 on"),
-        ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which slows the program"),
+        ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which is slow"),
     ):
         meaning = f"{levels} (default: {default})"
         tracers.add_argument(f"--{name}-tracer-level", type=level, default=default, metavar="N", help=meaning)
-    option = "an option of the profiler, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
-    option += "numbers keep their type, key:string=5 is text"
+    option = "of the profiler: tpu_trace_mode=TRACE_COMPUTE; key:string=5"
     tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
-    _add_watching(parser)
-    look = parser.add_argument_group("look", "The screen that opens:")
-    options.add_screen(look)
-    options.add_debug(parser)
+    watching = parser.part("long jobs, and the seconds before a slowdown")
+    kept = "fetch the last seconds that the server has kept"
+    watching.add_argument("--snapshot", action="store_true", help=kept)
+    switch = "make the servers keep them; other traces fail then"
+    watching.add_argument("--continuous", choices=("on", "off"), metavar="on|off", help=switch)
+    retries = "if no server answers yet, or another traces"
+    most = partial(values.whole_number, most=1000)
+    watching.add_argument("--retries", type=most, default=0, metavar="N", help=retries)
+    options.add_common(parser)
+    options.add_screen(parser)
     return parser
 
 
-def _add_watching(parser: argparse.ArgumentParser) -> None:
-    watching = parser.add_argument_group("watching", "Long jobs, and the seconds before a slowdown:")
-    kept = "fetch the last seconds that the server has kept, instead of tracing from now on"
-    watching.add_argument("--snapshot", action="store_true", help=kept)
-    switch = "make the servers keep their last seconds, or stop doing so; other captures and the program's own traces "
-    switch += "fail while this is on"
-    watching.add_argument("--continuous", choices=("on", "off"), help=switch)
-    retries = "number of retries if no server answers yet, or another capture is on (default: 0)"
-    watching.add_argument("--retries", type=partial(whole_number, most=1000), default=0, metavar="N", help=retries)
+def add_asking(part: argparse._ArgumentGroup) -> None:
+    """How long to trace, and how long to wait for what was traced."""
+    defaults = CaptureOptions()
+    trace = partial(values.seconds, least=0.001, most=_LONGEST)
+    length = f"how long to trace (default: {defaults.duration_ms / 1000:g}s)"
+    part.add_argument("--duration", type=trace, default=defaults.duration_ms / 1000, metavar="TIME", help=length)
+    wait = f"for the data after that (default: {defaults.grace_seconds:g}s)"
+    part.add_argument("--wait", type=values.seconds, default=defaults.grace_seconds, metavar="TIME", help=wait)
 
 
 def _option(text: str) -> tuple[str, model.OptionValue]:

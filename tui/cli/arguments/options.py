@@ -1,21 +1,22 @@
-"""What the arguments of the commands share: usage errors, and options that several commands have."""
+"""What the arguments of the commands share: the parser, usage errors, and options that several commands have.
+
+An option that several commands or pages take stands in the vocabulary: one name, one grammar, one meaning.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import re
-import sys
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import PATHS, nearest
-from tpuprof.parsers.base.tpus import generation_named
+from tpuprof.tui.cli.arguments import values
+from tpuprof.tui.cli.arguments.help import COMMON, WHICH_RUN, help_text
 from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import THEMES
 from tpuprof.tui.terminal.detect import COLOR_CHOICES
@@ -24,18 +25,92 @@ PROGRAM = "tpuprof-tui"
 DEMO = "demo"  # the path that stands for the bundled demo profile
 STREAM = "-"  # the file name that stands for standard input or output
 MOST_WIDTH = 10_000  # cells of the widest text report
-_MILLISECONDS = pattern(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
-_PERCENT = pattern(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
-_HELP_WIDTH = 80  # cells of a help text where nothing says
 HERE = "."  # where profiles are looked for if no path is given
 
-_NO_OPTION = pattern(r"unrecognized arguments: --([\w-]+)")
+SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
+"""Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
+
+NO_OPTION = pattern(r"unrecognized arguments: (--?[\w-]+)")
 _NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
 """The messages of argparse for an unknown option, and for a value that an option does not take."""
 
+_SHORT: Mapping[str, tuple[str, ...]] = {"--output": ("-o",), "--limit": ("-n",)}
+
+
+def _value(metavar: str, meaning: str = "", kind: Callable[[str], object] = str, **more: object) -> Mapping[str, Any]:
+    return {"metavar": metavar, "help": meaning, "type": kind, **more}
+
+
+def _switch(meaning: str = "", **more: object) -> Mapping[str, Any]:
+    return {"action": "store_true", "help": meaning, **more}
+
+
+_LATER, _UP_TO = "only events from this instant on, on the trace's clock", "only events up to this instant"
+_REGRESSION = "exit code 6 if steps got slower by more than that and noise, 4 if unknown"
+_VOCABULARY: Mapping[str, Mapping[str, Any]] = {
+    # which run, and which part of it
+    "--run": _value("RUN", "its beginning is enough"),
+    "--host": _value("HOST"),
+    "--core": _value("CORE", "2, HOST:2, HOST:chip1"),
+    "--group": _value("N", "of report cores", values.group, dest="core"),
+    "--step": _value("STEP", "only this step, by its name, or these: 104-108"),
+    "--from": _value("MS", _LATER, values.milliseconds, dest="from_ps"),
+    "--to": _value("MS", _UP_TO, values.milliseconds, dest="to_ps"),
+    "--track": _value("NAME", "only tracks with NAME in their section / name"),
+    "--op": _value("NAME", "an HLO op, kernel or framework op (default: the longest)"),
+    "--module": _value("MODULE", "name, or name(program id) (default: the largest HBM peak)"),
+    "--space": _value("SPACE", f"{', '.join(SPACES)} (default: hbm)", choices=SPACES),
+    "--device": _value("TPU", "the TPU that HLO files are for: v5e, v6e-8, trillium", values.device),
+    # what is made of it
+    "--by": _value("BY"),
+    "--facts": _switch("step time, device and modules too; some 10 ms a run"),
+    "--fit": _switch("how large the batch may be"),
+    "--around": _value("N", "steps over operands and users (default: 1)", values.whole_number),
+    "--model-flops": _value("N", "of a step, on all cores (default: what the compiler counts)", values.amount),
+    "--tokens": _value("N", "tokens, or samples, in a step", values.amount),
+    "--requests": _value("NAME", "the host annotation whose spans are the requests"),
+    "--dump": _value("DIR", "schedules: LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR"),
+    "--fail-on-regression": _value("PERCENT", _REGRESSION, values.percent),
+    # rows, and what is printed of them
+    "--filter": _value("TEXT", "rows that match: KEY>1ms, KEY=text, KEY:part, word, !word"),
+    "--sort": _value("KEY", "by a column; KEY:asc or KEY:desc sets the direction"),
+    "--columns": _value("KEYS", "these columns, separated by commas"),
+    "--limit": _value("N", kind=values.whole_number),
+    "--keys": _value("KEYS", "of JSON only these keys; a.b is b in a"),
+    "--output": _value("FILE", "write to FILE instead of standard output"),
+    "--mask": _switch("of HTML: replace names of people, machines, runs and files"),
+    "--time-limit": _value("TIME", kind=values.whole_seconds),
+    # what every command has
+    "--width": _value("CELLS", "of text", partial(values.whole_number, most=MOST_WIDTH), default=0),
+    "--ascii": _switch(default=None),
+    "--color": _value("WHEN", ", ".join(COLOR_CHOICES), choices=COLOR_CHOICES, default="auto"),
+    "--theme": _value("THEME", ", ".join(THEMES), choices=THEMES),
+    "--mouse": _switch("over SSH too", default=None),
+    "--no-mouse": {"dest": "mouse", "action": "store_false"},
+    "--jobs": _value("N", "cores to read with", partial(values.whole_number, least=1)),
+    "--no-cache": {"dest": "cache", "action": "store_false", "help": "read the files again"},
+    "--debug": _switch("traceback of an error"),
+}
+"""Options by name, as `argparse` takes them; `add` adds them."""
+
 
 class UsageParser(argparse.ArgumentParser):
-    """Raises usage errors like all other errors, with the nearest known option or value as their hint."""
+    """A command's options, in the parts of its help; raises usage errors like all others, with a hint.
+
+    Attributes:
+        examples: what the help begins with: calls of the program, without its name.
+    """
+
+    examples: tuple[str, ...] = ()
+
+    def part(self, title: str) -> argparse._ArgumentGroup:
+        """The part of the help with a title, made where it is first asked for."""
+        found = (group for group in self._action_groups if group.title == title)
+        return next(found, None) or self.add_argument_group(title)
+
+    def format_help(self) -> str:
+        """The help, one screen of it."""
+        return help_text(self, [f"{PROGRAM} {example}" for example in self.examples])
 
     def _print_message(self, message: str, _: object = None) -> None:
         """Prints the help, whatever argparse would do with an error."""
@@ -47,9 +122,11 @@ class UsageParser(argparse.ArgumentParser):
 
     def _nearest(self, message: str) -> str:
         """The options or values that are nearest to the wrong one; empty if none is near."""
-        if (given := _NO_OPTION.match(message)) is not None:
-            options = [option[2:] for action in self._actions for option in action.option_strings if option[:2] == "--"]
-            return " or ".join(f"--{option}" for option in nearest(given[1], options, 2))
+        if (given := NO_OPTION.match(message)) is not None:
+            if near := import_module("tpuprof.tui.cli.habits").near_option(given[1]):
+                return str(near)
+            known = [option for action in self._actions for option in action.option_strings if option[:2] == "--"]
+            return " or ".join(nearest(given[1], known, 2))
         if (wrong := _NO_CHOICE.match(message)) is None:
             return ""
         choices = [choice.strip(" '") for choice in wrong[3].split(",")]
@@ -58,110 +135,103 @@ class UsageParser(argparse.ArgumentParser):
         return f"{option} {' or '.join(near)}" if near and option.startswith("-") else ""
 
 
-class WrappedLines(argparse.HelpFormatter):
-    """Keeps the lines of a text, and wraps long ones: a line with columns continues below its last column."""
+def new_parser(
+    command: str,
+    description: str,
+    examples: Sequence[str] = (),
+    more: str = "",
+    of: Callable[..., UsageParser] = UsageParser,
+) -> UsageParser:
+    """A command's parser.
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=terminal_columns(_HELP_WIDTH) - 2)  # as argparse does, which imports shutil for it
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(line for given in text.splitlines() for line in _wrapped(indent + given, width))
-
-
-def terminal_columns(fallback: int) -> int:
-    """Width of the terminal, by COLUMNS first: as `shutil` has it, which imports compression too."""
-    with contextlib.suppress(KeyError, ValueError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
-    with contextlib.suppress(ValueError, OSError):  # closed, or not a terminal
-        if sys.__stdout__ is not None:
-            return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback
-    return fallback
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    if len(line) <= width:
-        return [line]
-    gaps = [gap.end() for gap in re.finditer(r"\S {2,}(?=\S)", line)]
-    hanging = " " * (gaps[-1] if gaps else len(line) - len(line.lstrip()))
-    return textwrap.wrap(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
-
-
-def new_parser(command: str, description: str, more: str = "") -> UsageParser:
-    """A command's parser; `more` is the end of its help, line by line."""
+    Args:
+        examples: calls of it, without the name of the program; the help begins with them.
+        more: the end of its help, line by line.
+        of: makes it.
+    """
     name = f"{PROGRAM} {command}".strip()
-    return UsageParser(name, None, description, more or None, formatter_class=WrappedLines, allow_abbrev=False)
+    parser = of(name, "", description, more, formatter_class=_formatter, allow_abbrev=False)
+    parser.examples = tuple(examples)
+    return parser
 
 
-def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Characters and colours, of a report or the screen."""
-    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII characters only")
-    parser.add_argument("--color", choices=COLOR_CHOICES, default="auto", help="default: auto")
+_FORMATTER = argparse.HelpFormatter("", width=80)
 
 
-def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """How the screen looks, and whether it follows the mouse."""
-    add_look(parser)
-    colours = f"{', '.join(THEMES)} (default: TPUPROF_THEME, else auto: dark or light, like the terminal)"
-    parser.add_argument("--theme", choices=THEMES, metavar="THEME", help=colours)
-    parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
-    parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """One for all: argparse makes one for each option that is added, and our help is not written by it."""
+    return _FORMATTER
 
 
-def add_width(parser: argparse.ArgumentParser) -> None:
-    """How wide a text report is."""
-    cells = partial(whole_number, most=MOST_WIDTH)
-    parser.add_argument("--width", type=cells, default=0, metavar="CELLS", help="width of a text report")
+# --- the vocabulary: what several commands or pages take has one name and one meaning
 
 
-def add_report(
-    parser: argparse.ArgumentParser, forms: argparse.ArgumentParser | argparse._ArgumentGroup, formats: Sequence[str]
+def add(part: argparse._ActionsContainer, *flags: str, **instead: Any) -> None:  # noqa: ANN401 - as `add_argument`
+    """Adds options of the vocabulary; `instead` says what is different here."""
+    for flag in flags:
+        part.add_argument(*_SHORT.get(flag, ()), flag, **{**_VOCABULARY[flag], **instead})
+
+
+def add_choice_of_profile(
+    parser: UsageParser,
+    where: str = "logdir or any folder above it, run, file, glob (default: .)",
+    several: bool = True,
 ) -> None:
-    """A report instead of the screen: its format, to `forms`, and where it goes."""
-    forms.add_argument("--format", choices=formats, help="print a report instead of opening the screen")
-    for form in ("json", "md"):
-        forms.add_argument(f"--{form}", dest="format", action="store_const", const=form, help=f"--format {form}")
-    parser.add_argument("--output", metavar="FILE", help="write the report to FILE instead of standard output")
+    """Which profile, and of which run and host; `several` paths may lead to the hosts of one capture."""
+    parser.add_argument("path", nargs="*" if several else "?", default=HERE, metavar="PATH", action=Paths, help=where)
+    add(parser.part(WHICH_RUN), "--run", "--host", "--core", "--group")
 
 
-def add_keys(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Which keys of JSON."""
-    keys = "with --format json: only these keys, separated by commas; a.b is b in a, or in each element of the list a"
-    parser.add_argument("--keys", metavar="KEYS", help=keys)
+def add_output(
+    parser: UsageParser, formats: Sequence[str], known: Sequence[str] = (), screen: bool = False
+) -> argparse._ArgumentGroup:
+    """In which format, and to where.
+
+    Args:
+        formats: those of the help.
+        known: what is taken besides, to be refused with a better sentence.
+        screen: whether a screen is opened where no format is named.
+    """
+    part = parser.part("output")
+    shown = f"{', '.join(formats)} (default: {'the screen' if screen else 'text'})"
+    default = None if screen else "text"
+    part.add_argument("--format", choices=known or formats, default=default, metavar="FORMAT", help=shown)
+    part.add_argument("--json", "--md", dest="format", action=_Form, nargs=0, help="short for two of these")
+    add(part, "--output")
+    return part
 
 
-def add_debug(parser: argparse.ArgumentParser) -> None:
-    """Tracebacks; `cli` itself looks for it."""
-    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+def add_common(parser: UsageParser, *, reads: bool = False, width: bool = False, look: bool = True) -> None:
+    """How what is printed looks; who reads the hosts, and whether it is kept; tracebacks."""
+    part = parser.part(COMMON)
+    add(part, *(["--width"] if width else []), *(["--ascii", "--color"] if look else []))
+    add(part, *(["--jobs", "--no-cache"] if reads else []), "--debug")
 
 
-def add_mask(parser: argparse.ArgumentParser, when: str = "") -> None:
-    """Whether names of people, machines and places are masked."""
-    words = f"{when}replace hosts, runs, files, folders, threads, addresses and logins by host1, file2.py and the like,"
-    words += " and values of settings and the profiler's warnings by …; names of ops, modules, framework ops, events"
-    words += " and functions stay"
-    parser.add_argument("--mask", action="store_true", help=words)
+def add_screen(parser: UsageParser) -> None:
+    """How the screen looks, and whether it follows the mouse."""
+    add(parser.part(COMMON), "--theme", "--mouse", "--no-mouse")
 
 
-FIT_HELP = "how large the batch may be, instead of the buffers: the memory that the module needs at several batch sizes"
+class _Form(argparse.Action):
+    """A format by an option of its name."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> None:
+        setattr(namespace, self.dest, (option or "").removeprefix("--"))
 
 
-def add_device(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """For which TPU compiled modules are."""
-    device = "the TPU that HLO files are for, such as v5e, v6e-8 or trillium; a profile says it itself"
-    parser.add_argument("--device", metavar="TPU", type=_device, help=device)
-
-
-def _device(text: str) -> str:
-    """A type of TPU as profiles write it, of what people call it."""
-    generation = generation_named(text)
-    if generation is None:
-        raise argparse.ArgumentTypeError(f"the memory of {text!r} is unknown; one of: v2 v3 v4 v5e v5p v6e 7x")
-    return generation
+def may_be_path(word: str) -> bool:
+    """Whether a word looks like a path, or is one: neither a page nor an op has such a name."""
+    return word == DEMO or not {*"/\\~*?[:"}.isdisjoint(word) or os.path.lexists(word)
 
 
 class Paths(argparse.Action):
-    """One path or several, in their place or behind an option; where none stands argparse hands over the default."""
+    """One path or several, in their place or behind an option; where none stands argparse hands over the default.
+
+    On a page of one op the last word may be its name.
+    """
 
     def __call__(
         self,
@@ -175,81 +245,9 @@ class Paths(argparse.Action):
         if (given := getattr(namespace, self.dest)) != self.default:
             parser.error(f"two paths were given: {given} and {values}")
         paths = [values] if isinstance(values, str) else list(map(str, values or ()))
+        if getattr(namespace, "op", "") is None and not may_be_path(paths[-1]):
+            namespace.op = paths.pop()
+            paths = paths or [HERE]
         if len(paths) > 1 and not all(os.path.lexists(os.path.expanduser(path)) for path in paths):
             parser.error(f"unrecognized arguments: {' '.join(paths[1:])}")
         setattr(namespace, self.dest, PATHS.join(paths))
-
-
-def add_choice_of_profile(
-    parser: argparse.ArgumentParser,
-    where: str = "logdir, any folder above it, run, file or glob (default: .)",
-    several: bool = True,
-) -> None:
-    """Which profile, and of which run and host; `several` paths may lead to the hosts of one capture."""
-    where += "; several are one run if they are hosts of one capture" if several else ""
-    parser.add_argument("path", nargs="*" if several else "?", default=HERE, metavar="PATH", action=Paths, help=where)
-    parser.add_argument("--logdir", dest="path", metavar="DIR", default=HERE, action=Paths, help="the same as PATH")
-    parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
-    parser.add_argument(
-        "--host", metavar="HOST", help="only this host (default: all merged; the first for the timeline)"
-    )
-    add_core(parser)
-
-
-def add_core(parser: argparse.ArgumentParser) -> None:
-    """Of which core."""
-    core = (
-        "only this core, HOST:2, or this chip, HOST:chip1; with one host 2 is enough; other names of a core work too: "
-    )
-    core += "/device:TPU:2, 'Chip 2: TPU core 0' (default: all)"
-    parser.add_argument("--core", metavar="CORE", help=core)
-    group = "only this group of cores that depend on each other, by its number in report cores (default: all)"
-    parser.add_argument("--group", dest="core", type=_group, metavar="N", help=group)
-
-
-def _group(text: str) -> str:
-    return f"group {whole_number(text, least=1)}"
-
-
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Who reads the hosts, and whether what was read is kept."""
-    cores = "read with at most N cores (default: TPUPROF_JOBS, else all that this process may use)"
-    parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)
-    again = "read the files again, and do not write to the user's cache folder"
-    parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
-
-
-def add_interval(group: argparse._ArgumentGroup, which: str = "") -> None:
-    """From when to when on the timeline."""
-    begin = f"only events from this instant on, in milliseconds on the trace's clock{f': {which}' if which else ''}"
-    group.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
-    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="only events up to this instant")
-
-
-def add_track(group: argparse._ArgumentGroup) -> None:
-    """Which tracks of the timeline."""
-    group.add_argument("--track", metavar="NAME", help="only tracks with NAME in their section / name")
-
-
-def _milliseconds(text: str) -> int:
-    """Milliseconds as picoseconds, exactly; what is finer is cut."""
-    if not _MILLISECONDS.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5")
-    whole, _, part = text.partition(".")
-    return int(whole or "0") * 10**9 + int(part[:9].ljust(9, "0"))
-
-
-def whole_number(text: str, least: int = 0, most: int | None = None) -> int:
-    """A whole number of an option, in a range."""
-    if text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= (most or int(text)):
-        return int(text)
-    bounds = f"{least} on" if most is None else f"{least} to {most:,}"
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {bounds}")
-
-
-def percent(text: str) -> float:
-    """A fraction, of ``5%`` or ``5``."""
-    percentage = _PERCENT.fullmatch(text)
-    if percentage is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 on, such as 5%")
-    return float(percentage[1]) / 100

@@ -1,151 +1,172 @@
-"""Arguments of the command `report`."""
+"""Arguments of the command `report`: of each page its own, and of `trend` and `share`."""
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from itertools import groupby
+from typing import Any, NoReturn
 
-from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import UsageParser
-from tpuprof.tui.pages import PAGE_NAMES, PAGES
-from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES
+from tpuprof.tui.cli.arguments.help import COMMON
+from tpuprof.tui.cli.arguments.options import DEMO, NO_OPTION, PROGRAM, UsageParser, add
+from tpuprof.tui.cli.arguments.pages import about, examples
+from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
+from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES, PARQUET
 
-SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
-"""Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
+_ROWS = "0: all (default: what fits 20 KB in a pipe)"
+_PARTS = ("--step", "--from", "--to", "--track")
+_INTERVAL = f"{PROGRAM} report timeline or {PROGRAM} report ops with --from MS --to MS"
+_INSTEAD = {
+    "--step": f"{PROGRAM} report ledger --step STEP, or {PROGRAM} report ops --step STEP",
+    "--from": _INTERVAL,
+    "--to": _INTERVAL,
+}
+"""What other pages have in place of an option."""
 
-
-_OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {page.name: page.other_groups for page in PAGES}
-
-_AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
-
-
-def _add_of_pages(parser: UsageParser) -> None:
-    flops = "page model: the model's FLOPs in a step, over all cores, such as 6 x parameters x "
-    flops += "tokens, or 4.2e15 (default: the compiler's count without recomputed ops)"
-    parser.add_argument("--model-flops", type=_amount, metavar="N", help=flops)
-    tokens = "page model: tokens, or samples, in a step, to show tokens a second"
-    parser.add_argument("--tokens", type=_amount, metavar="N", help=tokens)
-    dump = "page kernels: read the schedules that the compiler dumped into this folder "
-    dump += "(LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), instead of the profile's own"
-    parser.add_argument("--dump", metavar="DIR", help=dump)
-    words = "page inference: the host annotation whose spans are the requests"
-    parser.add_argument("--requests", metavar="NAME", help=words)
-
-
-def _add_part(parser: UsageParser) -> None:
-    group = parser.add_argument_group("part of the capture", "Pages that can be shown for a part of it:")
-    step = f"only this step, by its name, or a range of steps, such as 104-108: pages {_taking('step')}"
-    group.add_argument("--step", metavar="STEP", help=step)
-    options.add_interval(group, f"pages {_taking('from_ps')}")
+_WHY_NO_STEPS: Mapping[str, str] = {
+    "runs": "It lists runs.",
+    "trend": "It compares runs.",
+    "overview": "It shows means over all steps.",
+    "findings": "Findings are about all steps.",
+    "model": "It shows means over all steps.",
+    "inference": "It shows requests or runs of modules.",
+    "graph": "It shows compiled modules.",
+    "memory": "It shows compiled modules.",
+    "memory-profile": "Its memory is not measured by step.",
+    "live-arrays": "Its file has one moment.",
+}
 
 
-def _taking(option: str) -> str:
-    return ", ".join(page.name for page in PAGES if option in page.options)
+class PageParser(UsageParser):
+    """The options of one page; its help has the keys of its columns."""
+
+    def __init__(self, page: Page, *args: Any, **more: Any) -> None:  # noqa: ANN401 - as `argparse` takes them
+        super().__init__(*args, **more)
+        self.page = page
+
+    def format_help(self) -> str:
+        report = self.page.load_report()
+        hidden = ("host", "core") if self.page.without_host else ()
+        for action in self._actions:
+            action.help = argparse.SUPPRESS if action.dest in hidden else action.help
+        if report.csv_table is not None:
+            keys = [field.key for field in report.csv_table.fields if not field.key.endswith("_bar")]
+            self.part("rows").description = f"KEY: {', '.join(_shortened(keys))}"
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        """Raises usage errors; of an option that other pages have, with these.
+
+        Raises:
+            ProfileError: always.
+        """
+        given = NO_OPTION.match(message)
+        owners = [page.name for page in PAGES if given is not None and given[1] in page.options.values()]
+        if given is not None and owners:
+            raise _of_others(given[1], owners, self.page.name)
+        super().error(message)
 
 
-def _add_by(parser: UsageParser) -> None:
-    groups = [f"{page.name}: {', '.join(page.groups)}" for page in PAGES if page.groups]
-    by = (
-        f"page ledger: a row for each {', '.join(_OTHER_GROUPS['ledger'])} (scope: of framework ops, such as a layer); "
-    )
-    by += f"page live-arrays: group by {', '.join(_OTHER_GROUPS['live-arrays'])} (default: source)"
-    by += f"; page model: the table that CSV, --filter, --sort and --columns use: {', '.join(_OTHER_GROUPS['model'])}"
-    by += "; page kernels: blocks compares the block sizes of a kernel, over all runs of a logdir"
-    by += f"; pages whose table gets a row per group: {'; '.join(groups)}"
-    parser.add_argument("--by", metavar="BY", help=by)
+def _shortened(keys: Iterable[str]) -> Iterator[str]:
+    """Keys of columns; those of one object are put together, ``a.{b,c}``."""
+    for parent, of_parent in groupby(keys, lambda key: key.rpartition(".")[0]):
+        names = [key.rpartition(".")[2] for key in of_parent]
+        if not parent:
+            yield from names
+        else:
+            yield f"{parent}.{{{', '.join(names)}}}"
 
 
-def report_parser() -> UsageParser:
-    """The arguments of the command."""
-    what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
-    parser = options.new_parser("report", what)
-    parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
-    return _with_options(parser)
+def _of_others(option: str, owners: Sequence[str], page: str) -> ProfileError:
+    sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
+    if option == "--step":
+        why = _WHY_NO_STEPS.get(page, "It covers the whole capture.")
+        sentence = f"The page {page} can't be shown for one step. {why}"
+    hint = f"{PROGRAM} report {owners[0]} --help" if len(owners) == 1 else f"{PROGRAM} report --help"
+    return ProfileError("usage", sentence, _INSTEAD.get(option, hint), EXIT_USAGE)
+
+
+def report_parser(words: Sequence[str] = ()) -> UsageParser:
+    """The options of the page that the words of a call name; where they name none, what lists the pages.
+
+    Raises:
+        ProfileError: `usage`: there is no page of that name.
+    """
+    if (page := _page_in(words)) is not None:
+        return _page_parser(f"report {page.name}", page)
+    if words and not words[0].startswith("-"):
+        raise _no_page(words[0])
+    first = ("report overview demo", "report ops demo --limit 10", "report ops --help")
+    parser = options.new_parser("report", "Prints a page of a profile: text, JSON, CSV, Markdown or HTML.", first)
+    listed = parser.part("pages, each with options and a help of its own")
+    listed.description = "\n".join(f"{page.name:16}{about(page.name)}" for page in PAGES)
+    parser.add_argument("page", metavar="PAGE", help=argparse.SUPPRESS)
+    return parser
+
+
+def _page_in(words: Sequence[str]) -> Page | None:
+    """The page that a call names: its first word, or where options come first the first one that can be a page."""
+    named = [at for at, word in enumerate(words) if word in PAGE_NAMES]
+    if not named or (named[0] and not words[0].startswith("-")):
+        return None
+    places = (at for at in named if not at or words[at - 1] == "--" or not words[at - 1].startswith("-"))
+    return page_named(words[next(places, named[0])])
+
+
+def _no_page(name: str) -> ProfileError:
+    shown = printable(name)
+    if name == DEMO or os.path.exists(os.path.expanduser(name)):
+        return ProfileError("usage", f"{shown} is not a page.", f"{PROGRAM} report overview {shown}", EXIT_USAGE)
+    near = import_module("tpuprof.tui.cli.habits").near_page(name)
+    sentence = f"There is no page {shown}; {near} shows {about(near)}." if near else f"There is no page {shown}."
+    hint = f"{PROGRAM} report {near}" if near else nearest_hint(name, PAGE_NAMES, f"{PROGRAM} report --help")
+    return ProfileError("usage", sentence, hint, EXIT_USAGE)
 
 
 def trend_parser() -> UsageParser:
-    """The arguments of the command `trend`, which are those of `report trend`."""
-    what = "Prints all runs of a logdir as a series, and where it changed beyond the noise, like report trend PATH."
-    parser = options.new_parser("trend", what)
-    parser.set_defaults(page="trend")
-    return _with_options(parser)
+    """The options of the command `trend`, which are those of `report trend`."""
+    page = page_named("trend")
+    assert page is not None, "the registry has it"
+    return _page_parser("trend", page)
+
+
+def _page_parser(command: str, page: Page) -> UsageParser:
+    what = about(page.name)
+    calls = [f"{command} {example}" for example in examples(page.name)]
+    parser = options.new_parser(command, f"{what[0].upper()}{what[1:]}.", calls, of=partial(PageParser, page))
+    if command == "trend":
+        parser.set_defaults(page=page.name)
+    else:
+        parser.add_argument("page", metavar="PAGE", help=argparse.SUPPRESS)
+    profile = "logdir or any folder above it, run, file, glob (default: .)"
+    options.add_choice_of_profile(parser, f"{profile}; NAME" if "op" in page.options else profile)
+    own, groups = parser.part("of this page"), (*page.groups, *page.other_groups)
+    for flag in page.options.values():
+        add(own, flag, **({"help": f"rows by {', '.join(groups)}"} if flag == "--by" else {}))
+    rows = parser.part("rows")
+    add(rows, "--filter", "--sort", "--columns")
+    add(rows, "--limit", help=_ROWS)
+    output = options.add_output(parser, (*FORMATS, HTML, *page.formats, PARQUET), (*FORMATS, HTML, *OF_SOME_PAGES))
+    add(output, "--keys", "--mask")
+    options.add_common(parser, reads=True, width=True)
+    parser.part(COMMON).add_argument("--describe", action="store_true", help="what the keys mean")
+    return parser
 
 
 def share_parser() -> UsageParser:
     """The arguments of the command `share`."""
     what = "Writes one HTML file to send to others: overview, findings, ops, timeline and memory of a run. It has no "
     what += "scripts and does not use the network."
-    parser = options.new_parser("share", what)
+    parser = options.new_parser("share", what, ("share ~/logs -o run.html", "share demo --mask -o run.html"))
     options.add_choice_of_profile(parser)
-    options.add_reading(parser)
-    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
-    options.add_mask(parser)
-    rows = "rows of each table, 0: all (default: 10 to 30)"
-    parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
-    options.add_debug(parser)
+    output = parser.part("output")
+    add(output, "--output", "--mask")
+    add(output, "--limit", help="rows of each table; 0: all (default: 10 to 30)")
+    options.add_common(parser, reads=True, look=False)
     return parser
-
-
-def _add_format(parser: UsageParser) -> None:
-    formats = f"{', '.join(FORMATS)} (default: text); html: one file with pictures, no scripts, no network; "
-    formats += "perfetto: Chrome trace JSON "
-    formats += "of the timeline, compressed where FILE ends in .gz; "
-    formats += "hlo, proto: of the graph, as HLO text, as an HloProto; "
-    formats += "parquet: the main table, to a FILE (pip install 'tpuprof-tui[sql]')"
-    parser.add_argument(
-        "--format", choices=(*FORMATS, HTML, *OF_SOME_PAGES), default="text", metavar="FORMAT", help=formats
-    )
-    options.add_mask(parser, "with --format html: ")
-
-
-def _with_options(parser: UsageParser) -> UsageParser:
-    options.add_choice_of_profile(parser)
-    options.add_reading(parser)
-    _add_format(parser)
-    rows = "rows of the main table; 0: all (default: as many as fit 20 KB where a pipe is written to, else all; of the "
-    rows += "timeline's events the first 40 or 10,000)"
-    parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
-    choice = parser.add_argument_group("rows", "Rows and columns of a page with a table:")
-    kept = "only rows that match, in the language of / in the app, with columns by their keys: self_time_ps>1ms, "
-    kept += "roofline_efficiency<60%%, bound_by=hbm, category:fusion, source=null"
-    choice.add_argument("--filter", metavar="TEXT", help=kept)
-    sort = "by a column, numbers from the largest, texts from A; KEY:asc or KEY:desc sets the direction"
-    choice.add_argument("--sort", metavar="KEY", help=sort)
-    choice.add_argument("--columns", metavar="KEYS", help="these columns: keys separated by commas (see --describe)")
-    options.add_keys(choice)
-    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
-    options.add_width(parser)
-    options.add_look(parser)
-    options.add_debug(parser)
-    describe = "print what the page's keys mean instead: those of JSON and CSV (text or json)"
-    parser.add_argument("--describe", action="store_true", help=describe)
-    facts = "page runs: also step time, device and modules of each run; takes some 10 ms a run"
-    parser.add_argument("--facts", action="store_true", help=facts)
-    fail = "page trend: exit with code 6 if the newest run's steps are slower than those of the runs before it "
-    fail += "by more than PERCENT and by more than noise, with 4 if that is unknown"
-    parser.add_argument("--fail-on-regression", type=options.percent, metavar="PERCENT", help=fail)
-    _add_of_pages(parser)
-    _add_part(parser)
-    _add_by(parser)
-    timeline = parser.add_argument_group("timeline", "Its events instead of its tracks, as with --step, --from, --to:")
-    options.add_track(timeline)
-    graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
-    op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"
-    graph.add_argument("--op", metavar="NAME", help=op)
-    around = "steps over operands and users (default: 1)"
-    graph.add_argument("--around", type=options.whole_number, metavar="N", help=around)
-    memory = parser.add_argument_group("memory", "Which compiled module, and which memory:")
-    module = "name, or name(program id) (default: the one with the largest HBM peak)"
-    memory.add_argument("--module", metavar="MODULE", help=module)
-    options.add_device(memory)
-    memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
-    memory.add_argument("--fit", action="store_true", help=options.FIT_HELP)
-    return parser
-
-
-def _amount(text: str) -> float:
-    if not _AMOUNT.fullmatch(text) or not 0 < float(text) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, such as 4.2e15")
-    return float(text)

@@ -66,7 +66,7 @@ def _no_profile(args: argparse.Namespace) -> int | None:
     found = recognised(where)
     if found is not None and found.reader == "log":
         oom, look = COMMANDS["oom"], {name: getattr(args, name) for name in ("ascii", "color", "mouse", "theme")}
-        return oom.run(argparse.Namespace(**{**vars(oom.parser().parse_args(["--", where])), **look}))
+        return oom.run(argparse.Namespace(**{**vars(oom.parsed(["--", where])), **look}))
     if found is not None and found.reader == "none":
         raise found.error(where)
     if may_be_hlo(where) and _leads_to_hlo(args.path):
@@ -90,14 +90,14 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
 
 def _report(args: argparse.Namespace, page: str) -> int:
     report = COMMANDS["report"]
-    return report.run(argparse.Namespace(**{**vars(report.parser().parse_args([page])), **vars(args)}))
+    return report.run(argparse.Namespace(**{**vars(report.parsed([page])), **vars(args)}))
 
 
 def _show_arrays(args: argparse.Namespace, path: str) -> int:
     """Opens a device memory profile; prints its page where no screen can be drawn."""
     if not common.opens_screen("the live arrays"):
         report, look = COMMANDS["report"], ["--color", args.color, *(["--ascii"] if args.ascii else [])]
-        return report.run(report.parser().parse_args(["live-arrays", path, *look]))
+        return report.run(report.parsed(["live-arrays", path, *look]))
     from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - numpy
 
     return common.show(args, "live-arrays", read_live_arrays(path))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.text import nearest_hint
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
@@ -18,13 +17,14 @@ from tpuprof.parsers.session import live_arrays
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
-from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
+from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import (
     CUT,
     FORMATS,
     HTML,
+    PARQUET,
     WITHOUT_WARNINGS,
     Content,
     Report,
@@ -39,8 +39,6 @@ from tpuprof.tui.report.page import (
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
-HELP = f"{PROGRAM} report --help"
-PARQUET = "parquet"
 _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
 _fitting = drawn_by("tpuprof.tui.report.shared.fitting:fitting")
 _html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
@@ -55,7 +53,7 @@ def run_report(args: argparse.Namespace) -> int:
     check_keys(args.keys, args.format)
     if args.describe:
         printing.check_output(args, Logdir(args.path, (), (), ()))
-        return _describe(args, _page(args))
+        return _describe(args, _page(args.page))
     made, exit_code = made_report(args, printing.is_pipe(args))
     is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
     printing.write_report(args, made, is_packed)
@@ -71,7 +69,7 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
     Raises:
         ProfileError: the options don't go together, or the page can't be made.
     """
-    page, is_html = _page(args), args.format == HTML
+    page, is_html = _page(args.page), args.format == HTML
     _check_html(args)
     args.format = "md" if is_html else args.format  # a page's own text comes from its Markdown
     _check_options(args, page)
@@ -118,11 +116,9 @@ def _fitted(
     return made
 
 
-def _page(args: argparse.Namespace) -> Page:
-    page = page_named(args.page)
-    if page is None:
-        hint = nearest_hint(args.page, PAGE_NAMES, f"one of: {', '.join(PAGE_NAMES)}")
-        raise ProfileError("usage", f"There is no page {args.page}.", hint, EXIT_USAGE)
+def _page(name: str) -> Page:
+    page = page_named(name)
+    assert page is not None, "its parser was made"
     return page
 
 
@@ -141,15 +137,11 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
-        raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
-    for owner in PAGES:
-        for name, option in owner.options.items():
-            if name not in page.options and getattr(args, name) not in (None, False):
-                raise _no_such_option(name, option, page.name)
+        raise ProfileError("usage", sentence, f"{PROGRAM} report {its_page}", EXIT_USAGE)
     options = {name: getattr(args, name) for name in page.options}
     report = page.load_report()
     report.check(options, args.format, args.limit)
-    page.check_groups(args.by)
+    page.check_groups(options.get("by"))
     check_part(options)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
@@ -167,37 +159,10 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
             raise ProfileError("usage", page.without_host, f"leave --{'group' if is_group else name} out", EXIT_USAGE)
 
 
-_INTERVAL = "report timeline or report ops with --from MS --to MS"
-_INSTEAD = {"step": "report ledger --step STEP, or report ops --step STEP", "from_ps": _INTERVAL, "to_ps": _INTERVAL}
-"""What other pages have in place of an option."""
-
-_WHY_NO_STEPS: Mapping[str, str] = {
-    "runs": "It lists runs.",
-    "trend": "It compares runs.",
-    "overview": "It shows means over all steps.",
-    "findings": "Findings are about all steps.",
-    "model": "It shows means over all steps.",
-    "inference": "It shows requests or runs of modules.",
-    "graph": "It shows compiled modules.",
-    "memory": "It shows compiled modules.",
-    "memory-profile": "Its memory is not measured by step.",
-    "live-arrays": "Its file has one moment.",
-}
-
-
-def _no_such_option(name: str, option: str, page: str) -> ProfileError:
-    owners = [each.name for each in PAGES if name in each.options]
-    sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
-    if name == "step":
-        sentence = (
-            f"The page {page} can't be shown for one step. {_WHY_NO_STEPS.get(page, 'It covers the whole capture.')}"
-        )
-    return ProfileError("usage", sentence, _INSTEAD.get(name, HELP), EXIT_USAGE)
-
-
 def _choice(args: argparse.Namespace, page: Page) -> TableOptions | None:
     """The rows and columns that are asked for; all of the table where groups make it another one, or steps do."""
-    is_another = args.by in page.groups or (args.step is not None and page.name in ("collectives", "ledger"))
+    by, step = (getattr(args, name, None) for name in ("by", "step"))
+    is_another = by in page.groups or (step is not None and page.name in ("collectives", "ledger"))
     return chosen_of(vars(args)) or (TableOptions() if is_another and args.format in (*FORMATS, PARQUET) else None)
 
 
@@ -261,6 +226,6 @@ def _made(
 
 def _check_html(args: argparse.Namespace) -> None:
     if args.mask and args.format != HTML:
-        raise ProfileError("usage", "--mask works only with --format html.", HELP, EXIT_USAGE)
+        raise ProfileError("usage", "--mask works only with --format html.", "--format html --mask", EXIT_USAGE)
     if args.format == HTML and printing.output_file(args) is None and sys.stdout.isatty():
         raise ProfileError("usage", "HTML can't be read on a terminal.", "--output page.html", EXIT_USAGE)

@@ -16,7 +16,7 @@ from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
 from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
-from tpuprof.tui.cli.arguments.report import SPACES
+from tpuprof.tui.cli.arguments.options import SPACES
 from tpuprof.tui.pages.memory.report.module import REPORT, ModuleReport
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
 

@@ -195,31 +195,31 @@ def _refused(sentence: str, hint: str) -> ProfileError:
 
 def _report(words: Sequence[str]) -> str:
     whole = ["--limit=0"] if _FINDINGS in words else []  # all reasons: `short.why` is what shortens them
-    made, _ = made_report(report_parser().parse_args(["--format=json", *whole, *words]))
+    made, _ = made_report(report_parser(words).parse_intermixed_args(["--format=json", *whole, *words]))
     assert not callable(made), "a function makes traces for Perfetto alone"
     return "".join(made)
 
 
 def _query(seconds: int, words: Sequence[str]) -> str:
-    return made_query(query_parser().parse_args(["--format=json", f"--time-limit={seconds}", *words]))
+    return made_query(query_parser().parse_intermixed_args(["--format=json", f"--time-limit={seconds}", *words]))
 
 
 def _diff(words: Sequence[str]) -> str:
-    args = diff_parser().parse_args(["--format=json", *words])
+    args = diff_parser().parse_intermixed_args(["--format=json", *words])
     return made_diff(args, common.configured(args))
 
 
 def _verify(words: Sequence[str]) -> str:
-    args = verify_parser().parse_args(["--format=json", *words])
+    args = verify_parser().parse_intermixed_args(["--format=json", *words])
     return made_verify(args, common.configured(args))[0]
 
 
 def _oom(words: Sequence[str]) -> str:
-    return made_oom(oom_parser().parse_args(["--format=json", *words]))
+    return made_oom(oom_parser().parse_intermixed_args(["--format=json", *words]))
 
 
 def _doctor(words: Sequence[str]) -> str:
-    args = doctor_parser().parse_args(words)
+    args = doctor_parser().parse_intermixed_args(words)
     return profile_json(args.path, args.require)
 
 
@@ -242,10 +242,8 @@ _PARAMETERS: Mapping[str, Parameter] = {
     for each in (
         Parameter("page", "string", "whose table"),
         Parameter("path", "string", "a logdir, a run or a file below the root"),
-        Parameter("before", "string", "path below the root: the run before"),
-        Parameter("after", "string", "path below the root: the run after; else the newest runs of before"),
-        Parameter("run_before", "string", "name of the run before", "--run-a"),
-        Parameter("run_after", "string", "name of the run after", "--run-b"),
+        Parameter("before", "string", "path below the root: the run before", "--before"),
+        Parameter("after", "string", "path below the root: the run after; else the newest runs of before", "--after"),
         Parameter("claim", "string", "name of a reason of the run before", "--claim"),
         Parameter("run", "string", "name of a run, or its beginning; the newest without it", "--run"),
         Parameter("host", "string", "only this host", "--host"),
@@ -275,7 +273,7 @@ _PARAMETERS: Mapping[str, Parameter] = {
 """All that tools take, by name."""
 
 _PATHS = ("path", "before", "after")
-_IN_PLACE = ("page", *_PATHS, "sql")
+_IN_PLACE = ("page", "path", "sql")
 """What the command takes without an option, in this order."""
 
 _WITH_SQL = ("path", "run", "host", "core", "from_ms", "to_ms", "track", "sql", "limit", "max_bytes")
@@ -355,7 +353,7 @@ TOOLS: tuple[Tool, ...] = (
         "diff",
         "What changed between two runs, and how much of it is noise.",
         "diff",
-        "before after run_before run_after",
+        "before after",
         _TWO,
         short.diff,
         needs="before",
@@ -365,7 +363,7 @@ TOOLS: tuple[Tool, ...] = (
         "Whether a change kept the promise of a reason: the saving in the run before, how much shorter a step is in "
         "the run after, and what took its place.",
         "verify",
-        "before after run_before run_after claim",
+        "before after claim",
         {**_TWO, "claim": "collective"},
         short.diff,
         needs="before",

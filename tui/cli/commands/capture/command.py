@@ -43,12 +43,12 @@ def run_capture(args: argparse.Namespace) -> int:
         Cancelled: ctrl+C, before anything was traced or twice.
     """
     options = CaptureOptions(
-        duration_ms=args.ms,
+        duration_ms=round(args.duration * 1000),
         host_tracer_level=args.host_tracer_level,
         device_tracer_level=args.device_tracer_level,
         python_tracer_level=args.python_tracer_level,
         advanced=tuple(dict(args.option).items()),
-        delay_ms=args.delay_ms,
+        delay_ms=round(args.delay * 1000),
         connect_seconds=min(args.wait, CaptureOptions().connect_seconds),
         grace_seconds=args.wait,
         is_snapshot=args.snapshot,
@@ -65,7 +65,7 @@ def run_capture(args: argparse.Namespace) -> int:
             on_signals(stop.request, signal.SIGINT),
         ):
             try:
-                return capture(args.addresses, options, args.logdir, line, stop)
+                return capture(args.addresses, options, args.output, line, stop)
             finally:
                 line.clear()
 

@@ -80,6 +80,8 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
         ProfileError: see `run_diff`; also an output file that may not be written.
     """
     if args.before is None:
+        args.before, args.after, args.of_before, args.of_after = args.of_before, args.of_after, None, None
+    if args.before is None:
         raise ProfileError("usage", "There is nothing to compare.", f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
     paths = [existing(path) for path in (args.before, args.after) if path is not None]
     refuse_arrays(paths)
@@ -93,11 +95,12 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
 
 def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[list[Run], list[Run]]:
     """The runs by name, or all the launches of a pattern; of one logdir without names the newest and the one before."""
-    if args.after is not None or (args.run_a is not None and args.run_b is not None):
-        return launches(args.before, first, args.run_a), launches(args.after or args.before, second, args.run_b)
-    if args.run_a is not None:
-        return [first.find_run(args.run_a)], [first.find_run()]
-    after = first.find_run(args.run_b)
+    if args.after is not None or (args.of_before is not None and args.of_after is not None):
+        sides = ((args.before, first, args.of_before), (args.after or args.before, second, args.of_after))
+        return launches(*sides[0]), launches(*sides[1])
+    if args.of_before is not None:
+        return [first.find_run(args.of_before)], [first.find_run()]
+    after = first.find_run(args.of_after)
     return [run_before(args.before, first, after)], [after]
 
 

@@ -7,13 +7,14 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.pages.shared.key import Later
+from tpuprof.tui.cli import printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import machine
 from tpuprof.tui.cli.commands.doctor.content import logdir
 from tpuprof.tui.cli.commands.doctor.parts import FORMS, DoctorSection, Mask, as_json
 from tpuprof.tui.cli.common import existing, version_of
-from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import Config, read_config
 
 _WITH_PATH = f"{PROGRAM} doctor PATH --require device,steps"
@@ -28,8 +29,9 @@ def run_doctor(args: argparse.Namespace) -> int:
         0, or after the report the exit code of what is wrong: see `doctor_report`.
     """
     path = None if args.path is None else existing(args.path)
+    printing.check_output(args, Logdir(path or "", (), (), ()))
     text, exit_code = doctor_report(os.environ, path, args.format, args.require)
-    write_stdout(text)
+    printing.write_report(args, text)
     return exit_code
 
 

@@ -250,7 +250,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("query", {"page": "trend", "run": RUNS[0]}, "leave run out"),
     ("timeline", {"from_ms": 400, "to_ms": 300}, "to_ms must be later than from_ms"),
     ("timeline", {"track": "nope"}, "track with a part of"),
-    ("diff", {"before": NEWEST, "after": NEWEST}, "run_before and run_after"),
+    ("diff", {"before": NEWEST, "after": NEWEST}, "before and after"),
     ("diff", {"before": OLDEST}, "Try: diff BEFORE AFTER"),
     ("diff", {"before": "memory.prof"}, "pprof"),
     ("verify", {"before": OLDEST, "after": NEWEST, "claim": "x"}, "one of: collective"),

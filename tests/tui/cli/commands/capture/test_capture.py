@@ -47,7 +47,7 @@ def run(*arguments: str) -> int:
 
 def test_the_path_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with FakeProfiler() as server:
-        assert run(server.address, "--ms", "30", "--logdir", str(tmp_path)) == EXIT_OK
+        assert run(server.address, "--duration", "30ms", "--output", str(tmp_path)) == EXIT_OK
     shown = capsys.readouterr()
     (path,) = shown.out.splitlines()
     assert Path(path).parent == tmp_path / "plugins" / "profile"
@@ -58,7 +58,7 @@ def test_the_path_goes_to_standard_output(tmp_path: Path, capsys: pytest.Capture
 def test_the_logdir_is_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with FakeProfiler() as server:
-        assert run(server.address, "--ms", "1") == EXIT_OK
+        assert run(server.address, "--duration", "1ms") == EXIT_OK
     assert len(list(tmp_path.glob("plugins/profile/*/worker-0.xplane.pb"))) == 1
 
 
@@ -66,7 +66,7 @@ def test_options_reach_the_server(tmp_path: Path) -> None:
     levels = ["--host-tracer-level", "1", "--device-tracer-level", "0", "--python-tracer-level", "1"]
     options = ["--option", "a=1", "--option", "b=x", "--option", "a=true"]
     with FakeProfiler() as server:
-        run(server.address, "--ms", "20", "--delay-ms", "5", "--logdir", str(tmp_path), *levels, *options)
+        run(server.address, "--duration", "20ms", "--delay", "5ms", "--output", str(tmp_path), *levels, *options)
     opts = server.requests[0].opts
     assert (opts.host_tracer_level, opts.device_tracer_level, opts.python_tracer_level) == (1, 0, 1)
     assert {name: str(entry).strip() for name, entry in opts.advanced_configuration.items()} == {
@@ -78,13 +78,21 @@ def test_options_reach_the_server(tmp_path: Path) -> None:
 def test_defaults_are_those_of_the_library() -> None:
     args = capture_parser().parse_args(["localhost:9012"])
     defaults = CaptureOptions()
-    assert (args.ms, args.wait, args.delay_ms, args.option) == (2000, defaults.grace_seconds, 0, [])
+    assert (args.duration, args.wait, args.delay, args.option) == (2, defaults.grace_seconds, 0, [])
     assert (args.host_tracer_level, args.device_tracer_level, args.python_tracer_level) == (2, 1, 0)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    ["", "a:1 --ms 0", "a:1 --ms 600001", "a:1 --ms 1.5", "a:1 --option x", "a:1 --wait 0", "a:1 --delay-ms -1"]
+    [
+        "",
+        "a:1 --duration 0",
+        "a:1 --duration 601s",
+        "a:1 --duration 0.5ms",
+        "a:1 --option x",
+        "a:1 --wait 0",
+        "a:1 --delay=-1",
+    ]
     + [f"a:1 --{name}-tracer-level {level}" for name, level in (("host", -1), ("device", "x"), ("python", 10))],
 )
 def test_usage(arguments: str) -> None:
@@ -109,7 +117,7 @@ def test_patience_bounds_the_first_call_too(tmp_path: Path, monkeypatch: pytest.
 def test_some_servers_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gone = f"127.0.0.1:{free_port()}"
     with FakeProfiler() as server, FakeProfiler(fails("INTERNAL", "Another profiling session active.")) as busy:
-        assert run(server.address, gone, busy.address, "--ms", "30", "--logdir", str(tmp_path)) == EXIT_OK
+        assert run(server.address, gone, busy.address, "--duration", "30ms", "--output", str(tmp_path)) == EXIT_OK
     shown = capsys.readouterr()
     assert shown.out.count("\n") == 1
     assert f"warning: No profiler server listens at {gone}." in shown.err and "jax.profiler.start_server" in shown.err
@@ -118,7 +126,7 @@ def test_some_servers_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_no_server_gives_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ProfileError) as caught:
-        run(f"127.0.0.1:{free_port()}", "--logdir", str(tmp_path))
+        run(f"127.0.0.1:{free_port()}", "--output", str(tmp_path))
     assert caught.value.exit_code == EXIT_CAPTURE_FAILED and capsys.readouterr().out == ""
 
 
@@ -149,7 +157,7 @@ def test_the_run_opens_on_a_terminal(
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, Stream())
     with FakeProfiler() as server:
-        arguments = [server.address, "--ms", "30", "--logdir", str(tmp_path), "--ascii", "--color", "16"]
+        arguments = [server.address, "--duration", "30ms", "--output", str(tmp_path), "--ascii", "--color", "16"]
         assert run(*arguments, *(["--no-open"] if no_open else [])) == EXIT_OK
     (path,) = [str(found) for found in tmp_path.glob("plugins/profile/*")]
     assert opened == ([(path, AppOptions(ascii=True, color="16"))] if opens else [])
@@ -174,7 +182,7 @@ def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_last_seconds_that_a_server_keeps(tmp_path: Path, call: Call) -> None:
     with FakeProfiler() as server:
         assert "keeps its last seconds from now on" in call("capture", "--continuous", "on", server.address).err
-        out = call("capture", "--snapshot", server.address, "--logdir", tmp_path, "--no-open").out
+        out = call("capture", "--snapshot", server.address, "--output", tmp_path, "--no-open").out
         assert list(Path(out.strip()).glob("*.xplane.pb"))
         call("capture", "--continuous", "off", server.address)
         assert not server.kept
@@ -200,7 +208,7 @@ def wait_until(server: FakeProfiler, what: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_twice_or_a_signal_lets_the_profiler_go(number: signal.Signals, tmp_path: Path) -> None:
     with FakeProfiler(hangs) as server:
-        process = started(server.address, "--ms", "600000", "--logdir", str(tmp_path))
+        process = started(server.address, "--duration", "600000ms", "--output", str(tmp_path))
         wait_until(server, "requests")
         process.send_signal(number)
         wait_until(server, "terminated")
@@ -215,7 +223,7 @@ def test_ctrl_c_twice_or_a_signal_lets_the_profiler_go(number: signal.Signals, t
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # the server has threads, the child none
 def test_the_whole_loop_in_a_terminal(tmp_path: Path) -> None:
     with FakeProfiler(data=profile("tpu-worker-7")) as server:
-        arguments = [server.address, "--ms", "600000", "--logdir", str(tmp_path)]
+        arguments = [server.address, "--duration", "600000ms", "--output", str(tmp_path)]
         with PtyApp(*arguments, program=(sys.executable, "-c", START)) as app:
             app.wait_for_text("s left  (ctrl+C ends it and keeps the profile so far)")
             app.press("\x03")

@@ -194,7 +194,7 @@ def test_servers_that_keep_their_last_steps_stall_where_these_stay_the_same(tmp_
 def test_looks_too_short_for_a_step_are_said_once(tmp_path: Path) -> None:
     nothing = profile([], length_ms=2000)
     watched = Watched(Program(tmp_path, nothing, nothing)).run()
-    assert not watched.told and len([said for said in watched.said if "--ms makes looks longer" in said]) == 1
+    assert not watched.told and len([said for said in watched.said if "--duration makes looks longer" in said]) == 1
 
 
 def test_a_program_of_which_nothing_ran_stalls(tmp_path: Path) -> None:
@@ -278,7 +278,9 @@ def test_profiles_are_kept_while_the_folder_has_room_and_again_once_it_has(tmp_p
     event, _ = watched.told[1]
     body, why = line_of(event, None, 0.0), event.unknown
     assert {key for key, value in body.items() if value is None} == set(why)
-    assert body["step"] == "2" and f"{tmp_path} holds 0.01 MB, and --space is 0.01 MB; remove runs" in why["profile"]
+    assert (
+        body["step"] == "2" and f"{tmp_path} holds 0.01 MB, and --disk-limit is 0.01 MB; remove runs" in why["profile"]
+    )
 
 
 def test_a_folder_of_many_files_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +300,7 @@ def test_a_slow_step_is_told_where_the_disk_is_full(tmp_path: Path, monkeypatch:
     program = Program(tmp_path, STEADY, SLOW)
     ((event, path),) = Watched(program).run().told
     assert path is None and not program.left
-    assert event.unknown["profile"].startswith("The disk is full") and "--out DIR" in event.unknown["profile"]
+    assert event.unknown["profile"].startswith("The disk is full") and "--output DIR" in event.unknown["profile"]
 
 
 @pytest.mark.parametrize("looks", [(STEADY,), (STEADY, SLOW), (b"not a profile",), ("unwritable",)])

@@ -23,7 +23,7 @@ from tpuprof.parsers.base.folders import state_folder
 from tpuprof.parsers.capture import leases
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop
 from tpuprof.parsers.capture.session import capture
-from tpuprof.tui.cli.arguments.watch import seconds_of
+from tpuprof.tui.cli.arguments.values import seconds
 from tpuprof.tui.cli.commands.capture.watch.command import own_folder
 from tpuprof.tui.cli.commands.capture.watch.slow_steps import Servers
 
@@ -74,7 +74,7 @@ def test_the_programs_own_trace_is_not_ended_by_either(is_continuous: bool, tmp_
 @pytest.mark.parametrize(("data", "code", "lines"), [(SLOW, EXIT_REGRESSION, 1), (STEADY, EXIT_OK, 0)])
 def test_once_for_ci(data: bytes, code: int, lines: int, call: Call, tmp_path: Path) -> None:
     with FakeProfiler(data=data) as server:
-        done = call("watch", server.address, "--once", "--ms", "10", "--out", str(tmp_path), code=code)
+        done = call("watch", server.address, "--once", "--duration", "10ms", "--output", str(tmp_path), code=code)
         assert len(done.out.splitlines()) == lines and "watching 1 server" in done.err
         assert not server.kept and len(server.requests) == 1
     for line in done.out.splitlines():
@@ -86,21 +86,21 @@ def test_once_for_ci(data: bytes, code: int, lines: int, call: Call, tmp_path: P
 def test_a_full_folder_is_said_at_the_start(call: Call, tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(bytes(1_100_000))
     with FakeProfiler(data=SLOW) as server:
-        words = ("--once", "--ms", "10", "--space", "1MB", "--out", str(tmp_path))
+        words = ("--once", "--duration", "10ms", "--disk-limit", "1MB", "--output", str(tmp_path))
         done = call("watch", server.address, *words, code=EXIT_REGRESSION)
-    full = "holds 1.10 MB, and --space is 1.00 MB; remove runs from it"
+    full = "holds 1.10 MB, and --disk-limit is 1.00 MB; remove runs from it"
     assert full in done.err and full in json.loads(done.out)["unknown"]["profile"]
 
 
 def test_what_is_wrong_is_said(call: Call, tmp_path: Path) -> None:
     port = free_port()
-    done = call("watch", f"127.0.0.1:{port}", "--once", "--out", str(tmp_path), code=EXIT_CAPTURE_FAILED)
+    done = call("watch", f"127.0.0.1:{port}", "--once", "--output", str(tmp_path), code=EXIT_CAPTURE_FAILED)
     assert "No profiler server listens" in done.err and not done.out
-    for words in (["--slower", "1"], ["--space", "10"], ["--for", "soon"], ["--every", "0s"]):
+    for words in (["--slower", "1"], ["--disk-limit", "10"], ["--for", "soon"], ["--every", "0s"]):
         call.error(EXIT_USAGE, "watch", "a:1", *words)
-    call.error(EXIT_USAGE, "watch", "a:1", "--out", "gs://bucket/x")
+    call.error(EXIT_USAGE, "watch", "a:1", "--output", "gs://bucket/x")
     with FakeProfiler(fails("PERMISSION_DENIED")) as server:
-        call("watch", server.address, "--out", str(tmp_path), code=EXIT_CAPTURE_FAILED)
+        call("watch", server.address, "--output", str(tmp_path), code=EXIT_CAPTURE_FAILED)
 
 
 def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,15 +113,15 @@ def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_times() -> None:
-    assert [seconds_of(text) for text in ("30s", "10m", "2h")] == [30, 600, 7200]
-    for text in ("", "0s", "10", "1d", "-1s"):
+    assert [seconds(text, 0) for text in ("30", "30s", "10m", "2h", "500ms")] == [30, 30, 600, 7200, 0.5]
+    for text in ("", "0s", "10x", "1d", "-1s", "1e3"):
         with pytest.raises(argparse.ArgumentTypeError):
-            seconds_of(text)
+            seconds(text)
 
 
 def begun(server: FakeProfiler, out: Path, *options: str) -> subprocess.Popen[bytes]:
     """A watch that has begun, as a program of its own."""
-    command = f"-m tpuprof.tui watch {server.address} --every 1h --out {out}".split()
+    command = f"-m tpuprof.tui watch {server.address} --every 1h --output {out}".split()
     watch = subprocess.Popen([sys.executable, *command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert watch.stderr is not None
     assert b"watching 1 server" in watch.stderr.readline(), "it has begun"
@@ -177,8 +177,8 @@ def test_what_a_watch_and_its_watchdog_left_on_is_found(
         assert isinstance(dead._lease, leases.Lease)
         os.close(dead._lease._lease)  # as the system does when it is killed
         words = {
-            "capture": ("capture", server.address, "--ms", "10", "--no-open", "--logdir", str(tmp_path)),
-            "watch": ("watch", server.address, "--once", "--ms", "10", "--out", str(tmp_path)),
+            "capture": ("capture", server.address, "--duration", "10ms", "--no-open", "--output", str(tmp_path)),
+            "watch": ("watch", server.address, "--once", "--duration", "10ms", "--output", str(tmp_path)),
         }.get(finder, ("doctor",))
         done = call(*words)
         assert "had left continuous profiling on; it is off now" in " ".join((done.out + done.err).split())

@@ -98,7 +98,7 @@ def test_patterns_and_lists_are_several_launches(tmp_path: Path, call: Call) -> 
     words = call("diff", *patterns, "--format", "text", "--width", "200").out
     assert "SLOWER" in words and "Launches (3 before, 3 after) differ by 0.99% among themselves" in words
     assert "(median of 3) → b0" in call("diff", patterns[0], after[0], "--detect", "0.5%", "--md").out
-    call.error(EXIT_NOT_FOUND, "diff", *patterns, "--run-a", "a9")
+    call.error(EXIT_NOT_FOUND, "diff", *patterns, "--before", "a9")
     assert call.error(EXIT_USAGE, "diff", patterns[0], before[1])[0] == "a1 is a launch of both A and B."
     assert call.error(EXIT_USAGE, "diff", "--json")[0] == "There is nothing to compare."
 
@@ -115,9 +115,9 @@ def test_two_paths(tmp_path: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ("--run-a", "2026_11_19", "--run-b", "2026_11_20"),
-        ("--run-a", "2026_11_19"),
-        ("--run-b", "2026_11_20"),
+        ("--before", "2026_11_19", "--after", "2026_11_20"),
+        ("--before", "2026_11_19"),
+        ("--after", "2026_11_20"),
         (),
     ],
 )
@@ -127,15 +127,15 @@ def test_two_runs_of_one_logdir(logdir: Path, options: tuple[str, ...], call: Ca
 
 
 def test_the_other_way_round(logdir: Path, call: Call) -> None:
-    assert call("diff", logdir, logdir, "--run-b", "2026_11_19", "--md").out.startswith("### Faster: 2026_11_20")
+    assert call("diff", logdir, logdir, "--after", "2026_11_19", "--md").out.startswith("### Faster: 2026_11_20")
 
 
 def test_what_is_refused(logdir: Path, tmp_path: Path, call: Call) -> None:
     inside = logdir / "plugins" / "profile" / "2026_11_19_10_00_00" / "report.json"
     call.error(EXIT_USAGE, "diff", logdir, logdir)
-    assert "holds no run older than" in call.error(EXIT_USAGE, "diff", logdir, "--run-b", "2026_11_19")[0]
+    assert "holds no run older than" in call.error(EXIT_USAGE, "diff", logdir, "--after", "2026_11_19")[0]
     call.error(EXIT_NOT_FOUND, "diff", tmp_path / "nowhere", logdir)
-    call.error(EXIT_NOT_FOUND, "diff", logdir, "--run-a", "x")
+    call.error(EXIT_NOT_FOUND, "diff", logdir, "--before", "x")
     call.error(EXIT_NOT_FOUND, "diff", logdir, "--host", "nobody", "--json")
     call.error(EXIT_USAGE, "diff", logdir, "--json", "--output", inside)
 

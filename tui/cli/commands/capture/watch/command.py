@@ -39,18 +39,18 @@ def run_watch(args: argparse.Namespace) -> int:
         ProfileError: an address is wrong, no profile can be written, or nothing came of the one look (exit code 7).
     """
     addresses = [str(address) for address in parse_addresses(args.addresses)]
-    folder = own_folder(addresses) if args.out is None else args.out
+    folder = own_folder(addresses) if args.output is None else args.output
     if scheme_of(folder):
         raise errors.not_local(folder)
-    options = CaptureOptions(duration_ms=args.ms, grace_seconds=args.wait)
+    options = CaptureOptions(duration_ms=round(args.duration * 1000), grace_seconds=args.wait)
     clock, stop = Clock(args.length), CaptureStop()
-    kept = KeptRuns(os.path.expanduser(folder), args.space)
+    kept = KeptRuns(os.path.expanduser(folder), args.disk_limit)
     if full := kept.why_full():
         note(f"{full}; no profile is kept until then")
     for each in leases.clear(addresses):
         note(f"{each.address}: {leases.sentence_on(each)}")
     source = Servers(addresses, options, stop, args.continuous)
-    size = f"{args.space / 1e6:,.0f} MB"
+    size = f"{args.disk_limit / 1e6:,.0f} MB"
     about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"
     every = args.every or (_EVERY_SNAPSHOT_SECONDS if args.continuous else _EVERY_SECONDS)
     plan = Plan(args.slower, every, args.once, about, 0.0 if args.every or args.continuous else _RESTS)
@@ -66,7 +66,7 @@ def run_watch(args: argparse.Namespace) -> int:
 
 
 def own_folder(addresses: list[str]) -> str:
-    """Where profiles of some servers are kept without ``--out``."""
+    """Where profiles of some servers are kept without ``--output``."""
     return leases.state_path("watch", safe_name("_".join(addresses)) or "servers")
 
 

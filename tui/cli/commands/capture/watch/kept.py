@@ -15,7 +15,7 @@ from tpuprof.parsers.capture.model import CaptureResult
 _MOST_FILES = 100_000
 """More files in the folder are not counted: it is full."""
 
-_OTHER = "--out DIR"
+_OTHER = "--output DIR"
 
 
 def temporary() -> TemporaryDirectory[str]:
@@ -48,13 +48,13 @@ class KeptRuns:
     def why_full(self, size: int = 0) -> str:
         """Why there is no room for a profile of a size, and what to do; empty where there is."""
         held, files = content_below(self._folder, _MOST_FILES)
-        name, hint = printable(self._folder), "remove runs from it, or raise --space"
+        name, hint = printable(self._folder), "remove runs from it, or raise --disk-limit"
         if files > _MOST_FILES:
             return f"{name} holds more than {_MOST_FILES:,} files; remove runs from it"
         if held + size <= self._space:
             return ""
         this = f"this profile has {_mb(size)}; " if size else ""
-        return f"{this}{name} holds {_mb(held)}, and --space is {_mb(self._space)}; {hint}"
+        return f"{this}{name} holds {_mb(held)}, and --disk-limit is {_mb(self._space)}; {hint}"
 
     def keep(self, look: CaptureResult) -> tuple[str | None, dict[str, str]]:
         """Copies a look's files into a run of the folder; its path, or why there is none."""

@@ -264,7 +264,7 @@ class SlowSteps:
         if not steps:
             if self._usual.median_ps() is None and not self._has_no_step:
                 self._has_no_step = True
-                self._note("no step ended within a look, so none can be compared: --ms makes looks longer")
+                self._note("no step ended within a look, so none can be compared: --duration makes looks longer")
             return judged.judge(look, self._usual, self._plan.slower)
         newest = tuple((step.name, step.duration_ps) for step in steps[-_COMPARED:])
         before, seen = self._newest

@@ -1,0 +1,103 @@
+"""Words that people bring from other programs: what is meant by them here.
+
+A word with one meaning here is taken for it; another leads on to what comes nearest. Nobody loads this who types the
+program's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpuprof.tui.cli.table import COMMANDS
+from tpuprof.tui.pages import PAGE_NAMES
+
+_COMMANDS: Mapping[str, str] = {
+    "sql": "query",
+    "compare": "diff",
+    "ls": "report runs",
+    "list": "report runs",
+    "info": "report overview",
+    "summary": "report overview",
+    "stats": "report overview",
+    "show": "report overview",
+    "record": "capture",
+    "version": "--version",
+    "open": "",
+    "view": "",
+}
+_PAGES: Mapping[str, str] = {
+    **{"summary": "overview", "overview-page": "overview", "info": "overview"},
+    **{"latency": "inference", "latencies": "inference", "percentiles": "inference", "inference-profile": "inference"},
+    **{"layers": "model --by layer", "mfu": "model", "steps": "ledger --by step"},
+    **{"events": "timeline", "trace": "timeline", "trace-viewer": "timeline"},
+    **{"hlo-stats": "ops", "hlo-ops": "ops", "framework-op-stats": "framework-ops", "kernel-stats": "kernels"},
+    **{"memory-viewer": "memory", "buffers": "memory", "graph-viewer": "graph", "roofline-model": "roofline"},
+    **{"input-pipeline": "input", "input-pipeline-analyzer": "input", "pod-viewer": "cores"},
+    **{"why": "findings", "reasons": "findings", "communication": "collectives", "arrays": "live-arrays"},
+}
+"""Pages of XProf, and words with one meaning, with the page that they are here."""
+
+_OPTIONS: Mapping[str, str] = {
+    **{"--top": "--limit", "--head": "--limit", "--fields": "--columns", "--select": "--columns"},
+    **{"--where": "--filter", "--order-by": "--sort", "--sort-by": "--sort", "--group-by": "--by"},
+    **{"--csv": "--format csv", "--html": "--format html", "--since": "--from", "--until": "--to"},
+}
+_NEAR_PAGES: Mapping[str, str] = {
+    **{"cost": "ops", "flops": "ops", "top": "ops", "fusion": "ops", "hotspots": "ops", "time": "ledger"},
+    **{"bandwidth": "roofline", "hbm": "memory", "oom": "memory", "peak": "memory", "utilization": "counters"},
+    **{"stalls": "findings", "bottlenecks": "findings", "problems": "findings", "idle": "ledger", "waits": "ledger"},
+    **{"gpu": "kernels", "tpu": "cores", "cpu": "hosts", "devices": "cores", "stragglers": "cores"},
+    **{"network": "collectives", "ici": "collectives", "allreduce": "collectives", "code": "sources"},
+}
+_NEAR_OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("--percentile", "--percentiles", "--p50", "--p90", "--p99"), "report inference PATH"),
+    **{"-f": "--format or --filter", "-s": "--sort or --step", "-v": "--debug", "--verbose": "--debug"},
+    **{"-c": "--core or --columns", "--indent": "--json", "--pretty": "--json", "--jq": "--keys"},
+    **{"--grep": "--filter", "--device-id": "--core", "--rank": "--core or --host", "--name": "--op or --filter"},
+    **dict.fromkeys(("--port", "--bind-all", "--host-port"), "ssh -t HOST tpuprof-tui PATH"),
+}
+
+
+def meant(words: Sequence[str]) -> list[str]:
+    """The words of a call, as this program has them where another's have one meaning here."""
+    first, rest = words[0], [*words[1:]]
+    if first == "help":
+        return [*rest, "--help"]
+    if first in PAGE_NAMES:
+        first, rest = "report", [first, *rest]
+    elif first not in COMMANDS:
+        first, *more = [*_COMMANDS.get(first, first).split(), *rest] or [""]
+        rest = more
+    if first == "report" and rest:
+        page = rest[0].replace("_", "-")
+        rest[:1] = _PAGES.get(page, page if page in PAGE_NAMES else rest[0]).split()
+        if rest[0] in COMMANDS and rest[0] not in PAGE_NAMES:
+            first, rest = rest[0], rest[1:]
+    return [*([first] if first else []), *_options(rest, "--output" if first == "capture" else "")]
+
+
+def _options(words: Sequence[str], logdir: str) -> list[str]:
+    """Options by the names that they have here; a logdir's path stands at the end, or behind its name."""
+    made, last = list[str](), list[str]()
+    left = iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        name = name.replace("_", "-") if name.startswith("--") else name
+        if name == "--logdir":
+            last += [logdir] if logdir else []
+            last += [value if equals else next(left, "")]
+        elif equals:
+            made.append(f"{_OPTIONS.get(name, name)}={value}" if name.startswith("--") else word)
+        else:
+            made += _OPTIONS.get(name, name).split() if name.startswith("--") else [word]
+    return [*made, *last]
+
+
+def near_page(name: str) -> str:
+    """The page that comes nearest to a word by what it means; empty where none does."""
+    return _NEAR_PAGES.get(name.lower().replace("_", "-"), "")
+
+
+def near_option(name: str) -> str:
+    """What comes nearest to an option by what it means; empty where nothing does."""
+    return _NEAR_OPTIONS.get(name.replace("_", "-"), "")
