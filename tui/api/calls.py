@@ -136,15 +136,16 @@ def diff(
     return Result("diff", compared, command_named("diff").load_report().read(compared))
 
 
-def oom(*sources: str | os.PathLike[str] | Bytes) -> Result:
+def oom(*sources: str | os.PathLike[str] | Bytes | Exception) -> Result:
     """Finds out what ran out of memory, and what to do first.
 
     Args:
-        sources: the path of a log, its text or bytes, or ``str(error)`` of what JAX raised; beside it the compiler's
-            dump, and a device memory profile.
+        sources: the path of a log, its text or bytes, or the error that JAX raised; beside it the compiler's dump, and
+            a device memory profile.
 
     Returns:
-        A result whose `page` has an error each in `triages`, with its buffers (`need`) and its `advice`.
+        A result whose main table has the errors; those of `advice` and `buffers` are about the first one. Its `page`
+        has each error in `triages`.
 
     Raises:
         ProfileError: there is no out-of-memory error, or a file can't be read.
@@ -153,8 +154,10 @@ def oom(*sources: str | os.PathLike[str] | Bytes) -> Result:
         return oom_of([_source(source, folder) for source in sources])
 
 
-def _source(source: str | os.PathLike[str] | Bytes, folder: str) -> str:
+def _source(source: str | os.PathLike[str] | Bytes | Exception, folder: str) -> str:
     """The path of a source; of a text that is not a path the path of a file with it."""
+    if isinstance(source, Exception):
+        source = str(source).encode("utf-8", "surrogateescape")
     if isinstance(source, str) and ("\n" in source or (" " in source and not os.path.lexists(source))):
         source = source.encode("utf-8", "surrogateescape")
     return written(source, mkdtemp(dir=folder)) if isinstance(source, Bytes) else path_of(source)

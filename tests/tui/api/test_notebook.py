@@ -38,8 +38,10 @@ TRIES: dict[str, Any] = {
     "tpuprof.memory(dump).page().modules[0].module.name": "jit_step",
     "[tpuprof.open(path).pages for path in (dump, prof, log)]": [("memory", "graph"), ("live-arrays",), ()],
     "tpuprof.open(prof).table('live-arrays')['size_bytes'].max()": 6442450944,
-    "[tpuprof.oom(given).page.triages[0].kind for given in (log, text, data_of_log)]": ["compile"] * 3,
-    "tpuprof.oom(dump).table()['kind'].tolist()": ["compile"],
+    "[tpuprof.oom(given).page.triages[0].kind for given in (log, text, data_of_log, ValueError(text))]": ["compile"]
+    * 4,
+    "tpuprof.oom(dump).tables()": ("reports", "advice", "buffers"),
+    "tpuprof.oom(dump).table('buffers', sort='size_bytes', limit=1)['size_bytes'].tolist()": [8589934592],
     "tpuprof.runs(logs)['name'].tolist()": ["b", "a"],
     "tpuprof.diff(logs).table('ops')['name'].tolist()": ["fusion.1"],
     "tpuprof.diff(tpuprof.open(logs, run='a'), tpuprof.open(logs, run='b')).report()['before']['name']": "a",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.memory.live_arrays import LiveArrays, holders_of
 from tpuprof.parsers.memory.oom.model import OomLog
@@ -131,7 +133,12 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
     return lines + pen.wrap_all(errors.log.notes, "warn", [(" ! ", "warn")])
 
 
+def sections(errors: OomErrors) -> tuple[Section[Any], ...]:
+    """The errors, and the advice and the buffers of the first one."""
+    first = errors.triages[0]
+    buffers = BufferRows(first.need.buffers, None)
+    return Section(ERRORS, errors), Section(ADVICE, first.advice), Section(BUFFERS, buffers)
+
+
 _FORMATS = {"text": text, "json": json, "md": markdown}
-REPORT = CommandReport(
-    read, _FORMATS, (ERRORS, ADVICE, BUFFERS), LOG, sections=lambda errors: (Section(ERRORS, errors),)
-)
+REPORT = CommandReport(read, _FORMATS, (ERRORS, ADVICE, BUFFERS), LOG, sections=sections)
