@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -13,10 +13,10 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
-from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.app import oom_parser
 from tpuprof.tui.cli.arguments.diff import diff_parser, verify_parser
 from tpuprof.tui.cli.arguments.itself import REQUIRED, doctor_parser
+from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.cli.arguments.query import query_parser
 from tpuprof.tui.cli.arguments.report import report_parser
 from tpuprof.tui.cli.commands.agents import short
@@ -26,7 +26,7 @@ from tpuprof.tui.cli.commands.agents.schema import schema_of
 from tpuprof.tui.cli.commands.agents.words import Speech
 from tpuprof.tui.cli.commands.diff.runs import made_diff
 from tpuprof.tui.cli.commands.diff.verify import made_verify
-from tpuprof.tui.cli.commands.doctor.command import profile_json
+from tpuprof.tui.cli.commands.doctor.command import made_doctor
 from tpuprof.tui.cli.commands.oom.command import made_oom
 from tpuprof.tui.cli.commands.query import made_query
 from tpuprof.tui.cli.commands.report import made_report
@@ -138,16 +138,21 @@ class Tool:
         """The JSON of the command."""
         values = {name: value for name, value in given.items() if value is not None}
         values |= {name: root.place(values[name]) for name in _PATHS if name in values}
-        command = _COMMANDS.get(self.page, _report)
+        command = self.page if self.page in _COMMANDS else "report"
         if "sql" in values:
             if other := [name for name, value in values.items() if value and name not in _WITH_SQL]:
                 raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
-            command = partial(_query, max(1, seconds - _SPARE_SECONDS))
+            command = "query"
             del values["filter"]
-        elif command is _report:
+        elif command == "report":
             values = {"page": self._page(given), **values}
         options = [f"{_PARAMETERS[name].option}={value}" for name, value in values.items() if _PARAMETERS[name].option]
-        return command([*options, "--", *(value for name, value in values.items() if name in _IN_PLACE)])
+        options += [f"--time-limit={max(1, seconds - _SPARE_SECONDS)}"] if command == "query" else []
+        parser, made = _COMMANDS[command]
+        words = [*options, "--", *(value for name, value in values.items() if name in _IN_PLACE)]
+        args = parser(words).parse_args(words)
+        args.format = "json"
+        return made(args)
 
     def _page(self, given: Arguments) -> str:
         name: str = self.page or given["page"] or ""
@@ -176,12 +181,7 @@ class Tool:
 
 
 def _check_kind(parameter: Parameter, value: object) -> None:
-    fits = {
-        "string": isinstance(value, str),
-        "integer": isinstance(value, int),
-        "number": isinstance(value, int | float),
-    }
-    if value is not None and (isinstance(value, bool) or not fits[parameter.kind]):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, _KINDS[parameter.kind])):
         article = "an integer" if parameter.kind == "integer" else f"a {parameter.kind}"
         raise _refused(f"{parameter.name} has to be {article}.", parameter.meaning)
 
@@ -190,43 +190,27 @@ def _refused(sentence: str, hint: str) -> ProfileError:
     return ProfileError("usage", sentence, hint, EXIT_USAGE)
 
 
-# --- what each calls
-
-
-def _report(words: Sequence[str]) -> str:
-    whole = ["--limit=0"] if _FINDINGS in words else []  # all reasons: `short.why` is what shortens them
-    made, _ = made_report(report_parser(words).parse_intermixed_args(["--format=json", *whole, *words]))
+def _report(args: argparse.Namespace) -> str:
+    args.limit = 0 if args.page == _FINDINGS else args.limit  # all reasons: `short.why` is what shortens them
+    made, _ = made_report(args)
     assert not callable(made), "a function makes traces for Perfetto alone"
     return "".join(made)
-
-
-def _query(seconds: int, words: Sequence[str]) -> str:
-    return made_query(query_parser().parse_intermixed_args(["--format=json", f"--time-limit={seconds}", *words]))
-
-
-def _diff(words: Sequence[str]) -> str:
-    args = diff_parser().parse_intermixed_args(["--format=json", *words])
-    return made_diff(args, common.configured(args))
-
-
-def _verify(words: Sequence[str]) -> str:
-    args = verify_parser().parse_intermixed_args(["--format=json", *words])
-    return made_verify(args, common.configured(args))[0]
-
-
-def _oom(words: Sequence[str]) -> str:
-    return made_oom(oom_parser().parse_intermixed_args(["--format=json", *words]))
-
-
-def _doctor(words: Sequence[str]) -> str:
-    args = doctor_parser().parse_intermixed_args(words)
-    return profile_json(args.path, args.require)
 
 
 # --- the table
 
 _FINDINGS = "findings"
-_COMMANDS = {"diff": _diff, "verify": _verify, "oom": _oom, "doctor": _doctor}
+_KINDS: Mapping[Kind, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float)}
+_COMMANDS: Mapping[str, tuple[Callable[[Sequence[str]], UsageParser], Callable[[argparse.Namespace], str]]] = {
+    "report": (report_parser, _report),
+    "query": (lambda _: query_parser(), made_query),
+    "diff": (lambda _: diff_parser(), made_diff),
+    "verify": (lambda _: verify_parser(), made_verify),
+    "oom": (lambda _: oom_parser(), made_oom),
+    "doctor": (lambda _: doctor_parser(), made_doctor),
+}
+"""The arguments of a command, and what makes the text that it prints."""
+
 _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page.name != "timeline")
 """Pages whose table `query` filters: the timeline and live arrays have tools of their own."""
 

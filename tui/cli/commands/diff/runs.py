@@ -53,9 +53,9 @@ def run_diff(args: argparse.Namespace) -> int:
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
 
-def made_diff(args: argparse.Namespace, config: Config) -> str:
+def made_diff(args: argparse.Namespace) -> str:
     """What is printed of the comparison; see `run_diff`."""
-    return _made(args, _compared(args, config), None)
+    return _made(args, _compared(args, common.configured(args)), None)
 
 
 def _exit_code(judged: Regression, different: bool) -> int:

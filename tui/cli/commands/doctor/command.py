@@ -68,14 +68,10 @@ def doctor_report(
     return FORMS[form](version_of(PROGRAM), parts, Mask(env)), exit_code
 
 
-def profile_json(path: str, require: Sequence[str] | None) -> str:
-    """The parts of the report on a path alone, as JSON: what it leads to, and what it has of what is required.
-
-    Raises:
-        ProfileError: as `doctor_report`.
-    """
-    names = None if require is None else _wanted_of(list(require))
-    return as_json(version_of(PROGRAM), _parts_of(path, names, read_config(os.environ)), Mask({}))
+def made_doctor(args: argparse.Namespace) -> str:
+    """What is printed of a path alone, as JSON: what it leads to, and what it has of what is required."""
+    names = None if args.require is None else _wanted_of(list(args.require))
+    return as_json(version_of(PROGRAM), _parts_of(args.path, names, read_config(os.environ)), Mask({}))
 
 
 def _parts_of(path: str, names: tuple[str, ...] | None, config: Config) -> list[DoctorSection]:

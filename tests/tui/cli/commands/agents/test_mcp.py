@@ -248,6 +248,15 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("query", {"page": "ledger", "step": "104", "by": "op"}, "leave out by or step"),
     ("query", {"page": "inference", "requests": "x"}, "Try: query with page inference without requests lists them"),
     ("query", {"page": "trend", "run": RUNS[0]}, "leave run out"),
+    ("query", {"sql": "SELECT nme FROM ops"}, "one of: name"),
+    ("query", {"sql": "SELECT * FROM op"}, "one of: ops"),
+    ("query", {"sql": "SELECT * FROM read_text('/etc/passwd')"}, "sql: schema lists tables"),
+    ("query", {"sql": "COPY ops TO '/tmp/x'"}, "SELECT"),
+    ("query", {"sql": "--output=/tmp/x"}, "Try: "),
+    ("query", {"sql": "SELECT 1 FROM ops", "path": "folder"}, "is outside the folder"),
+    ("query", {"sql": "SELECT 1 FROM ops", "path": "linked"}, "outside the folder that may be read"),
+    ("query", {"sql": "SELECT 1", "page": "ops"}, "takes no page"),
+    ("query", {}, "page or sql"),
     ("timeline", {"from_ms": 400, "to_ms": 300}, "to_ms must be later than from_ms"),
     ("timeline", {"track": "nope"}, "track with a part of"),
     ("diff", {"before": NEWEST, "after": NEWEST}, "before and after"),
@@ -316,19 +325,9 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
         ("query", {"path": NEWEST, "sql": "SELECT count(*) AS n FROM events", "from_ms": 300, "to_ms": 400.5}),
         ("query", {"path": NEWEST, "sql": "schema"}),
         ("query", {"path": NEWEST, "sql": f"{text} -- all", "limit": 0, "max_bytes": 1000}),
-        ("query", {"path": NEWEST, "sql": "SELECT nme FROM ops"}),
-        ("query", {"path": NEWEST, "sql": "SELECT * FROM op"}),
-        ("query", {"path": NEWEST, "sql": "SELECT * FROM read_text('/etc/passwd')"}),
-        ("query", {"path": NEWEST, "sql": "COPY ops TO '/tmp/x'"}),
-        ("query", {"path": NEWEST, "sql": "--output=/tmp/x"}),
-        ("query", {"path": "folder", "sql": text}),
-        ("query", {"path": "linked", "sql": text}),
-        ("query", {"path": NEWEST, "sql": text, "page": "ops"}),
-        ("query", {"path": NEWEST}),
-        ("query", {"path": NEWEST, "page": "runs", "from_ms": 300}),
     ]
     before = content(root)
-    few, events, schema, cut, *refused = asked(root, *calls)
+    few, events, schema, cut = asked(root, *calls)
     rows = call.json("query", "demo", text, "--limit", "3", "--format", "json")["rows"]
     assert [row["name"] for row in few.answer["rows"]] == [row["name"] for row in rows] and "more" in few.answer
     assert few.answer["path"] == NEWEST and few.answer["tables"] == ["ops"]
@@ -336,11 +335,6 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
     assert events.answer["rows"] == inside["rows"] and "more" not in events.answer
     assert "roofline_efficiency" in schema.answer["tables"]["ops"] and "findings" in schema.answer["tables"]
     assert len(cut.text.encode()) <= 1000 and cut.answer["cut"]["lists"]["rows"].endswith(" of 50")
-    assert all(each.is_error and "\n" not in each.text for each in refused)
-    assert "one of: name" in refused[0].text and "one of: ops" in refused[1].text
-    assert "is outside the folder" in refused[5].text and "outside the folder that may be read" in refused[6].text
-    assert "sql: schema lists tables" in refused[2].text, "the hint names what the tool takes"
-    assert "takes no page" in refused[7].text and "page or sql" in refused[8].text and "timeline" in refused[9].text
     assert content(root) == before, "nothing is written"
 
 
