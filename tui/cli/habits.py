@@ -20,10 +20,14 @@ _COMMANDS: Mapping[str, str] = {
     "summary": "report overview",
     "stats": "report overview",
     "show": "report overview",
+    "analyze": "report findings",
+    "top": "report ops",
     "record": "capture",
+    "profile": "capture",
     "version": "--version",
-    "open": "",
-    "view": "",
+    **dict.fromkeys(("get", "describe", "print"), "report"),
+    **dict.fromkeys(("check", "status", "config"), "doctor"),
+    **dict.fromkeys(("open", "view", "serve", "xprof", "tensorboard"), ""),
 }
 _PAGES: Mapping[str, str] = {
     **{"summary": "overview", "overview-page": "overview", "info": "overview"},
@@ -50,9 +54,11 @@ _NEAR_PAGES: Mapping[str, str] = {
     **{"network": "collectives", "ici": "collectives", "allreduce": "collectives", "code": "sources"},
 }
 _NEAR_OPTIONS: Mapping[str, str] = {
-    **dict.fromkeys(("--percentile", "--percentiles", "--p50", "--p90", "--p99"), "report inference PATH"),
+    **dict.fromkeys(("--percentile", "--percentiles", "--p50", "--p90", "--p99"), "tpuprof-tui report inference PATH"),
     **{"-f": "--format or --filter", "-s": "--sort or --step", "-v": "--debug", "--verbose": "--debug"},
     **{"-c": "--core or --columns", "--indent": "--json", "--pretty": "--json", "--jq": "--keys"},
+    **dict.fromkeys(("--ms", "--duration-ms"), "--duration 500ms"),
+    **{"--run-a": "--before RUN", "--run-b": "--after RUN", "--out": "--output", "--space": "--disk-limit"},
     **{"--grep": "--filter", "--device-id": "--core", "--rank": "--core or --host", "--name": "--op or --filter"},
     **dict.fromkeys(("--port", "--bind-all", "--host-port"), "ssh -t HOST tpuprof-tui PATH"),
 }
@@ -60,20 +66,19 @@ _NEAR_OPTIONS: Mapping[str, str] = {
 
 def meant(words: Sequence[str]) -> list[str]:
     """The words of a call, as this program has them where another's have one meaning here."""
-    first, rest = words[0], [*words[1:]]
-    if first == "help":
-        return [*rest, "--help"]
-    if first in PAGE_NAMES:
-        first, rest = "report", [first, *rest]
-    elif first not in COMMANDS:
-        first, *more = [*_COMMANDS.get(first, first).split(), *rest] or [""]
-        rest = more
-    if first == "report" and rest:
-        page = rest[0].replace("_", "-")
-        rest[:1] = _PAGES.get(page, page if page in PAGE_NAMES else rest[0]).split()
-        if rest[0] in COMMANDS and rest[0] not in PAGE_NAMES:
-            first, rest = rest[0], rest[1:]
-    return [*([first] if first else []), *_options(rest, "--output" if first == "capture" else "")]
+    if words[0] == "help":
+        return [*words[1:], "--help"]
+    left = [*words]
+    if left[0] not in {*COMMANDS, *_COMMANDS} and left[1:] and left[1] in {*COMMANDS, *PAGE_NAMES}:
+        left = [*left[1:], left[0]]  # the path came first
+    if left[0] not in COMMANDS:
+        is_page = left[0] in PAGE_NAMES or left[0].replace("_", "-") in {*_PAGES} - {*_COMMANDS}
+        left[:1] = ["report", left[0]] if is_page else _COMMANDS.get(left[0], left[0]).split()
+    if left[:1] == ["report"] and left[1:]:
+        page = left[1].replace("_", "-")
+        left[1:2] = _PAGES.get(page, page if page in PAGE_NAMES else left[1]).split()
+        left = left[1:] if left[1] in COMMANDS and left[1] not in PAGE_NAMES else left
+    return _options(left, "--output" if left[:1] == ["capture"] else "")
 
 
 def _options(words: Sequence[str], logdir: str) -> list[str]:

@@ -25,7 +25,7 @@ from tpuprof.parsers.base.errors import (
 )
 from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.tui.cli.arguments.options import PROGRAM, may_be_path
+from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM, may_be_path
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD, Command
 from tpuprof.tui.report.output import NobodyReads, write_stderr
@@ -100,7 +100,10 @@ def _run(arguments: Sequence[str]) -> int:
         if meant == words:
             raise
         command, args = _parsed(meant)
-    return command.run(args)
+    if getattr(args, "path", None) != STREAM:
+        return command.run(args)
+    with import_module("tpuprof.tui.cli.spool").spooled(args):
+        return command.run(args)
 
 
 def _meant(words: Sequence[str]) -> Sequence[str]:

@@ -77,6 +77,8 @@ def report_look(args: argparse.Namespace) -> TextLook:
     """Width, characters and colours of a text report: as asked for, else by what standard output is."""
     shown = output_file(args) is None and sys.stdout.isatty()
     terminal = detect(os.environ, color=args.color, ascii_only=args.ascii, is_tty=shown)
-    color = args.color != "never" if args.color != "auto" else not terminal.obstacle and terminal.color != "mono"
+    forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0") and not os.environ.get("NO_COLOR")
+    color = forced or (not terminal.obstacle and terminal.color != "mono")
+    color = color if args.color == "auto" else args.color != "never"
     width = args.width or (columns(PIPE_WIDTH) if args.format in (None, "text") else PIPE_WIDTH)
     return TextLook(width, not terminal.unicode, color)

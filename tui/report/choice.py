@@ -116,7 +116,7 @@ def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> 
         mask = parse_filter(text, table.by_key).mask(looked_at).tolist()
     except FilterError as error:
         end = "" if str(error).endswith("?") else "."
-        hint = "report PAGE --describe has the columns, report --help the language"
+        hint = "report PAGE --help has the columns and the language"
         raise ProfileError("usage", f"--filter: {error}{end}", hint, EXIT_USAGE) from error
     return [row for row in rows if mask[row]]
 

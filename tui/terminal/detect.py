@@ -15,8 +15,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.terminal.custom import Theme
 
 ColorMode = Literal["truecolor", "256", "16", "mono"]
-ColorChoice = Literal["auto", "truecolor", "256", "16", "never"]
-COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "truecolor", "256", "16", "never")
+ColorChoice = Literal["auto", "always", "truecolor", "256", "16", "never"]
+COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "always", "truecolor", "256", "16", "never")
 
 REMOTE_FRAMES_PER_SECOND = 20
 
@@ -61,7 +61,7 @@ def detect(
     """Reads the terminal off its environment variables; what the user asked for goes before what they say.
 
     Args:
-        color: `auto`, `truecolor`, `256`, `16` or `never`.
+        color: `auto`, `always`, `truecolor`, `256`, `16` or `never`.
         ascii_only: True or False where the user said so, None to go by the locale.
         mouse: likewise; None means on, but off over SSH.
         is_tty: whether input and output are a terminal.

@@ -48,7 +48,8 @@ def help_text(parser: argparse.ArgumentParser, examples: Sequence[str]) -> str:
 def _positionals(parser: argparse.ArgumentParser) -> Iterator[str]:
     forms = {"?": "[{0}]", "*": "[{0} ...]", "+": "{0} ..."}
     for action in _shown(parser._positionals):
-        yield forms.get(str(action.nargs), "{0}").format(action.metavar)
+        nargs = getattr(action, "save_nargs", action.nargs)  # while options and paths are parsed in any order
+        yield forms.get(str(nargs), "{0}").format(action.metavar)
 
 
 def _shown(group: argparse._ArgumentGroup) -> list[argparse.Action]:

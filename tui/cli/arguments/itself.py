@@ -62,3 +62,14 @@ def doctor_parser() -> UsageParser:
     options.add_output(parser, ("text", "json", "md"))
     options.add_common(parser, look=False)
     return parser
+
+
+def completion_parser() -> UsageParser:
+    """The command's arguments."""
+    what = "Prints a script with which a shell completes commands, pages, options, columns, ops, cores and runs."
+    calls = ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc")
+    parser = new_parser("completion", what, (*calls, "completion fish"))
+    parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh, fish")
+    parser.add_argument("words", metavar="WORD", nargs="*", help="what the last of these words may become")
+    options.add_common(parser, look=False)
+    return parser

@@ -32,7 +32,9 @@ SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 
 NO_OPTION = pattern(r"unrecognized arguments: (--?[\w-]+)")
 _NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
-"""The messages of argparse for an unknown option, and for a value that an option does not take."""
+_MISSING = pattern(r"the following arguments are required: ([^,]+)")
+_NO_VALUE = pattern(r"argument (\S+): expected (?:one|at least one) argument")
+"""The messages of argparse for an unknown option, a wrong value, and what is missing."""
 
 _SHORT: Mapping[str, tuple[str, ...]] = {"--output": ("-o",), "--limit": ("-n",)}
 
@@ -118,7 +120,13 @@ class UsageParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         hint = self._nearest(message) or f"{self.prog} --help"
-        raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", hint, EXIT_USAGE)
+        if (missing := _MISSING.match(message)) is not None:
+            message = f"{self.prog} needs {missing[1]}"
+        elif (bare := _NO_VALUE.match(message)) is not None:
+            message = f"{bare[1].rpartition('/')[2]} needs a value"
+        else:
+            message = f"{message[:1].upper()}{message[1:]}"
+        raise ProfileError("usage", f"{message}.", hint, EXIT_USAGE)
 
     def _nearest(self, message: str) -> str:
         """The options or values that are nearest to the wrong one; empty if none is near."""
@@ -174,7 +182,7 @@ def add(part: argparse._ActionsContainer, *flags: str, **instead: Any) -> None: 
 
 def add_choice_of_profile(
     parser: UsageParser,
-    where: str = "logdir or any folder above it, run, file, glob (default: .)",
+    where: str = "logdir, run, file, glob, - for standard input (default: .)",
     several: bool = True,
 ) -> None:
     """Which profile, and of which run and host; `several` paths may lead to the hosts of one capture."""

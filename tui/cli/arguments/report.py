@@ -101,7 +101,7 @@ def report_parser(words: Sequence[str] = ()) -> UsageParser:
     if (page := _page_in(words)) is not None:
         return _page_parser(f"report {page.name}", page)
     if words and not words[0].startswith("-"):
-        raise _no_page(words[0])
+        raise _no_page(words[0], words[1:])
     first = ("report overview demo", "report ops demo --limit 10", "report ops --help")
     parser = options.new_parser("report", "Prints a page of a profile: text, JSON, CSV, Markdown or HTML.", first)
     listed = parser.part("pages, each with options and a help of its own")
@@ -119,13 +119,17 @@ def _page_in(words: Sequence[str]) -> Page | None:
     return page_named(words[next(places, named[0])])
 
 
-def _no_page(name: str) -> ProfileError:
+def _no_page(name: str, rest: Sequence[str]) -> ProfileError:
     shown = printable(name)
     if name == DEMO or os.path.exists(os.path.expanduser(name)):
         return ProfileError("usage", f"{shown} is not a page.", f"{PROGRAM} report overview {shown}", EXIT_USAGE)
     near = import_module("tpuprof.tui.cli.habits").near_page(name)
     sentence = f"There is no page {shown}; {near} shows {about(near)}." if near else f"There is no page {shown}."
-    hint = f"{PROGRAM} report {near}" if near else nearest_hint(name, PAGE_NAMES, f"{PROGRAM} report --help")
+    hint = (
+        f"{PROGRAM} report {' '.join([near, *map(printable, rest)])}"
+        if near
+        else nearest_hint(name, PAGE_NAMES, f"{PROGRAM} report --help")
+    )
     return ProfileError("usage", sentence, hint, EXIT_USAGE)
 
 
@@ -144,7 +148,7 @@ def _page_parser(command: str, page: Page) -> UsageParser:
         parser.set_defaults(page=page.name)
     else:
         parser.add_argument("page", metavar="PAGE", help=argparse.SUPPRESS)
-    profile = "logdir or any folder above it, run, file, glob (default: .)"
+    profile = "logdir, run, file, glob, - for standard input (default: .)"
     options.add_choice_of_profile(parser, f"{profile}; NAME" if "op" in page.options else profile)
     own, groups = parser.part("of this page"), (*page.groups, *page.other_groups)
     for flag in page.options.values():

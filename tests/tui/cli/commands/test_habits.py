@@ -1,0 +1,92 @@
+"""Words of other programs are taken or lead on; words before and behind paths; completion, standard input, colours."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_USAGE
+from tpuprof.tui.cli import habits
+from tpuprof.tui.cli.arguments.pages import about, examples
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages import PAGE_NAMES
+
+TWO_OPS = "report ops demo --limit 2"
+SAME = {
+    "ls demo": "report runs demo",
+    "ops demo -n 2": TWO_OPS,
+    "demo ops --top 2": TWO_OPS,
+    "get ops demo --head=2": TWO_OPS,
+    "report --limit 2 ops demo": TWO_OPS,
+    "report --top=2 --logdir demo ops": TWO_OPS,
+    "report hlo_stats demo --limit 2": TWO_OPS,
+    "report layers demo": "report model --by layer demo",
+    "report op demo fusion.390": "report op demo --op fusion.390",
+    "report ops demo -n 2 --fields name --json": "report ops demo --limit 2 --columns name --format json",
+    "help report ops": "report ops --help",
+    "tensorboard --logdir demo": "demo",
+    "help": "--help",
+    "-V": "--version",
+}
+LEADS_ON = {
+    "report bandwidth demo": "tpuprof-tui report roofline demo",
+    "report stalls demo": "tpuprof-tui report findings demo",
+    "report demo": "tpuprof-tui report overview demo",
+    "report ops demo --percentile 99": "tpuprof-tui report inference PATH",
+    "diff demo demo --run-a x": "--before RUN",
+    "capture a:1 --ms 500": "--duration 500ms",
+    "report ops demo --step": "tpuprof-tui report ops --help",
+}
+
+
+@pytest.mark.parametrize(("typed", "meant"), SAME.items())
+def test_a_word_with_one_meaning_is_taken(typed: str, meant: str, call: Call) -> None:
+    assert call(*typed.split()).out == call(*meant.split()).out
+
+
+@pytest.mark.parametrize(("typed", "hint"), LEADS_ON.items())
+def test_another_leads_on(typed: str, hint: str, call: Call) -> None:
+    assert call.error(EXIT_USAGE, *typed.split())[1] == f"try: {hint}"
+
+
+def test_words_of_habit_lead_to_pages_that_are_there() -> None:
+    pages = {*habits._PAGES.values(), *habits._NEAR_PAGES.values()}
+    assert {page.split()[0] for page in pages} <= {*PAGE_NAMES}
+    assert not {*habits._PAGES, *habits._NEAR_PAGES} & {*PAGE_NAMES}
+    assert all(about(page) and examples(page) for page in PAGE_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("rep", ["report"]),
+        ("report op", ["op", "ops", "op-profile"]),
+        ("report ops demo --columns name,roofline", ["name,roofline_efficiency"]),
+        ("report op demo --op fusion.39", ["fusion.397", "fusion.390"]),
+        ("report ops demo --core demo:2", ["demo:2"]),
+        ("report ops demo --desc", ["--describe"]),
+        ("doctor demo --require ho", ["host"]),
+        ("memory --theme li", ["light"]),
+    ],
+)
+def test_completion(words: str, found: list[str], call: Call) -> None:
+    assert sorted(call("completion", "bash", "--", *words.split()).out.split()) == sorted(found)
+
+
+def test_standard_input(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(demo_path()).read_bytes())))
+    whole = call("report", "ops", "demo", "--format", "csv").out
+    assert call("report", "ops", "-", "--format", "csv").out == whole and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("forced", "words", "has_colours"), [("", [], False), ("1", [], True), ("", ["always"], True)])
+def test_colours(forced: str, words: list[str], has_colours: bool, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", forced)
+    assert ("\x1b[" in call("report", "runs", "demo", *(f"--color={word}" for word in words)).out) == has_colours
