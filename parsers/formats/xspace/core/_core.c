@@ -58,6 +58,28 @@ typedef struct {
     int64_t size;
 } Bytes;
 
+#ifdef WORDS
+/* Reads a varint of up to eight bytes, all of which may be read; returns 0 for a longer one. */
+INLINE int read_short(const uint8_t *data, int64_t *at, uint64_t *value) {
+    uint64_t word, last;
+    memcpy(&word, data + *at, 8);
+    if (!(word & 0x80)) {
+        *value = word & 0x7f;
+        *at += 1;
+        return 1;
+    }
+    last = ~word & 0x8080808080808080u;
+    if (UNLIKELY(last == 0))
+        return 0;
+    *at += (__builtin_ctzll(last) >> 3) + 1;
+    word &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7fu;
+    word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
+    word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
+    *value = (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
+    return 1;
+}
+#endif
+
 /* Reads the varint at *at, which must end before `stop`; moves *at behind it. */
 INLINE int read_varint(Bytes bytes, int64_t *at, int64_t stop, int max_bytes, uint64_t *value) {
     int64_t p = *at;
@@ -68,18 +90,10 @@ INLINE int read_varint(Bytes bytes, int64_t *at, int64_t stop, int max_bytes, ui
     }
 #ifdef WORDS
     if (LIKELY(max_bytes >= 8 && bytes.size - p >= 8)) {
-        /* Eight bytes at once, perhaps beyond `stop`: the last byte of the varint is the first without the top bit. */
-        uint64_t word, last;
-        memcpy(&word, bytes.data + p, 8);
-        last = ~word & 0x8080808080808080u;
-        if (LIKELY(last != 0)) {
-            int64_t next = p + (__builtin_ctzll(last) >> 3) + 1;
+        int64_t next = p;
+        if (LIKELY(read_short(bytes.data, &next, value))) { /* which reads eight bytes, perhaps beyond `stop` */
             if (UNLIKELY(next > stop))
                 return INCOMPLETE;
-            word &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7fu;
-            word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
-            word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
-            *value = (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
             *at = next;
             return OK;
         }
@@ -467,26 +481,6 @@ INLINE int is_chosen(const Chosen *chosen, uint64_t id) {
 }
 
 #ifdef WORDS
-/* Reads a varint of up to eight bytes, all of which may be read; returns 0 for a longer one. */
-INLINE int read_short(const uint8_t *data, int64_t *at, uint64_t *value) {
-    uint64_t word, last;
-    memcpy(&word, data + *at, 8);
-    if (!(word & 0x80)) {
-        *value = word & 0x7f;
-        *at += 1;
-        return 1;
-    }
-    last = ~word & 0x8080808080808080u;
-    if (UNLIKELY(last == 0))
-        return 0;
-    *at += (__builtin_ctzll(last) >> 3) + 1;
-    word &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7fu;
-    word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
-    word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
-    *value = (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
-    return 1;
-}
-
 /* Reads the metadata id of an event of the usual form; returns 0 for any other. Eight bytes behind its end may be read. */
 INLINE int read_usual_id(const uint8_t *data, int64_t at, int64_t end, uint64_t *id) {
     uint64_t other;
@@ -1250,47 +1244,7 @@ static PyObject *core_until(PyObject *Py_UNUSED(module), PyObject *const *args, 
     return PyBool_FromLong(done);
 }
 
-/* ---- groups ---- */
-
-/* Adds up (or takes the minimum of) values by key; keys have 4 or 8 bytes. The outputs are set up by the caller. */
-static int64_t group_loop(int64_t n, const void *keys, int wide, const int64_t *values, int64_t k, int64_t *out,
-                          int minimum) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t key = wide ? ((const int64_t *)keys)[i] : ((const int32_t *)keys)[i];
-        if (UNLIKELY(key < 0 || key >= k))
-            return i;
-        if (!minimum)
-            out[key] = (int64_t)((uint64_t)out[key] + (uint64_t)values[i]);
-        else if (values[i] < out[key])
-            out[key] = values[i];
-    }
-    return n;
-}
-
-static PyObject *group(PyObject *const *args, Py_ssize_t given, int minimum) {
-    Arrays a;
-    int64_t done;
-    if (!take(&a, args, given, 2, 1, 0, NULL))
-        return NULL;
-    Py_ssize_t n = a.view[1].len / 8, k = a.view[2].len / 8;
-    int wide = holds(&a, 0, n, 8);
-    if (!(wide || holds(&a, 0, n, 4)) || !holds(&a, 1, n, 8) || !holds(&a, 2, k, 8))
-        return refuse(&a, "arrays of different lengths, or not aligned");
-    Py_BEGIN_ALLOW_THREADS
-    done = group_loop(n, a.view[0].buf, wide, a.view[1].buf, k, a.view[2].buf, minimum);
-    Py_END_ALLOW_THREADS
-    return finish(&a, done == n, "a key lies outside the output");
-}
-
-/* sum_by_key(keys, values, out) -> None; adds to what `out` holds. */
-static PyObject *core_sum_by_key(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    return group(args, given, 0);
-}
-
-/* min_by_key(keys, values, out) -> None; lowers what `out` holds. */
-static PyObject *core_min_by_key(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    return group(args, given, 1);
-}
+/* ---- sums ---- */
 
 /* Adds up the events' durations by block and class, or (with `work`) their work by block. Returns how many it took. */
 static int64_t block_loop(int64_t n, int64_t block, const int64_t *start, const int64_t *end, const int32_t *key,
@@ -1794,10 +1748,9 @@ static PyObject *core_hash_packets(PyObject *Py_UNUSED(module), PyObject *const 
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))core_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef functions[] = {
-    FUNCTION(split), FUNCTION(stats),      FUNCTION(scan),       FUNCTION(nest),
-    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(take_ops), FUNCTION(subtract),
-    FUNCTION(until), FUNCTION(trim),       FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
-    FUNCTION(cell_sums), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
+    FUNCTION(split), FUNCTION(stats), FUNCTION(scan), FUNCTION(nest), FUNCTION(lanes), FUNCTION(by_lane),
+    FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums), FUNCTION(cell_sums), FUNCTION(take_ops),
+    FUNCTION(subtract), FUNCTION(until), FUNCTION(trim), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

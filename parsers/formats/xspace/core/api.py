@@ -420,7 +420,7 @@ def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     Raises:
         ValueError: a key outside [0, k), or lengths that differ.
     """
-    return _by_key(keys, values, k, 0, np.add, "sum_by_key")
+    return _by_key(keys, values, k, 0, np.add)
 
 
 def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
@@ -429,19 +429,16 @@ def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     Raises:
         ValueError: a key outside [0, k), or lengths that differ.
     """
-    return _by_key(keys, values, k, np.iinfo(np.int64).max, np.minimum, "min_by_key")
+    return _by_key(keys, values, k, np.iinfo(np.int64).max, np.minimum)
 
 
-def _by_key(keys: NDArray[np.integer], values: Int64s, k: int, initial: int, combine: np.ufunc, loop: str) -> Int64s:
-    """Combines the values of each key with the initial value: in the loop of that name, else with numpy."""
+def _by_key(keys: NDArray[np.integer], values: Int64s, k: int, initial: int, combine: np.ufunc) -> Int64s:
+    """Combines the values of each key with the initial value. numpy does it nearly as fast as a loop in C."""
     keys, values = types.as_keys(keys), types.as_int64(values, "values")
     types.check_key_count(keys, values, k)
+    types.check_keys(keys, k)
     out = np.full(k, initial, np.int64)
-    if CORE is None:
-        types.check_keys(keys, k)
-        combine.at(out, keys, values)
-    else:
-        getattr(CORE, loop)(keys, values, out)
+    combine.at(out, keys, values)
     return out
 
 

@@ -196,15 +196,6 @@ def _lanes(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     core.lanes(start, end, _zeros("i", n + (rng.random() < 0.02)), tree, at)
 
 
-def _groups(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
-    n, k = rng.randrange(12), rng.randrange(5)
-    keys = array(rng.choice("iq"), [rng.randrange(k) if k else 0 for _ in range(n)])
-    if n and rng.random() < 0.2:
-        keys[rng.randrange(n)] = rng.choice((-1, k, 1 << 20, -(1 << 31), (1 << 31) - 1))
-    values = array("q", _times(rng, n))
-    rng.choice((core.sum_by_key, core.min_by_key))(keys, values, _zeros("q", k))
-
-
 def _laid(rng: random.Random) -> tuple[list[array[int]], array[int], int]:
     """Start, end, key and lane of some events, where each lane begins, and how many keys there are."""
     n, keys, lanes = rng.randrange(10), rng.randrange(1, 5), rng.randrange(1, 4)
@@ -411,7 +402,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     """Runs the cases; how many were accepted and how many refused with ValueError."""
     rng = random.Random(seed)
     mistaking: Any = Mistaking(core, rng)
-    kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _groups, _subtract, _until]
+    kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _subtract, _until]
     kinds += [_hash_packets, _by_lane, _busy, _runs, _self_sums, _block_sums, _cell_sums]
     kinds += [_split, _op_pass] * 2 + [_stats, _scan] * 3
     accepted = refused = 0

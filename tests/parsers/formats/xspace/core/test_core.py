@@ -38,35 +38,33 @@ def test_loops_of_an_older_source_are_not_used(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), INT64)), st.sampled_from([np.int32, np.int64]))
-def test_groups_equal_exact_sums_and_minima(
-    core: ModuleType, pairs: list[tuple[int, int]], kind: type[np.integer]
-) -> None:
+def test_groups_equal_exact_sums_and_minima(pairs: list[tuple[int, int]], kind: type[np.integer]) -> None:
     keys = np.array([key for key, _ in pairs], kind)
     values = np.array([value for _, value in pairs], np.int64)
     sums = [signed(sum(value for key, value in pairs if key == k)) for k in range(7)]
     minima = [min([value for key, value in pairs if key == k], default=MAX_INT64) for k in range(7)]
-    assert core.sum_by_key(keys, values, 7).tolist() == sums
-    assert core.min_by_key(keys, values, 7).tolist() == minima
+    assert api.sum_by_key(keys, values, 7).tolist() == sums
+    assert api.min_by_key(keys, values, 7).tolist() == minima
 
 
-def test_groups_without_values(core: ModuleType) -> None:
+def test_groups_without_values() -> None:
     nothing = np.zeros(0, np.int64)
-    assert core.sum_by_key(nothing, nothing, 0).tolist() == []
-    assert core.sum_by_key(nothing, nothing, 2).tolist() == [0, 0]
-    assert core.min_by_key(nothing, nothing, 1).tolist() == [MAX_INT64]
+    assert api.sum_by_key(nothing, nothing, 0).tolist() == []
+    assert api.sum_by_key(nothing, nothing, 2).tolist() == [0, 0]
+    assert api.min_by_key(nothing, nothing, 1).tolist() == [MAX_INT64]
 
 
 @pytest.mark.parametrize("key", [-1, 3, 1 << 31, -(1 << 63), MAX_INT64])
-def test_a_key_out_of_range_is_refused(core: ModuleType, key: int) -> None:
+def test_a_key_out_of_range_is_refused(key: int) -> None:
     keys, values = np.array([0, key, 2]), np.array([1, 2, 3])
-    for function in (core.sum_by_key, core.min_by_key):
+    for function in (api.sum_by_key, api.min_by_key):
         with pytest.raises(ValueError):
             function(keys, values, 3)
 
 
-def test_groups_of_wrong_shape_are_refused(core: ModuleType) -> None:
+def test_groups_of_wrong_shape_are_refused() -> None:
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
-    for function in (core.sum_by_key, core.min_by_key):
+    for function in (api.sum_by_key, api.min_by_key):
         with pytest.raises(ValueError):
             function(one, two, 3)
         with pytest.raises(ValueError):
@@ -79,10 +77,10 @@ def test_groups_of_wrong_shape_are_refused(core: ModuleType) -> None:
             function(one.astype(np.uint64), one, 3)
 
 
-def test_arrays_that_are_not_contiguous_or_aligned_are_taken(core: ModuleType) -> None:
+def test_arrays_that_are_not_contiguous_or_aligned_are_taken() -> None:
     values = np.arange(6)[::2]
     unaligned = np.frombuffer(b"x" + np.array([1, 0, 1]).tobytes(), np.uint8)[1:].view(np.int64)
-    assert core.sum_by_key(unaligned, values, 2).tolist() == [2, 4]
+    assert api.sum_by_key(unaligned, values, 2).tolist() == [2, 4]
 
 
 @pytest.mark.parametrize("row", [(1 << 63) - 1, 1 << 61, 4, -2])
