@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, union_length
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import busy
-from tpuprof.parsers.formats.xspace.core.types import KeyedSpans
 from tpuprof.parsers.ops.op_metadata import OpSource
 from tpuprof.parsers.timeline.durations import Durations, Ends
 
@@ -149,11 +147,6 @@ class Track:
         return Ends(self.start_ps, self.lasting)
 
     @property
-    def spans(self) -> KeyedSpans:
-        """Its events as the core's passes take them: ends in a column of their own, keys of four bytes."""
-        return KeyedSpans(self.start_ps, self.end_ps[:], self.key.astype(np.int32, copy=False))
-
-    @property
     def depth(self) -> int:
         return len(self.lanes) - 1
 
@@ -202,7 +195,7 @@ class Track:
     @cached_property
     def busy_ps(self) -> int:
         """Time in which at least one event ran."""
-        return busy(self.start_ps, self.end_ps[:], self.lanes)
+        return union_length(self.start_ps, self.end_ps[:])
 
     @cached_property
     def counts(self) -> Int64s:

@@ -8,7 +8,7 @@ with a thousand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges, union_length
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import duration_sums, work_sums
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, RateTrack, Timeline, Track, busy_between
 
@@ -25,6 +24,9 @@ _LARGE = 1 << 16
 
 LANE_EVENTS_A_BLOCK = 64
 """Events between two entries of a track's running sums."""
+
+_SUMMED = 1 << 18
+"""Events, whole blocks of them, that running sums are made of at a time."""
 
 _FEW_A_LANE = 200
 """With fewer events per lane on average, it is faster to go through a track of many lanes as a whole."""
@@ -282,10 +284,7 @@ def _class_sums(track: Track) -> _Sums[np.int64]:
         sums = np.bincount(cell, time, groups * len(CLASSES))  # exact: up to 2^53 ps, two and a half hours
         return sums.astype(np.int64).reshape(groups, len(CLASSES))
 
-    def of_blocks() -> Int64s:
-        return duration_sums(track.spans, track.names.classes, len(CLASSES), LANE_EVENTS_A_BLOCK)
-
-    return parts, _running(track, "_class_sums", of_blocks)
+    return parts, _running(track, "_class_sums", parts)
 
 
 def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
@@ -297,19 +296,28 @@ def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
             work = work * (time / rate.ops.lasting[events])
         return np.bincount(of, work, groups).astype(np.float64)[:, None]
 
-    def of_blocks() -> Floats:
-        return work_sums(rate.ops.spans.key, rate.work, LANE_EVENTS_A_BLOCK)[:, None]
-
-    return parts, _running(rate.ops, f"_work_sums_{rate.name}", of_blocks)
+    return parts, _running(rate.ops, f"_work_sums_{rate.name}", parts)
 
 
-def _running(track: Track, name: str, of_blocks: Callable[[], NDArray[_Number]]) -> NDArray[_Number]:
+def _running(track: Track, name: str, add_up: Parts[_Number]) -> NDArray[_Number]:
     """Sums over all events before each block, made once: the track keeps them by their name."""
     if name not in track.__dict__:
-        sums = of_blocks()
+        sums = np.concatenate([_by_block(events, add_up) for events in _slices(len(track))])
         out = np.zeros((len(track) // LANE_EVENTS_A_BLOCK + 2, sums.shape[1]), sums.dtype)
         np.cumsum(sums, axis=0, out=out[1 : len(sums) + 1])
         out[len(sums) + 1 :] = out[len(sums)]
         track.__dict__[name] = out
     kept: NDArray[_Number] = track.__dict__[name]
     return kept
+
+
+def _slices(count: int) -> Iterator[Int64s]:
+    """The numbers of all events, so many at a time that sums over them take little memory; at least one array."""
+    for first in range(0, max(count, 1), _SUMMED):
+        yield np.arange(first, min(first + _SUMMED, count))
+
+
+def _by_block(events: Int64s, add_up: Parts[_Number]) -> NDArray[_Number]:
+    """Sums over events in a row, which begin with a block, by block."""
+    blocks = -(-len(events) // LANE_EVENTS_A_BLOCK)
+    return add_up(np.arange(len(events)) // LANE_EVENTS_A_BLOCK, events, blocks, None)

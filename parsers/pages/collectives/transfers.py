@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, union
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, union, weighted_until
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import until
 from tpuprof.parsers.ops.core.traced import Weighted
 from tpuprof.parsers.timeline.read.async_ops import latest
 
@@ -44,7 +43,7 @@ class TimeUntil:
     """The sum of weighted intervals up to an instant.
 
     Args:
-        intervals: see `core.api.until`.
+        intervals: see `weighted_until`.
         less: what is taken away from that.
     """
 
@@ -59,7 +58,7 @@ class TimeUntil:
 
     def __call__(self, times: Int64s) -> Int64s:
         """int64[n]: the sum up to each of some instants."""
-        return until(times, self._intervals) - (0 if self._less is None else self._less(times))
+        return weighted_until(times, self._intervals) - (0 if self._less is None else self._less(times))
 
     def at(self, spans: Intervals) -> Intervals:
         """The sums up to the starts and the ends of some spans."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.fuzz.trial import Outcome
 from tpuprof.parsers.formats.xspace.core import api
-from tpuprof.parsers.formats.xspace.core.types import EventColumns, KeyedSpans
+from tpuprof.parsers.formats.xspace.core.types import EventColumns
 
 _KINDS = (np.int64, np.int64, np.int64, np.int64, np.int32, np.uint64, np.float64, np.uint8)
 _ODD = (-1, 0, 1, 7, 1 << 40, (1 << 63) - 1, -(1 << 63))
@@ -87,17 +87,6 @@ def _groups(function: Callable[..., object]) -> Callable[[random.Random, bytes],
     return call
 
 
-def _durations(rng: random.Random) -> tuple[KeyedSpans, Any, int, int]:
-    count = rng.choice((0, 20))
-    start, end, key = (_numbers(rng, count, most).astype(kind) for most, kind in ((60, "q"), (99, "q"), (5, "i")))
-    return (
-        KeyedSpans(start, end, key),
-        np.array([0, 1, 2, 0, 1, 2], np.uint8),
-        rng.choice((3, 3, 2)),
-        rng.choice((1, 7)),
-    )
-
-
 _STATES: tuple[tuple[int, Any], ...] = ((16, np.uint64), (16, np.uint64), (15, np.uint64), (16, np.int64))
 _CALLS: dict[str, Callable[[random.Random, bytes], object]] = {
     "scan": _scan,
@@ -110,8 +99,4 @@ _CALLS: dict[str, Callable[[random.Random, bytes], object]] = {
     "sum": _groups(api.sum_by_key),
     "least": _groups(api.min_by_key),
     "hash": lambda rng, data: api.hash_packets(_bytes(rng, data), np.zeros(*rng.choice(_STATES))),
-    "durations": lambda rng, _: api.duration_sums(*_durations(rng)),
-    "work": lambda rng, _: api.work_sums(
-        _numbers(rng, 20, 5).astype(np.int32), np.ones(rng.choice((6, 6, 0, 3))), rng.choice((1, 4, 64))
-    ),
 }

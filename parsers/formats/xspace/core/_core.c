@@ -913,50 +913,6 @@ static PyObject *core_by_lane(PyObject *Py_UNUSED(module), PyObject *const *args
     return finish(&a, done == n, "an event has no lane, or its lane no place");
 }
 
-enum { MOST_MERGED = 16 };
-
-/* The time that at least one event of some lanes covers; each lane is in order. Returns -1 for lanes outside of n. */
-static int64_t busy_loop(int64_t n, const int64_t *start, const int64_t *end, int64_t lanes, const int64_t *bound) {
-    int64_t head[MOST_MERGED], stop[MOST_MERGED], covered = INT64_MIN;
-    uint64_t sum = 0;
-    for (int64_t lane = 0; lane < lanes; lane++) {
-        head[lane] = bound[lane];
-        stop[lane] = bound[lane + 1];
-        if (head[lane] < 0 || stop[lane] > n)
-            return -1;
-    }
-    for (;;) {
-        int64_t first = -1;
-        for (int64_t lane = 0; lane < lanes; lane++)
-            if (head[lane] < stop[lane] && (first < 0 || start[head[lane]] < start[head[first]]))
-                first = lane;
-        if (first < 0)
-            return (int64_t)sum;
-        int64_t from = start[head[first]], to = end[head[first]++];
-        from = from < covered ? covered : from;
-        if (to > from) {
-            sum += (uint64_t)to - (uint64_t)from;
-            covered = to;
-        }
-    }
-}
-
-/* busy(start, end, bounds) -> the time covered; at most MOST_MERGED lanes */
-static PyObject *core_busy(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    Arrays a;
-    int64_t sum;
-    if (!take(&a, args, given, 3, 0, 0, NULL))
-        return NULL;
-    Py_ssize_t n = a.view[0].len / 8, bounds = a.view[2].len / 8;
-    if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, bounds, 8) || bounds < 1 ||
-        bounds > MOST_MERGED + 1)
-        return refuse(&a, "arrays of different lengths, not aligned, or too many lanes");
-    Py_BEGIN_ALLOW_THREADS
-    sum = busy_loop(n, a.view[0].buf, a.view[1].buf, bounds - 1, a.view[2].buf);
-    Py_END_ALLOW_THREADS
-    return finish_with(&a, sum, "a lane lies outside of the events");
-}
-
 /* ---- the events of a line, in order of time, from its lanes ---- */
 
 typedef struct {
@@ -1185,107 +1141,7 @@ static PyObject *core_subtract(PyObject *Py_UNUSED(module), PyObject *const *arg
     return finish_with(&a, count, "intervals must be disjoint, not empty and in order");
 }
 
-/* How far the intervals of one weight are added up: the next one, the end of the last one, and their time. */
-typedef struct {
-    int64_t next, last_end;
-    uint64_t total;
-} Until;
-
-/* Adds up the intervals of one weight that start up to an instant, each whole; instants must not decrease. Returns 0
- * where intervals overlap or are not in order. */
-INLINE int go_until(Until *to, int64_t m, const int64_t *rows, int positive, int64_t time) {
-    for (; to->next < m; to->next++) {
-        const int64_t *row = rows + 3 * to->next;
-        if ((row[2] > 0) != positive)
-            continue;
-        if (row[0] > time)
-            return 1;
-        if (UNLIKELY(row[1] < row[0] || row[0] < to->last_end))
-            return 0;
-        to->total += (uint64_t)row[1] - (uint64_t)row[0];
-        to->last_end = row[1];
-    }
-    return 1;
-}
-
-static int until_loop(int64_t n, const int64_t *times, int64_t m, const int64_t *rows, int64_t *out) {
-    Until sides[2] = {{0, INT64_MIN, 0}, {0, INT64_MIN, 0}};
-    for (int64_t i = 0; i < n; i++) {
-        int64_t time = times[i];
-        if (UNLIKELY(i && time < times[i - 1]))
-            return 0;
-        uint64_t sum = 0;
-        for (int side = 0; side < 2; side++) {
-            Until *to = &sides[side];
-            if (UNLIKELY(!go_until(to, m, rows, !side, time)))
-                return 0;
-            uint64_t before = to->total - (to->last_end > time ? (uint64_t)to->last_end - (uint64_t)time : 0);
-            sum += side ? 0 - before : before;
-        }
-        out[i] = (int64_t)sum;
-    }
-    return 1;
-}
-
-/* until(times, rows, out) -> whether the times are in order, and the intervals of each weight disjoint and in order. */
-static PyObject *core_until(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    Arrays a;
-    int done;
-    if (!take(&a, args, given, 2, 1, 0, NULL))
-        return NULL;
-    const Py_buffer *v = a.view;
-    Py_ssize_t n = v[0].len / 8, m = v[1].len / 24;
-    if (!holds(&a, 0, n, 8) || !holds(&a, 1, 3 * m, 8) || !holds(&a, 2, n, 8))
-        return refuse(&a, "arrays of different lengths, or not aligned");
-    Py_BEGIN_ALLOW_THREADS
-    done = until_loop(n, v[0].buf, m, v[1].buf, v[2].buf);
-    Py_END_ALLOW_THREADS
-    release(&a);
-    return PyBool_FromLong(done);
-}
-
 /* ---- sums ---- */
-
-/* Adds up the events' durations by block and class, or (with `work`) their work by block. Returns how many it took. */
-static int64_t block_loop(int64_t n, int64_t block, const int64_t *start, const int64_t *end, const int32_t *key,
-                          int64_t keys, const uint8_t *class_of, int64_t classes, const double *work, void *out) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t of = key[i];
-        if (UNLIKELY(of < 0 || of >= keys))
-            return i;
-        if (work) {
-            ((double *)out)[i / block] += work[of];
-            continue;
-        }
-        if (UNLIKELY(class_of[of] >= classes))
-            return i;
-        int64_t *sum = (int64_t *)out + i / block * classes + class_of[of];
-        *sum = (int64_t)((uint64_t)*sum + (uint64_t)end[i] - (uint64_t)start[i]);
-    }
-    return n;
-}
-
-/* block_sums(start, end, key, class_of, work, out, block) -> None; adds to what `out` holds, float64[blocks] where there
- * is work, else int64[blocks, classes]. */
-static PyObject *core_block_sums(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    Arrays a;
-    int64_t done;
-    Py_ssize_t block;
-    if (!take(&a, args, given, 5, 1, 1, &block))
-        return NULL;
-    const Py_buffer *v = a.view;
-    Py_ssize_t n = v[2].len / 4, has_work = v[4].len != 0, keys = has_work ? v[4].len / 8 : v[3].len;
-    Py_ssize_t blocks = block > 0 ? n / block + (n % block != 0) : 0, cells = v[5].len / 8;
-    Py_ssize_t classes = blocks ? cells / blocks : 1;
-    if (block <= 0 || !holds(&a, 2, n, 4) || !holds(&a, 0, has_work ? 0 : n, 8) || !holds(&a, 1, has_work ? 0 : n, 8) ||
-        !holds(&a, 4, has_work ? keys : 0, 8) || !holds(&a, 5, blocks * classes, 8) || (has_work && classes != 1))
-        return refuse(&a, "arrays of different lengths, not aligned, or no block");
-    Py_BEGIN_ALLOW_THREADS
-    done = block_loop(n, block, v[0].buf, v[1].buf, v[2].buf, keys, v[3].buf, classes, has_work ? v[4].buf : NULL,
-                      v[5].buf);
-    Py_END_ALLOW_THREADS
-    return finish(&a, done == n, "a key or class lies outside");
-}
 
 /* Adds up the cells of steps and ops. Returns how many it took. */
 static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, const int32_t *step, const int32_t *row,
@@ -1749,8 +1605,8 @@ static PyObject *core_hash_packets(PyObject *Py_UNUSED(module), PyObject *const 
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(stats), FUNCTION(scan), FUNCTION(nest), FUNCTION(lanes), FUNCTION(by_lane),
-    FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums), FUNCTION(cell_sums), FUNCTION(take_ops),
-    FUNCTION(subtract), FUNCTION(until), FUNCTION(trim), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
+    FUNCTION(runs), FUNCTION(self_sums), FUNCTION(cell_sums), FUNCTION(take_ops), FUNCTION(subtract), FUNCTION(trim),
+    FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base import intervals
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import fallback, types
 from tpuprof.parsers.formats.xspace.core.compiled import CORE
 from tpuprof.parsers.formats.xspace.core.types import (
@@ -20,7 +20,6 @@ from tpuprof.parsers.formats.xspace.core.types import (
     CellSums,
     EventColumns,
     Fields,
-    KeyedSpans,
     LanedEvents,
     Nesting,
     Runs,
@@ -36,7 +35,6 @@ _LEAST_BLOCK = 1024
 
 _FEW_LANES = 4
 _FIRST_LANES = 8
-_MOST_MERGED = 16
 _FREE = np.iinfo(np.int64).min
 """When a lane that nothing was in is free."""
 
@@ -242,15 +240,6 @@ def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> 
     return out
 
 
-def busy(start: Int64s, end: Int64s, bounds: Int64s) -> int:
-    """The time that at least one event covers, of events in lanes: each between two of the bounds, and in order."""
-    if CORE is None or len(bounds) - 1 > _MOST_MERGED:
-        return intervals.union_length(start, end)
-    columns = (types.as_int64(column, "column") for column in (start, end, bounds))
-    covered: int = CORE.busy(*columns)
-    return covered
-
-
 def runs(ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
     """Merges events in a row that have one label, passing over those without one.
 
@@ -292,47 +281,6 @@ def self_sums(ops: LanedEvents, keys: int) -> Int64s:
         out[:] = 0
         has_room = CORE.self_sums(*ops[:4], ops.bounds[:-1].copy(), np.empty(3 * room, np.int64), out)
         room *= 2
-    return out
-
-
-def duration_sums(spans: KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
-    """int64[blocks, count]: how long the events of each block last, by the classes of their keys.
-
-    Args:
-        classes: uint8[keys], below `count`.
-        block: events in a block.
-
-    Raises:
-        ValueError: a key or class outside.
-    """
-    out = np.zeros((-(-len(spans.start) // block), count), np.int64)
-    if CORE is None:
-        types.check_keys(spans.key, len(classes))
-        of = classes[spans.key]
-        types.check_keys(of, count)
-        np.add.at(out, (np.arange(len(of)) // block, of), spans.end - spans.start)
-    else:
-        CORE.block_sums(*spans, classes, np.zeros(0), out, block)
-    return out
-
-
-def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
-    """float64[blocks]: the work of the events of each block, added up in their order.
-
-    Args:
-        work: float64[keys].
-
-    Raises:
-        ValueError: a key outside.
-    """
-    out, none = np.zeros(-(-len(key) // block)), np.zeros(0, np.int64)
-    if len(key) and not len(work):
-        raise ValueError("a key lies outside the work")
-    if CORE is None:
-        types.check_keys(key, len(work))
-        np.add.at(out, np.arange(len(key)) // block, work[key])
-    elif len(key):
-        CORE.block_sums(none, none, key, np.zeros(0, np.uint8), work, out, block)
     return out
 
 
@@ -381,28 +329,6 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
     out_start, out_end = np.empty(room, np.int64), np.empty(room, np.int64)
     count = CORE.subtract(start, end, less_start, less_end, out_start, out_end)
     return out_start[:count], out_end[:count]
-
-
-def until(times: Int64s, weighted: Int64s) -> Int64s:
-    """int64[n]: the time of weighted intervals up to each of some instants; it wraps around where int64 ends.
-
-    Args:
-        times: int64[n], in any order.
-        weighted: int64[m, 3], start, end and weight (1 or -1) of each; those of one weight in order of start. It is
-            fastest where these do not overlap.
-    """
-    rows = np.ascontiguousarray(weighted, np.int64)
-    if CORE is None:
-        return intervals.weighted_until(times, rows)
-    order = None if is_sorted(times) else np.argsort(times, kind="stable")
-    out = np.empty(len(times), np.int64)
-    if not CORE.until(types.as_int64(times if order is None else times[order], "times"), rows.reshape(-1), out):
-        return intervals.weighted_until(times, rows)
-    if order is None:
-        return out
-    back = np.empty_like(out)
-    back[order] = out
-    return back
 
 
 def trim() -> None:

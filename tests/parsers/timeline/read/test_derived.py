@@ -58,7 +58,7 @@ def derive(
 
 def in_order(ops: Track) -> LanedEvents:
     """Ops in order of time, the outer first, as one lane."""
-    start, end, key = ops.spans
+    start, end, key = ops.start_ps, ops.end_ps[:], ops.key.astype(np.int32)
     order = np.lexsort((-end, start))
     return LanedEvents(start[order], end[order], key[order], np.zeros(0, np.int32), np.array([0, len(ops)], np.int64))
 

@@ -221,12 +221,6 @@ def _by_lane(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     core.by_lane(lane, *(start, end, key)[:count], bounds, *outputs[:count])
 
 
-def _busy(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
-    (start, end, *_), bounds, _ = _laid(rng)
-    last = rng.choice((len(start), len(start), len(start) + 1))
-    core.busy(start, end, bounds + array("q", [last] * rng.choice((1, 1, 20))))
-
-
 def _runs(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     columns, bounds, keys = _laid(rng)
     n = len(columns[0]) + (rng.random() < 0.02)
@@ -241,19 +235,6 @@ def _runs(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
 def _self_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     columns, bounds, keys = _laid(rng)
     core.self_sums(*columns, bounds, _zeros("q", rng.choice((0, 3, 6, 40))), _zeros("q", keys))
-
-
-def _block_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
-    (start, end, key, _), _, keys = _laid(rng)
-    block, classes = rng.choice((1, 3, 64, 0, *EXTREMES)), rng.randrange(1, 4)
-    blocks = -(-len(key) // block) if block > 0 else 0
-    if rng.random() < 0.5:
-        work = array("d", [rng.random() for _ in range(keys)])
-        none = array("q", [])
-        core.block_sums(none, none, key, array("B", []), work, _zeros("q", blocks), block)
-    else:
-        class_of = array("B", [rng.randrange(classes + (rng.random() < 0.05)) for _ in range(keys)])
-        core.block_sums(start, end, key, class_of, array("d", []), _zeros("q", blocks * classes), block)
 
 
 def _cell_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
@@ -279,18 +260,6 @@ def _subtract(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
         sides += [array("q", borders[0::2]), array("q", borders[1::2])]
     room = len(sides[0]) + len(sides[2]) + (rng.random() < 0.02)
     core.subtract(*sides, _zeros("q", room), _zeros("q", room))
-
-
-def _until(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
-    def number() -> int:
-        return rng.choice(EXTREMES) if rng.random() < 0.1 else rng.randrange(60)
-
-    times = array("q", sorted(number() for _ in range(rng.randrange(8))))
-    rows = array("q")
-    for _ in range(rng.randrange(8)):
-        rows.extend((number(), number(), rng.choice((1, -1, 1, number()))))
-    rows.extend(number() for _ in range(rng.random() < 0.02))
-    core.until(times, rows, _zeros("q", len(times) + (rng.random() < 0.02)))
 
 
 def _hash_packets(rng: random.Random, core: ModuleType, data: array[int]) -> None:
@@ -402,8 +371,8 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     """Runs the cases; how many were accepted and how many refused with ValueError."""
     rng = random.Random(seed)
     mistaking: Any = Mistaking(core, rng)
-    kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _subtract, _until]
-    kinds += [_hash_packets, _by_lane, _busy, _runs, _self_sums, _block_sums, _cell_sums]
+    kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _subtract]
+    kinds += [_hash_packets, _by_lane, _runs, _self_sums, _cell_sums]
     kinds += [_split, _op_pass] * 2 + [_stats, _scan] * 3
     accepted = refused = 0
     for _ in range(cases):

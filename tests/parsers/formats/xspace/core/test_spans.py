@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, StepCells
+from tpuprof.parsers.base.intervals import weighted_until
+from tpuprof.parsers.formats.xspace.core.types import LanedEvents, StepCells
 
 Spans = list[tuple[int, int]]
 
@@ -55,26 +56,23 @@ def test_other_intervals_are_refused(core: ModuleType, spans: Spans) -> None:
     st.lists(st.integers(-2, 55), max_size=9),
 )
 @settings(max_examples=2 * EXAMPLES)
-def test_the_time_of_weighted_intervals_up_to_any_instant(
-    core: ModuleType, spans: list[tuple[int, int, int]], times: list[int]
-) -> None:
+def test_the_time_of_weighted_intervals_up_to_any_instant(spans: list[tuple[int, int, int]], times: list[int]) -> None:
     """They may overlap and touch, and the instants come in any order."""
     rows = np.array([(begin, begin + length, weight) for begin, length, weight in sorted(spans)], np.int64)
-    found = core.until(np.array(times, np.int64), rows.reshape(-1, 3))
+    found = weighted_until(np.array(times, np.int64), rows.reshape(-1, 3))
     expected = [sum(w * max(0, min(begin + length, at) - begin) for begin, length, w in spans) for at in times]
     assert found.tolist() == expected
 
 
-def test_the_time_of_intervals_wraps_around_where_int64_ends(core: ModuleType) -> None:
+def test_the_time_of_intervals_wraps_around_where_int64_ends() -> None:
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    found = core.until(np.array([0, high], np.int64), np.array([[low, high, 1]], np.int64))
+    found = weighted_until(np.array([0, high], np.int64), np.array([[low, high, 1]], np.int64))
     assert found.tolist() == [low, -1]
 
 
 # --- events in lanes
 
 KEYS = 4
-MOST_MERGED = 16
 
 Event = tuple[int, int, int]
 """Start, end and key."""
@@ -103,18 +101,6 @@ def test_rows_are_put_lane_by_lane(core: ModuleType, ordered: list[Event]) -> No
     rows = zip(found.start.tolist(), found.end.tolist(), found.key.tolist(), strict=True)
     assert list(rows) == [one for lane in lanes for one in lane]
     assert np.diff(found.bounds).tolist() == [len(lane) for lane in lanes if lane]
-
-
-@given(events(most=80))
-def test_busy_is_the_time_that_some_event_covers(core: ModuleType, ordered: list[Event]) -> None:
-    found = laid(core, ordered)
-    times = {time for start, end, _ in ordered for time in range(start, end)}
-    assert core.busy(found.start, found.end, found.bounds) == len(times)
-
-
-def test_busy_of_more_lanes_than_are_merged(core: ModuleType) -> None:
-    found = laid(core, [(at, 100 - at, 0) for at in range(MOST_MERGED + 1)])
-    assert core.busy(found.start, found.end, found.bounds) == 100
 
 
 def plain_runs(
@@ -181,22 +167,6 @@ def test_self_times_of_a_deep_tower(core: ModuleType) -> None:
     assert core.self_sums(tower, KEYS).tolist() == [500, 500, 500, 500]
 
 
-@pytest.mark.parametrize("block", [1, 3, 64])
-def test_sums_by_block_and_class(core: ModuleType, block: int) -> None:
-    key = np.array([0, 1, 2, 3, 3, 1, 0], np.int32)
-    start = np.arange(7, dtype=np.int64)
-    spans = KeyedSpans(start, start + 2**key, key)
-    classes, work = np.array([0, 1, 0, 2], np.uint8), np.array([0.5, 1.0, np.nan, 4.0])
-    work[2] = 0.25
-    blocks = [range(first, min(first + block, 7)) for first in range(0, 7, block)]
-    durations = [[sum(2 ** int(key[at]) for at in of if classes[key[at]] == one) for one in range(3)] for of in blocks]
-    assert core.duration_sums(spans, classes, 3, block).tolist() == durations
-    assert core.work_sums(key, work, block).tolist() == [sum(work[key[at]] for at in of) for of in blocks]
-    none = np.zeros(0, np.int32)
-    assert core.work_sums(none, np.zeros(0), block).shape == (0,)
-    assert core.duration_sums(KeyedSpans(start[:0], start[:0], none), classes, 3, block).shape == (0, 3)
-
-
 CELLS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 2**62), st.integers(0, 2**31 - 1)), max_size=40
 )
@@ -248,13 +218,6 @@ def test_what_does_not_fit_is_refused(core: ModuleType) -> None:
         core.self_sums(found, KEYS - 1)
     with pytest.raises(ValueError, match="lane"):
         core.by_lane(found.lane + 1, found.bounds, found.key)
-    spans = KeyedSpans(found.start, found.end, found.key)
-    with pytest.raises(ValueError, match=r"key|class"):
-        core.duration_sums(spans, np.zeros(KEYS - 1, np.uint8), 1, 64)
-    with pytest.raises(ValueError, match=r"key|class"):
-        core.duration_sums(spans, np.full(KEYS, 3, np.uint8), 3, 64)
-    with pytest.raises(ValueError, match="key"):
-        core.work_sums(found.key, np.zeros(KEYS - 1), 64)
     backwards = LanedEvents(
         found.start[::-1].copy(), found.end[::-1].copy(), found.key, labels[:0], found.bounds[[0, -1]]
     )
