@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, runs, self_sums
+from tpuprof.parsers.formats.xspace.core.api import lane_bounds, lane_order, lanes, runs, self_sums
 from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, Runs
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
@@ -277,10 +277,10 @@ def _track(
     together = (start[1:] < end[:-1]) | (start[1:] == start[:-1])
     together[bounds[1:-1] - 1] = False
     if together.any():
-        start, end, key = _nesting(events)
-        lane = lanes(start, end)
+        nested = _nesting(events)
+        lane = lanes(nested.start, nested.end)
         bounds = lane_bounds(lane)
-        start, end, key = by_lane(lane, bounds, start, end, key)
+        start, end, key = nested.take(lane_order(lane))
     lasting = Durations.of(end - start)
     return Track(name, kind, names, start, lasting, small_keys(key), bounds, sort_id=sort_id, is_derived=True)
 

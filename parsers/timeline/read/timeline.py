@@ -15,7 +15,7 @@ from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.thread_pool import ThreadPool
-from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
+from tpuprof.parsers.formats.xspace.core.api import lane_bounds, lane_order, lanes, trim
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
 from tpuprof.parsers.formats.xspace.parts_of_lines import event_border
@@ -295,8 +295,9 @@ def _read_line(
     lane = lanes(columns[0], columns[1])
     bounds = lane_bounds(lane)
     if len(bounds) > 2:
-        for number in range(len(columns)):
-            columns[number] = by_lane(lane, bounds, columns[number])[0]
+        order = lane_order(lane)
+        for number, column in enumerate(columns):
+            columns[number] = column[order]
     start, end, ids, short = columns
     section_kind = _section_kind(plane)
     track = model.Track(

@@ -857,62 +857,6 @@ static PyObject *core_lanes(PyObject *Py_UNUSED(module), PyObject *const *args, 
     return finish_with(&a, done, "events must be sorted by start, then by descending end");
 }
 
-enum { MOST_COLUMNS = 8 };
-
-typedef struct {
-    int count;
-    int wide[MOST_COLUMNS]; /* whether its items have 8 bytes, and not 4 */
-    const void *from[MOST_COLUMNS];
-    void *to[MOST_COLUMNS];
-} Table;
-
-/* Puts the rows of a table where their lanes begin, one after the other in the order given. `next` holds the next place
- * of each lane. Returns how many it moved: all, or up to one whose lane or place is not there. */
-static int64_t by_lane_loop(int64_t n, const int32_t *lane, int64_t lanes, int64_t *next, const Table *table) {
-    Table local = *table;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = lane[i];
-        if (UNLIKELY(at < 0 || at >= lanes || next[at] < 0 || next[at] >= n))
-            return i;
-        at = next[at]++;
-        for (int c = 0; c < local.count; c++)
-            if (local.wide[c])
-                ((int64_t *)local.to[c])[at] = ((const int64_t *)local.from[c])[i];
-            else
-                ((int32_t *)local.to[c])[at] = ((const int32_t *)local.from[c])[i];
-    }
-    return n;
-}
-
-/* by_lane(lane, from..., next, to...) -> None; columns of 4 or 8 bytes, at most MOST_COLUMNS. */
-static PyObject *core_by_lane(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    Arrays a;
-    int64_t done;
-    int columns = (int)(given / 2 - 1);
-    if (given < 2 || given % 2 || columns > MOST_COLUMNS) {
-        PyErr_SetString(PyExc_TypeError, "too many columns, or not as many to put them");
-        return NULL;
-    }
-    if (!acquire(&a, args, 1 + columns, 1 + columns))
-        return NULL;
-    Py_ssize_t n = a.view[0].len / 4, lanes = a.view[1 + columns].len / 8;
-    Table table = {columns, {0}, {0}, {0}};
-    int fits = holds(&a, 0, n, 4) && holds(&a, 1 + columns, lanes, 8);
-    for (int c = 0; c < columns; c++) {
-        int from = 1 + c, to = 2 + columns + c;
-        table.wide[c] = holds(&a, from, n, 8) && holds(&a, to, n, 8);
-        fits = fits && (table.wide[c] || (holds(&a, from, n, 4) && holds(&a, to, n, 4)));
-        table.from[c] = a.view[from].buf;
-        table.to[c] = a.view[to].buf;
-    }
-    if (!fits)
-        return refuse(&a, "arrays of different lengths, or not aligned");
-    Py_BEGIN_ALLOW_THREADS
-    done = by_lane_loop(n, a.view[0].buf, lanes, a.view[1 + columns].buf, &table);
-    Py_END_ALLOW_THREADS
-    return finish(&a, done == n, "an event has no lane, or its lane no place");
-}
-
 /* ---- the events of a line, in order of time, from its lanes ---- */
 
 typedef struct {
@@ -1604,8 +1548,8 @@ static PyObject *core_hash_packets(PyObject *Py_UNUSED(module), PyObject *const 
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))core_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef functions[] = {
-    FUNCTION(split), FUNCTION(stats), FUNCTION(scan), FUNCTION(nest), FUNCTION(lanes), FUNCTION(by_lane),
-    FUNCTION(runs), FUNCTION(self_sums), FUNCTION(cell_sums), FUNCTION(take_ops), FUNCTION(subtract), FUNCTION(trim),
+    FUNCTION(split), FUNCTION(stats), FUNCTION(scan), FUNCTION(nest), FUNCTION(lanes), FUNCTION(runs),
+    FUNCTION(self_sums), FUNCTION(cell_sums), FUNCTION(take_ops), FUNCTION(subtract), FUNCTION(trim),
     FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 

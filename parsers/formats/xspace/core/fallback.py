@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,14 +225,6 @@ def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
         free[lane : lane + 1] = [min(max(stops, begins + 1), _MOST)]
         out[event] = lane
     return out
-
-
-def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """See `api.by_lane`."""
-    order = np.argsort(lane, kind="stable")
-    if not np.array_equal(np.searchsorted(lane[order], np.arange(len(bounds))), bounds):
-        raise ValueError("an event has no lane, or its lane no place")
-    return tuple(column[order] for column in columns)
 
 
 def in_order(ops: types.LanedEvents) -> types.KeyedSpans:

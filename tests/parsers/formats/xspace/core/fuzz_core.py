@@ -214,13 +214,6 @@ def _laid(rng: random.Random) -> tuple[list[array[int]], array[int], int]:
     return columns, bounds, keys
 
 
-def _by_lane(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
-    (start, end, key, lane), bounds, _ = _laid(rng)
-    outputs = [_zeros("q", len(start)), _zeros("q", len(end)), _zeros("i", len(key) + (rng.random() < 0.02))]
-    count = rng.randrange(4)
-    core.by_lane(lane, *(start, end, key)[:count], bounds, *outputs[:count])
-
-
 def _runs(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     columns, bounds, keys = _laid(rng)
     n = len(columns[0]) + (rng.random() < 0.02)
@@ -372,7 +365,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     rng = random.Random(seed)
     mistaking: Any = Mistaking(core, rng)
     kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _subtract]
-    kinds += [_hash_packets, _by_lane, _runs, _self_sums, _cell_sums]
+    kinds += [_hash_packets, _runs, _self_sums, _cell_sums]
     kinds += [_split, _op_pass] * 2 + [_stats, _scan] * 3
     accepted = refused = 0
     for _ in range(cases):

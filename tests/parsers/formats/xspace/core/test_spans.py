@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tpuprof.parsers.base.intervals import weighted_until
+from tpuprof.parsers.formats.xspace.core.api import lane_order
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents, StepCells
 
 Spans = list[tuple[int, int]]
@@ -89,9 +90,8 @@ def laid(core: ModuleType, ordered: list[Event]) -> LanedEvents:
     start, end, key = (np.array([one[at] for one in ordered], np.int64) for at in range(3))
     lane = core.lanes(start, end)
     bounds = np.concatenate([[0], np.cumsum(np.bincount(lane))]).astype(np.int64)
-    columns = core.by_lane(lane, bounds, start, end, key.astype(np.int32))
-    assert [column.dtype for column in columns] == ["int64", "int64", "int32"]
-    return LanedEvents(columns[0], columns[1], columns[2], lane, bounds)
+    order = lane_order(lane)
+    return LanedEvents(start[order], end[order], key[order].astype(np.int32), lane, bounds)
 
 
 @given(events())
@@ -216,8 +216,6 @@ def test_what_does_not_fit_is_refused(core: ModuleType) -> None:
         core.runs(found, labels, nothing, 2, nests=False)
     with pytest.raises(ValueError, match="key"):
         core.self_sums(found, KEYS - 1)
-    with pytest.raises(ValueError, match="lane"):
-        core.by_lane(found.lane + 1, found.bounds, found.key)
     backwards = LanedEvents(
         found.start[::-1].copy(), found.end[::-1].copy(), found.key, labels[:0], found.bounds[[0, -1]]
     )
