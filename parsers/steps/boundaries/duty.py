@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, union_length, union_of
+from tpuprof.parsers.base.intervals import Intervals, subtract, union_length, union_of
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.sums import CoreSums

@@ -95,7 +95,6 @@ _CALLS: dict[str, Callable[[random.Random, bytes], object]] = {
     "nest": lambda rng, _: api.nest(*_pair(rng)),
     "self times": lambda rng, _: api.self_times(*_pair(rng)),
     "lanes": lambda rng, _: api.lanes(*_pair(rng)),
-    "subtract": lambda rng, _: api.subtract(*_pair(rng), *_pair(rng)),
     "sum": _groups(api.sum_by_key),
     "least": _groups(api.min_by_key),
     "hash": lambda rng, data: api.hash_packets(_bytes(rng, data), np.zeros(*rng.choice(_STATES))),

@@ -1033,101 +1033,6 @@ static PyObject *core_trim(PyObject *Py_UNUSED(module), PyObject *const *args, P
     return none();
 }
 
-/* ---- intervals ---- */
-
-/* Takes intervals away from others, all disjoint and in order; `out` has room for the sum of both. */
-static int64_t subtract_loop(int64_t n, const int64_t *start, const int64_t *end, int64_t m, const int64_t *less_start,
-                             const int64_t *less_end, int64_t *out_start, int64_t *out_end) {
-    int64_t count = 0, less = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t from = start[i], to = end[i];
-        while (less < m && less_end[less] <= from)
-            less++;
-        for (int64_t j = less; j < m && less_start[j] < to; j++) {
-            if (less_start[j] > from) {
-                out_start[count] = from;
-                out_end[count++] = less_start[j];
-            }
-            from = less_end[j] > from ? less_end[j] : from;
-            less = j; /* it may reach into the next interval */
-        }
-        if (to > from) {
-            out_start[count] = from;
-            out_end[count++] = to;
-        }
-    }
-    return count;
-}
-
-/* Whether intervals are disjoint, not empty and in order. */
-static int are_disjoint(int64_t n, const int64_t *start, const int64_t *end) {
-    for (int64_t i = 0; i < n; i++)
-        if (start[i] >= end[i] || (i && start[i] < end[i - 1]))
-            return 0;
-    return 1;
-}
-
-/* subtract(start, end, less_start, less_end, out_start, out_end) -> how many were written. */
-static PyObject *core_subtract(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    Arrays a;
-    int64_t count = -1;
-    if (!take(&a, args, given, 4, 2, 0, NULL))
-        return NULL;
-    const Py_buffer *v = a.view;
-    Py_ssize_t n = v[0].len / 8, m = v[2].len / 8;
-    if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, m, 8) || !holds(&a, 3, m, 8) ||
-        !holds(&a, 4, n + m, 8) || !holds(&a, 5, n + m, 8))
-        return refuse(&a, "arrays of different lengths, or not aligned");
-    Py_BEGIN_ALLOW_THREADS
-    if (are_disjoint(n, v[0].buf, v[1].buf) && are_disjoint(m, v[2].buf, v[3].buf))
-        count = subtract_loop(n, v[0].buf, v[1].buf, m, v[2].buf, v[3].buf, v[4].buf, v[5].buf);
-    Py_END_ALLOW_THREADS
-    return finish_with(&a, count, "intervals must be disjoint, not empty and in order");
-}
-
-/* ---- sums ---- */
-
-/* Adds up the cells of steps and ops. Returns how many it took. */
-static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, const int32_t *step, const int32_t *row,
-                         const int64_t *self, const int32_t *count, const int64_t *kind, const double *weight,
-                         int64_t *by_kind, double *weighted, int64_t *events, double *by_op) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = step[i], op = row[i];
-        if (UNLIKELY(at < 0 || at >= steps || op < 0 || op >= ops || kind[op] < 0 || kind[op] >= kinds))
-            return i;
-        int64_t *sum = by_kind + at * kinds + kind[op];
-        *sum = (int64_t)((uint64_t)*sum + (uint64_t)self[i]);
-        weighted[at] += (double)self[i] * weight[op];
-        events[at] += count[i];
-        if (by_op)
-            by_op[at * ops + op] += (double)count[i];
-    }
-    return n;
-}
-
-/* cell_sums(step, row, self_ps, count, kind, weight, by_kind, weighted, events, by_op) -> None; adds to what the last
- * four hold: int64[steps, kinds], float64[steps], int64[steps], and float64[steps, ops] or nothing. */
-static PyObject *core_cell_sums(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    Arrays a;
-    int64_t done;
-    if (!take(&a, args, given, 6, 4, 0, NULL))
-        return NULL;
-    const Py_buffer *v = a.view;
-    Py_ssize_t n = v[0].len / 4, ops = v[4].len / 8, steps = v[8].len / 8, kinds = steps ? v[6].len / 8 / steps : 0;
-    int fits = holds(&a, 4, ops, 8) && holds(&a, 5, ops, 8) && holds(&a, 6, steps * kinds, 8) &&
-               holds(&a, 7, steps, 8) && holds(&a, 8, steps, 8) &&
-               (v[9].len == 0 || (ops > 0 && v[9].len / 8 / ops == steps && holds(&a, 9, steps * ops, 8)));
-    for (int i = 0; i < 4; i++)
-        fits = fits && holds(&a, i, n, i == 2 ? 8 : 4);
-    if (!fits)
-        return refuse(&a, "arrays of different lengths, or not aligned");
-    Py_BEGIN_ALLOW_THREADS
-    done = cell_loop(n, steps, ops, kinds, v[0].buf, v[1].buf, v[2].buf, v[3].buf, v[4].buf, v[5].buf, v[6].buf, v[7].buf,
-                     v[8].buf, v[9].len ? v[9].buf : NULL);
-    Py_END_ALLOW_THREADS
-    return finish(&a, done == n, "a step, row or kind lies outside");
-}
-
 /* ---- the ops of a line in one pass ---- */
 
 /* Places in the state of a pass, all int64. The state holds what one block of events leaves for the next. */
@@ -1549,8 +1454,7 @@ static PyObject *core_hash_packets(PyObject *Py_UNUSED(module), PyObject *const 
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(stats), FUNCTION(scan), FUNCTION(nest), FUNCTION(lanes), FUNCTION(runs),
-    FUNCTION(self_sums), FUNCTION(cell_sums), FUNCTION(take_ops), FUNCTION(subtract), FUNCTION(trim),
-    FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
+    FUNCTION(self_sums), FUNCTION(take_ops), FUNCTION(trim), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import fallback, types
 from tpuprof.parsers.formats.xspace.core.compiled import CORE
@@ -272,51 +271,33 @@ def self_sums(ops: LanedEvents, keys: int) -> Int64s:
     return out
 
 
-def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool) -> CellSums:
-    """Sums by step of what is known by step and op, in one pass over the cells.
+def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, with_ops: bool) -> CellSums:
+    """Sums by step of what is known by step and op.
 
     Args:
         kind: int64[ops], in [0, kinds).
         weight: float64[ops].
-        by_op: whether the events are wanted by op too.
+        with_ops: whether the events are wanted by op too.
 
     Raises:
         ValueError: a step, op or kind outside, or lengths that differ.
     """
-    step, row, count = (types.as_int32(getattr(cells, name), name) for name in ("step", "row", "count"))
-    columns = step, row, types.as_int64(cells.self_ps, "self_ps"), count
-    by_kind, weighted, events = np.zeros((steps, kinds), np.int64), np.zeros(steps), np.zeros(steps, np.int64)
-    counts = np.zeros((steps, len(kind)) if by_op else (0, 0))
-    if CORE is None:
-        types.check_keys(step, steps)
-        types.check_keys(row, len(kind))
-        types.check_keys(kind[row], kinds)
-        np.add.at(by_kind, (step, kind[row]), cells.self_ps)
-        np.add.at(weighted, step, cells.self_ps * weight[row])
-        np.add.at(events, step, count)
-        if by_op:
-            np.add.at(counts, (step, row), count)
-    else:
-        CORE.cell_sums(*columns, types.as_int64(kind, "kind"), weight, by_kind, weighted, events, counts)
-    return CellSums(by_kind, weighted, events, counts if by_op else None)
+    types.check_keys(cells.step, steps)
+    types.check_keys(cells.row, len(kind))
+    step, of = cells.step.astype(np.int64), kind[cells.row]
+    types.check_keys(of, kinds)
+    by_kind = sum_by_key(step * kinds + of, cells.self_ps, steps * kinds).reshape(steps, kinds)
+    weighted = _floats_by_key(step, cells.self_ps * weight[cells.row], steps)
+    events = _floats_by_key(step, cells.count, steps).astype(np.int64)  # exact: they are far below 2^53
+    if not with_ops:
+        return CellSums(by_kind, weighted, events, None)
+    by_op = _floats_by_key(step * len(kind) + cells.row, cells.count, steps * len(kind))
+    return CellSums(by_kind, weighted, events, by_op.reshape(steps, len(kind)))
 
 
-def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
-    """Takes some intervals away from others; all are disjoint, not empty and in order, and so is the result.
-
-    Raises:
-        ValueError: intervals that are not so.
-    """
-    start, end = types.as_int64(start, "start"), types.as_int64(end, "end")
-    less_start, less_end = types.as_int64(less_start, "less_start"), types.as_int64(less_end, "less_end")
-    if CORE is None:
-        types.check_disjoint(start, end)
-        types.check_disjoint(less_start, less_end)
-        return intervals.subtract(start, end, less_start, less_end)
-    room = len(start) + len(less_start)
-    out_start, out_end = np.empty(room, np.int64), np.empty(room, np.int64)
-    count = CORE.subtract(start, end, less_start, less_end, out_start, out_end)
-    return out_start[:count], out_end[:count]
+def _floats_by_key(keys: Int64s, values: NDArray[Any], k: int) -> Floats:
+    """float64[k]: sums in the order of the values. (Without any, numpy's are integers.)"""
+    return np.bincount(keys, values, k).astype(np.float64, copy=False)
 
 
 def trim() -> None:

@@ -275,20 +275,6 @@ def as_bytes(buf: Buffer) -> NDArray[np.uint8]:
     return np.frombuffer(view, np.uint8) if view.nbytes else np.zeros(0, np.uint8)
 
 
-def as_int32(values: NDArray[np.integer], name: str) -> NDArray[np.int32]:
-    """One dimension of aligned, contiguous int32, copied only if needed.
-
-    Raises:
-        ValueError: not integers, not of one dimension, or outside of int32.
-    """
-    if values.dtype == np.int32 and values.ndim == 1:
-        return np.ascontiguousarray(values)
-    wide = as_int64(values, name)
-    if wide.size and (wide.min() < -(1 << 31) or wide.max() >= 1 << 31):
-        raise ValueError(f"{name} lies outside of int32")
-    return wide.astype(np.int32)
-
-
 def as_int64(values: NDArray[np.integer], name: str) -> Int64s:
     """One dimension of aligned, contiguous int64, copied only if needed.
 
@@ -345,12 +331,6 @@ def check_order(start: Int64s, end: Int64s) -> None:
     """Raises ValueError unless events are sorted as nesting needs it."""
     if len(start) != len(end) or nesting_order(start, end) is not None:
         raise ValueError("events must be sorted by start, then by descending end")
-
-
-def check_disjoint(start: Int64s, end: Int64s) -> None:
-    """Raises ValueError unless intervals are disjoint, not empty and in order."""
-    if len(start) != len(end) or bool((start >= end).any()) or bool((start[1:] < end[:-1]).any()):
-        raise ValueError("intervals must be disjoint, not empty and in order")
 
 
 def check_columns(columns: EventColumns, stats: int, place: int) -> None:

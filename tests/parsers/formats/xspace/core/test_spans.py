@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tpuprof.parsers.base.intervals import weighted_until
+from tpuprof.parsers.base.intervals import subtract, weighted_until
 from tpuprof.parsers.formats.xspace.core.api import lane_order
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents, StepCells
 
@@ -36,20 +36,12 @@ def disjoint(draw: st.DrawFn) -> Spans:
 
 @given(disjoint(), disjoint())
 @settings(max_examples=2 * EXAMPLES)
-def test_what_is_left_is_what_no_other_covers(core: ModuleType, spans: Spans, others: Spans) -> None:
-    start, end = core.subtract(*columns(spans), *columns(others))
+def test_what_is_left_is_what_no_other_covers(spans: Spans, others: Spans) -> None:
+    start, end = subtract(*columns(spans), *columns(others))
     assert (start < end).all() and (start[1:] >= end[:-1]).all()
     left = {time for a, b in zip(start.tolist(), end.tolist(), strict=True) for time in range(a, b)}
     cells = [{time for a, b in side for time in range(a, b)} for side in (spans, others)]
     assert left == cells[0] - cells[1]
-
-
-@pytest.mark.parametrize("spans", [[(5, 5)], [(5, 4)], [(0, 3), (2, 5)], [(4, 5), (0, 1)]])
-def test_other_intervals_are_refused(core: ModuleType, spans: Spans) -> None:
-    none: Spans = []
-    for first, second in ((spans, none), (none, spans)):
-        with pytest.raises(ValueError, match="disjoint"):
-            core.subtract(*columns(first), *columns(second))
 
 
 @given(
