@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 
 import numpy as np
@@ -80,12 +80,10 @@ class OfCore:
     Attributes:
         roles: see `core_sums`; None where it needs no single events.
         take: receives each core with its steps and sums, on the thread that decoded it.
-        begin: receives the steps of all cores before any core is decoded.
     """
 
     roles: OpRoles | None
     take: Callable[[Plane, CoreSteps, CoreSums], None]
-    begin: Callable[[Sequence[CoreSteps]], None] = lambda _: None
 
 
 def has_infeed(table: OpTable) -> bool:

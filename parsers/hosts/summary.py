@@ -196,8 +196,6 @@ def summarise(
     streams, side = streams_and_host(trace, on_chunk)
     found = find_steps(trace, cores, side.events)
     launched, runs, step_lists, lead = found.launched, found.runs, found.of_cores, found.lead
-    if more is not None:
-        more.begin(step_lists)
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
     is_fed, none = _is_fed_by_host(waits, step_lists), (no_ints(), no_ints())

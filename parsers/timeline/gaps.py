@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, interval_index, no_ints, ranges, subtract, union
-from tpuprof.parsers.timeline.flatten import MANY_LANES
+from tpuprof.parsers.base.intervals import Int64s, Intervals, interval_index, no_ints, union
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 
 LEAST_FRACTION = 0.05
@@ -25,24 +24,12 @@ def gaps(track: Track, least_ps: int = 1) -> Intervals:
     Args:
         least_ps: the least duration of a gap, at least 1.
     """
-    least = max(least_ps, 1)
     if not len(track):
         return no_ints(), no_ints()
-    if track.depth > MANY_LANES:
-        filled = [union(track.start_ps, track.end_ps[:])]
-    else:
-        filled = [_filled(track, lane) for lane in range(track.depth)]
-    filled = [of_lane for of_lane in filled if len(of_lane[0])]
-    if not filled:
-        return _lasting(np.array([track.span[0]]), np.array([track.span[1]]), least)
-    begins, ends = filled[0]
-    between = np.flatnonzero(begins[1:] - ends[:-1] >= least)
-    start = np.concatenate([[track.span[0]], ends[between], ends[-1:]])
-    end = np.concatenate([begins[:1], begins[between + 1], [track.span[1]]])
-    start, end = _lasting(start, end, least)
-    for begins, ends in filled[1:]:  # where events nest, the first lane's cover all others
-        start, end = _lasting(*_less(start, end, begins, ends), least)
-    return start, end
+    filled = union(track.start_ps, track.end_ps[:])
+    start, end = np.append(track.span[0], filled[1]), np.append(filled[0], track.span[1])
+    long_ = np.flatnonzero(end - start >= max(least_ps, 1))
+    return start[long_], end[long_]
 
 
 def next_gap(
@@ -69,30 +56,6 @@ def next_gap(
         start, end = start[is_long], end[is_long]
     gap = int(np.searchsorted(start, time_ps, "right" if direction > 0 else "left")) - (direction <= 0)
     return (int(start[gap]), int(end[gap])) if 0 <= gap < len(start) else None
-
-
-def _filled(track: Track, lane: int) -> Intervals:
-    """The events of a lane that last some time."""
-    events = track.lane(lane)
-    start, end = track.start_ps[events], track.end_ps[events]
-    lasts: Bools = end > start
-    return (start, end) if lasts.all() else (start[lasts], end[lasts])
-
-
-def _lasting(start: Int64s, end: Int64s, least: int) -> Intervals:
-    long_ = np.flatnonzero(end - start >= least)
-    return start[long_], end[long_]
-
-
-def _less(start: Int64s, end: Int64s, begins: Int64s, ends: Int64s) -> Intervals:
-    """Takes a lane's events away from gaps; it looks only at events in gaps."""
-    first = np.searchsorted(ends, start, side="right")
-    last = np.searchsorted(begins, end, side="left")
-    gap, event = ranges(first, last)
-    if not len(gap):
-        return start, end
-    event = event[np.append(True, event[1:] != event[:-1])]  # an event may reach over several gaps
-    return subtract(start, end, begins[event], ends[event])
 
 
 def _step_columns(steps: Sequence[StepSpan]) -> tuple[Int64s, Int64s, Int64s]:

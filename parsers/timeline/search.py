@@ -7,7 +7,7 @@ of time; where many do, it counts them in blocks of the track.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,14 +18,11 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.details import keys_called
 from tpuprof.parsers.timeline.flatten import MANY_LANES
-from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId, TrackKeys
+from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.windows import lane_window
 
 FEW = 1 << 16
 """It keeps the places of up to so many matches of a track; each takes 24 bytes."""
-
-_SMALL = 1 << 12
-"""Tracks with fewer events are searched together."""
 
 _MOST_NAMES = 4_000
 
@@ -194,51 +191,24 @@ def _holding(body: bytes, begin: Int64s, end: Int64s, needle: str) -> list[bool]
 def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]:
     """How many events of each track match, and bool[keys], the keys that they have."""
     present = np.zeros(len(matching), np.bool_)
-    out = [0] * len(tracks)
-    for number, track in enumerate(tracks):
-        if len(track) < _SMALL:
-            continue
+    out = []
+    for track in tracks:
         if len(track) < len(matching):  # its counts by key would be larger than the track
             keys = track.key[matching[track.key]]
             present[keys] = True
-            out[number] = len(keys)
+            out.append(len(keys))
         else:
             counts = np.where(matching, track.counts, 0)
             present |= counts > 0
-            out[number] = int(counts.sum())
-    small = [number for number, track in enumerate(tracks) if len(track) < _SMALL]
-    key, of = _joined([tracks[number].key for number in small])
-    hits = matching[key]
-    present[key[hits]] = True
-    for number, count in zip(small, np.bincount(of[hits], minlength=len(small)).tolist(), strict=True):
-        out[number] = count
+            out.append(int(counts.sum()))
     return out, present
 
 
-def _joined(columns: Sequence[TrackKeys]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Joins columns, and returns which column each number is from."""
-    of = np.repeat(np.arange(len(columns), dtype=np.int32), [len(column) for column in columns])
-    return np.concatenate([np.zeros(0, np.int32), *columns]), of
-
-
-def _found(tracks: Sequence[TrackMatches]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]]:
-    """Yields all matches: track, places in it, starts and ends; of small tracks many at a time."""
-    small: dict[int, list[int]] = {}
-    for number, matches in enumerate(tracks):
-        if len(matches.track) < _SMALL:
-            small.setdefault(id(matches.matching), []).append(number)
-            continue
-        rows = np.flatnonzero(matches.matching[matches.track.key])
-        of = np.full(len(rows), number, np.int32)
-        yield of, rows.astype(np.int32), matches.track.start_ps[rows], matches.track.end_ps[rows]
-    for numbers in small.values():
-        chosen = [tracks[number].track for number in numbers]
-        key, of = _joined([track.key for track in chosen])
-        rows = np.flatnonzero(tracks[numbers[0]].matching[key])
-        first = np.cumsum([0, *map(len, chosen)])
-        start = np.concatenate([track.start_ps for track in chosen])[rows]
-        end = np.concatenate([track.end_ps[:] for track in chosen])[rows]
-        yield np.array(numbers, np.int32)[of[rows]], (rows - first[of[rows]]).astype(np.int32), start, end
+def _found(matches: TrackMatches, number: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]:
+    """All matches of a track: its number, their places in it, starts and ends."""
+    rows = np.flatnonzero(matches.matching[matches.track.key])
+    of = np.full(len(rows), number, np.int32)
+    return of, rows.astype(np.int32), matches.track.start_ps[rows], matches.track.end_ps[rows]
 
 
 class _Few:
@@ -247,7 +217,8 @@ class _Few:
     def __init__(self, tracks: Sequence[TrackMatches]) -> None:
         self._places = [matches.place for matches in tracks]
         none = no_ints()
-        parts = [(none.astype(np.int32), none.astype(np.int32), none, none), *_found(tracks)]
+        parts = [(none.astype(np.int32), none.astype(np.int32), none, none)]
+        parts += [_found(matches, number) for number, matches in enumerate(tracks)]
         of, index, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((index, of, start))
         self._start, self._end, self._of, self._index = start[order], end[order], of[order], index[order]

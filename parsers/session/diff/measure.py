@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, interval_index, positions
+from tpuprof.parsers.base.intervals import Floats, Int64s, distinct, interval_index, positions
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import OfCore
 from tpuprof.parsers.hosts.op_summary import of_file
@@ -35,7 +33,6 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
-from tpuprof.parsers.steps.boundaries.matching import repeats
 
 OpKey = tuple[int, int, str]
 """Program id and symbol id of an op, or program id and name of one without ids: what `merge_tables` goes by."""
@@ -271,12 +268,18 @@ class StepsSummary(HostSummary):
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepsSummary:
-    of_cores = _OpsOfCores()
-    summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, of_cores.take, of_cores.begin), file.part)
+    of_planes = dict[int, _OfCore]()
+
+    def take(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
+        cells = sums.cells
+        columns = map(_narrow, (cells.row, cells.step, cells.self_ps, cells.count))
+        of_planes[plane.index] = _keys(sums.table), steps.start_ps, OpSteps(*columns)
+
+    summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, take), file.part)
     rows = {key: row for row, key in enumerate(_keys(summary.table))}
-    planes = tensor_cores(trace)
-    names = [core_label(file.host, device_ordinal(plane)) for plane in planes]
-    op_steps = of_cores.op_steps([plane.index for plane in planes], names, summary.steps, rows)
+    planes = tensor_cores(trace)[::-1]  # in a damaged file two may have one number: the first counts
+    of_cores = {core_label(file.host, device_ordinal(plane)): of_planes[plane.index] for plane in planes}
+    op_steps = _in_steps(of_cores, summary.steps, rows)
     known = {field.name: getattr(summary, field.name) for field in fields(summary)}
     return of_file(StepsSummary(**known, op_steps=op_steps), file)
 
@@ -285,96 +288,34 @@ STEPS_OF_HOST = Reduction("steps", StepsSummary, needed_bytes, _reduce, tables=(
 """What all pages need of a host, and its ops by step."""
 
 
-class _Table:
-    """Ops by step, added up over cores.
+_OfCore = tuple[tuple[OpKey, ...], Int64s, OpSteps]
+"""Of one core its ops, when its steps begin, and its ops by these steps."""
 
-    Attributes:
-        keys: the ops, each with its column.
-        time_ps, count: int64[steps, ops].
+
+def _in_steps(
+    of_cores: Mapping[str, _OfCore], grid: AlignedSteps | None, rows: Mapping[OpKey, int]
+) -> tuple[OpSteps, ...]:
+    """The ops of the cores that have the host's steps, added up by these steps; nothing without such steps.
+
+    Args:
+        of_cores: by their names.
+        rows: of the host's table.
     """
-
-    def __init__(self, steps: int) -> None:
-        self.keys: dict[OpKey, int] = {}
-        self.time_ps = self.count = np.zeros((steps, 0), np.int64)
-
-    def add(self, keys: Sequence[OpKey], cells: StepCells) -> None:
-        columns = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], np.int64)
-        steps, before = self.time_ps.shape
-        place = cells.step.astype(np.int64) * len(self.keys) + columns[cells.row]
-        for name, values in (("time_ps", cells.self_ps), ("count", cells.count.astype(np.int64))):
-            sums = sum_by_key(place, values, steps * len(self.keys)).reshape(steps, len(self.keys))
-            sums[:, :before] += getattr(self, name)
-            setattr(self, name, sums)
-
-    def op_steps(self) -> OpSteps:
-        """The sums as a list, whose rows are the columns here."""
-        step, row = np.nonzero(self.count | self.time_ps)
-        return OpSteps(*map(_narrow, (row, step, self.time_ps[step, row], self.count[step, row])))
-
-
-_DENSE = 4
-"""A table of steps by ops is kept up to this many times the entries of the list that it stands for."""
-
-
-class _OpsOfCores:
-    """The ops by step of a host's cores, which are added up as they come where the cores' steps have the same names.
-
-    Their names say then which of the steps all cores share, and the sums take no more memory than those of one core.
-    Where the names of any core repeat, times decide (`steps.aligned`), and each core is kept by itself.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._is_by_name = False
-        self._start: dict[int, Int64s] = {}  # of each core's steps; cores by their planes' places in the file
-        self._tables: dict[tuple[str, ...], _Table] = {}
-        self._table_of: dict[int, _Table] = {}
-        self._alone: dict[int, tuple[tuple[OpKey, ...], OpSteps]] = {}
-
-    def begin(self, cores: Sequence[CoreSteps]) -> None:
-        self._is_by_name = not any(repeats(steps.names) for steps in cores)
-
-    def take(self, plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        keys, cells = _keys(sums.table), sums.cells
-        self._start[plane.index] = steps.start_ps
-        if self._is_by_name and len(steps) * len(keys) <= _DENSE * len(cells.step):
-            with self._lock:
-                table = self._table_of[plane.index] = self._tables.setdefault(steps.names, _Table(len(steps)))
-                table.add(keys, cells)
-        else:
-            columns = _narrow(cells.row), _narrow(cells.step), _narrow(cells.self_ps), _narrow(cells.count)
-            self._alone[plane.index] = keys, OpSteps(*columns)
-
-    def op_steps(
-        self, planes: Sequence[int], names: Sequence[str], grid: AlignedSteps | None, rows: Mapping[OpKey, int]
-    ) -> tuple[OpSteps, ...]:
-        """Those of the cores that have the host's steps, by these steps.
-
-        Args:
-            planes, names: of all cores.
-            rows: of the host's table.
-        """
-        if grid is None:
-            return ()
-        places = [names.index(name) for name in grid.core_names]
-        found: dict[int, OpSteps] = {}
-        for core, start in zip(places, grid.core_start_ps, strict=True):
-            plane = planes[core]
-            table = self._table_of.get(plane)
-            if id(table) in found:
-                continue
-            keys, ops = self._alone[plane] if table is None else (table.keys, table.op_steps())
-            of_op = _narrow(np.array([rows.get(key, -1) for key in keys], np.int64))
-            found[plane if table is None else id(table)] = _renumbered(ops, positions(self._start[plane], start), of_op)
-        return tuple(found.values())
-
-
-def _renumbered(ops: OpSteps, steps: Int64s, rows: NDArray[np.signedinteger]) -> OpSteps:
-    """Ops with other numbers for steps and rows, without those below 0: no step or whole run has them."""
-    if min(int(steps.min(initial=0)), int(rows.min(initial=0))) < 0:
-        kept = np.flatnonzero((steps[ops.step] >= 0) & (rows[ops.row] >= 0))
-        ops = OpSteps(ops.row[kept], ops.step[kept], ops.self_ps[kept], ops.count[kept])
-    return OpSteps(rows[ops.row], _narrow(np.maximum(steps, 0))[ops.step], ops.self_ps, ops.count)
+    if grid is None:
+        return ()
+    parts = []
+    for name, start in dict(zip(grid.core_names, grid.core_start_ps, strict=True)).items():
+        keys, own_start, ops = of_cores[name]
+        row = np.array([rows.get(key, -1) for key in keys], np.int64)[ops.row]
+        step = positions(own_start, start)[ops.step]
+        kept = (row >= 0) & (step >= 0)  # others are in no step, or in no whole run
+        parts.append(((step * len(rows) + row)[kept], ops.self_ps[kept].astype(np.int64), ops.count[kept]))
+    place, self_ps, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+    known = distinct(place)
+    at = np.searchsorted(known, place)
+    step, row = np.divmod(known, max(len(rows), 1))
+    sums = (sum_by_key(at, of, len(known)) for of in (self_ps, count))
+    return (OpSteps(*map(_narrow, (row, step, *sums))),)
 
 
 def _narrow(values: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:

@@ -44,9 +44,6 @@ _IN, _OUT = 1, 2  # the low bits of the stat `flow`; the next 56 are its id, the
 _ID_BITS = np.uint64((1 << 56) - 1)
 _CHUNK = 1 << 18
 
-_MOST_BITS = 62
-"""How many bits the numbers of a row that is sorted as one may have."""
-
 _MOST_LINES = 8
 """How many lines of ops, and of asynchronous ops, it pairs up in a plane; sound profiles have one each."""
 
@@ -332,10 +329,11 @@ def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> NDArra
 
 def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: NDArray[np.uint8]) -> Flows:
     """Puts links in order, each once and with its first kind; drops links from an event to itself."""
-    differ = source != target
-    source, target, kinds = _sorted(source[differ], target[differ], kind[differ])
+    differ = np.flatnonzero(source != target)
+    order = differ[np.lexsort((kind[differ], target[differ], source[differ]))]
+    source, target, kind = source[order], target[order], kind[order]
     first = opens(source, target)
-    source, target, kind = source[first], target[first], kinds[first].astype(np.uint8)
+    source, target, kind = source[first], target[first], kind[first]
     is_end = np.zeros(sources[-1].first + len(sources[-1].track) if sources else 0, np.bool_)
     is_end[source] = is_end[target] = True
     events = np.flatnonzero(is_end).astype(np.int64)
@@ -344,46 +342,13 @@ def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: NDA
     node = np.cumsum(is_end, dtype=np.int32)
     node -= 1
     leaves, leads_to = node[source], node[target]
-    del is_end, node, source, target, kinds
+    del is_end, node, source, target, order
     start = np.zeros(len(events), np.int64)
     for track_source, a, b in zip(sources, borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         if a < b:
             events[a:b] -= track_source.first
             start[a:b] = track_source.track.start_ps[events[a:b]]
-    order = _within_groups(leaves, start[leads_to])
+    order = np.lexsort((start[leads_to], leaves))
     leaves, leads_to, kind = leaves[order], leads_to[order], kind[order]
-    target_of, flow = _sorted(leads_to, np.arange(len(leads_to)))
-    by_target = flow[_within_groups(target_of, start[leaves[flow]])].astype(np.int32)
+    by_target = np.lexsort((start[leaves], leads_to)).astype(np.int32)
     return Flows(tuple(one.place for one in sources), borders, events, leaves, leads_to, kind, by_target)
-
-
-def _sorted(*columns: NDArray[np.integer]) -> tuple[Int64s, ...]:
-    """Rows of numbers from 0 on, in order of their columns: as one number each where that has the bits."""
-    bits = [int(column.max(initial=0)).bit_length() for column in columns]
-    if sum(bits) > _MOST_BITS:
-        order = np.lexsort(columns[::-1])
-        return tuple(column[order].astype(np.int64) for column in columns)
-    rows = np.zeros(len(columns[0]), np.int64)
-    for column, width in zip(columns, bits, strict=True):
-        rows <<= width
-        rows |= column
-    rows.sort()
-    out = []
-    for width in reversed(bits):
-        out.append(rows & ((1 << width) - 1))
-        rows >>= width
-    return tuple(reversed(out))
-
-
-def _within_groups(group: NDArray[np.integer], value: Int64s) -> Int64s:
-    """The order of rows by a value, and of equal ones as they are, within the groups in which they lie one by one."""
-    order = np.arange(len(group))
-    begins = opens(group)
-    wrong = np.flatnonzero(~begins[1:] & (value[1:] < value[:-1])) + 1
-    if len(wrong):
-        number = np.cumsum(begins)
-        is_wrong = np.zeros(int(number[-1]) + 1, np.bool_)
-        is_wrong[number[wrong]] = True
-        rows = np.flatnonzero(is_wrong[number])
-        order[rows] = rows[np.lexsort((value[rows], number[rows]))]
-    return order

@@ -24,7 +24,6 @@ from tpuprof.parsers.timeline.part import (
     time_decimals,
     track_rows,
 )
-from tpuprof.parsers.timeline.read.flows import _within_groups
 from tpuprof.parsers.timeline.read.timeline import _time_span
 
 EVENTS = st.one_of(nested_events(), loose_events())
@@ -181,14 +180,6 @@ def test_hosts_of_one_kind_of_clock_are_told_together_with_the_worst_of_them(clo
         whose = same[0].host if len(same) == 1 else f"{len(same)} hosts"
         words.append(f"clocks{f' of {whose}' * (len(kinds) > 1)} {clock_words(worst)}")
     assert said == "; ".join(words)
-
-
-@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=5), max_size=5))
-def test_rows_of_a_group_come_in_the_order_of_their_values(groups: list[list[int]]) -> None:
-    group = np.array([number for number, values in enumerate(groups) for _ in values], np.int64)
-    value = np.array([value for values in groups for value in values], np.int64)
-    expected = sorted(range(len(group)), key=lambda row: (group[row], value[row]))
-    assert _within_groups(group, value).tolist() == expected
 
 
 @given(st.lists(st.integers(0, 20), max_size=6), st.integers(-1, 25))

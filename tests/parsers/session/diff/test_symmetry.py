@@ -12,7 +12,6 @@ from tests import EXAMPLES
 from tests.parsers.session.diff.build import MS, check_identity
 from tests.parsers.session.diff.phased import Environment, Run, serving
 from tests.support.build import session_at
-from tpuprof.parsers.session.diff import measure
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff
 
@@ -128,7 +127,3 @@ def test_from_the_other_side_every_change_is_the_opposite(
         ops = [(op.count.before, count.get((op.program, op.name))) for op in phase.ops.ops]
         assert len({round((a_run or 0) / a_step, 6) for a_run, a_step in ops if a_step}) < 2
     assert all(phase.old_name is None and phase.ops.before.units == phase.runs.before for phase in itself.phases)
-    with pytest.MonkeyPatch.context() as patch:  # sparse tables in place of dense ones
-        patch.setattr(measure, "_DENSE", 0)
-        sparse = compare(session_at(str(folder / "a")), session_at(str(folder / "b")))
-    assert told(changes(sparse), False) == told(changes(forth), False)

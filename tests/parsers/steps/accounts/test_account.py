@@ -47,7 +47,7 @@ def account(steps: Sequence[Span], ops: Sequence[Op], causes: IdleCauses) -> tup
 
 def account_of(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> tuple[Int64s, Int64s]:
     owners = op_owners(sums.table, peaks)
-    found = cell_sums(sums.cells, owners.owner, len(OWNERS), owners.ideal, len(steps), by_op=False)
+    found = cell_sums(sums.cells, owners.owner, len(OWNERS), owners.ideal, len(steps), with_ops=False)
     return core_account(steps, sums.busy, found.by_kind, found.weighted, causes, (no_ints(), no_ints()))
 
 

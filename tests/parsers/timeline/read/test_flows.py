@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,6 @@ from tests.parsers.timeline.build import track
 from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.read import flows as flows_module
 from tpuprof.parsers.timeline.read.async_ops import latest
 from tpuprof.parsers.timeline.read.flows import Flow, Flows, event_indices, read_flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
@@ -38,19 +36,6 @@ def read(space: XSpace) -> tuple[Timeline, Flows]:
     trace = trace_of(space)
     timeline = read_timeline(trace, "host0", "host0.xplane.pb")
     return timeline, read_flows(trace, timeline)
-
-
-def test_links_are_put_in_order_with_one_number_a_row_and_with_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = XSpace()
-    host, core = PlaneBuilder(space, "/host:CPU", 1), PlaneBuilder(space, "/device:TPU:0", 2)
-    flows: list[Spec] = [(f"e{at}", 7 * at % 50, 3, {"flow": (at % 9) << 2 | (1, 2, 3)[at % 3]}) for at in range(60)]
-    add_line(host, "python", flows)
-    add_line(core, "XLA Ops", [(name, start + 1, length, stats) for name, start, length, stats in flows])
-    _, packed = read(space)
-    monkeypatch.setattr(flows_module, "_MOST_BITS", 0)
-    _, plain = read(space)
-    for name in ("events", "source", "target", "kind", "by_target"):
-        assert np.array_equal(getattr(packed, name), getattr(plain, name)) and len(getattr(plain, name)) > 20
 
 
 def named(timeline: Timeline, flow: Flow) -> tuple[str, str, str, int]:
