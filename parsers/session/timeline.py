@@ -70,7 +70,7 @@ def host_timeline(
     with reading(file) as trace:
         meter.opened(needed_bytes(trace))
         read = (trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, show, only_first)
-        return on_axis(read_timeline(*read, first_bytes=0))
+        return on_axis(read_timeline(*read))
 
 
 def _step_spans(session: Session, host: str, failed: list[str]) -> tuple[tuple[StepSpan, ...], bool]:

@@ -248,7 +248,7 @@ class Section:
         title: such as ``Chip 2: TPU core 1``.
         plane, kind: name of the plane, and what it is.
         tracks, rates, counters: in the order of the screen.
-        is_read: false where they are still being read: none of them is here yet, or the begin of each.
+        is_read: false where they are still being read: none of them is here yet.
         host: whose it is, on a timeline of several hosts; empty on that of one.
         core: the name of the core that it is of, ``host:2``, as all pages have it; empty where it is of none.
     """

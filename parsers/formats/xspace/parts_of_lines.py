@@ -1,4 +1,4 @@
-"""A part of a line: the events that start in some intervals, and where an event begins somewhere in its bytes."""
+"""A part of a line: the events that start in some intervals."""
 
 from __future__ import annotations
 
@@ -12,16 +12,7 @@ from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.core.types import EVERY_EVENT
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
-from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
-
-_LOOK = 1 << 16
-"""How many bytes it looks at for the border of an event."""
-
-_CHAIN = 32
-"""So many fields in a row that look like events: more than an event has stats, which look the same."""
-
-_EVENT_TAG = 0x22
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -99,24 +90,3 @@ def _pieces_in(line: Line, spans: Sequence[tuple[int, int]]) -> list[tuple[int, 
         raise ProfileError("unordered", sentence, "leave out --step, --from and --to")
     ends = np.concatenate(([line.begin], events.begin + events.length))
     return [(int(ends[first]), int(ends[last])) for first, last in borders.tolist()]
-
-
-def event_border(source: ByteSource, at: int, end: int) -> int | None:
-    """Where an event of a line probably begins, at or behind an offset; None where nothing there looks like events."""
-    data = source.read(at, min(_LOOK, end - at))
-    start = data.find(_EVENT_TAG)
-    while start >= 0:
-        place, fields = start, 0
-        while place + 2 < len(data) and data[place] == _EVENT_TAG:
-            if fields == _CHAIN:
-                return at + place
-            length, second = data[place + 1], data[place + 2]
-            if length < 0x80:
-                place += 2 + length
-            elif second < 0x80:
-                place += 3 + (length & 0x7F | second << 7)
-            else:
-                break
-            fields += 1
-        start = data.find(_EVENT_TAG, start + 1)
-    return None

@@ -79,11 +79,6 @@ class Line:
         """Bytes of the line in the file."""
         return max(0, self.end - self.begin)
 
-    def begin_of(self, size: int) -> Line:
-        """The line up to so many bytes of its own, which may cut an event off; its head at least."""
-        end = self.begin + max(size, HEAD)
-        return self if end >= self.end else Line(self.plane, self.begin, end)
-
     @cached_property
     def _head(self) -> LineHeader:
         return self._read_header(self.begin, min(self.end, self.begin + HEAD))

@@ -272,8 +272,8 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
 
     def take(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
         cells = sums.cells
-        columns = map(_narrow, (cells.row, cells.step, cells.self_ps, cells.count))
-        of_planes[plane.index] = _keys(sums.table), steps.start_ps, OpSteps(*columns)
+        ops = OpSteps(_narrow(cells.row), _narrow(cells.step), _narrow(cells.self_ps), _narrow(cells.count))
+        of_planes[plane.index] = _keys(sums.table), steps.start_ps, ops
 
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, take), file.part)
     rows = {key: row for row, key in enumerate(_keys(summary.table))}
@@ -314,7 +314,7 @@ def _in_steps(
     known = distinct(place)
     at = np.searchsorted(known, place)
     step, row = np.divmod(known, max(len(rows), 1))
-    sums = (sum_by_key(at, of, len(known)) for of in (self_ps, count))
+    sums = [sum_by_key(at, of, len(known)) for of in (self_ps, count)]
     return (OpSteps(*map(_narrow, (row, step, *sums))),)
 
 

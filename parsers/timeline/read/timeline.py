@@ -17,8 +17,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import lane_bounds, lane_order, lanes, trim
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents
-from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
-from tpuprof.parsers.formats.xspace.parts_of_lines import event_border
+from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops import device
 from tpuprof.parsers.ops.core import ops as core_ops
@@ -38,15 +37,6 @@ _BATCH = 1 << 18
 
 _CHUNK_EVENTS = 1 << 15
 """How many events a chunk of a line has at most, nearly always."""
-
-FIRST_BYTES = 32 << 20
-"""How many bytes of a large first section are read before the rest, so that its begin is there at once."""
-
-_LARGE = 4
-"""A section is large from so many times that on: reading so much of it twice is a small part of the time."""
-
-_TAIL = 1 << 16
-"""How many of a line's last bytes it looks at for what stands behind the events."""
 
 _MOST_DERIVED = 8
 """How many lines of ops in a plane it derives tracks from; sound profiles have one."""
@@ -124,7 +114,6 @@ def read_timeline(
     threads: int = 1,
     on_part: OnPart | None = None,
     only_first: bool = False,
-    first_bytes: int = FIRST_BYTES,
 ) -> model.Timeline:
     """Decodes every line of a profile, one section after the other.
 
@@ -133,10 +122,8 @@ def read_timeline(
         steps: the overview's steps.
         on_chunk: receives the progress, on any of the threads.
         threads: how many lines are decoded at once.
-        on_part: receives, on the calling thread, what is read so far: of a large first section the begin, then all
-            sections up to each but the last.
+        on_part: receives, on the calling thread, what is read so far: all sections up to each but the last.
         only_first: whether to read the first section alone.
-        first_bytes: how much of a large first section is its begin; 0 where `on_part` wants whole sections alone.
     """
     told = partial(model.Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
     made = partial(told, began_ns=device.capture_start_ns(trace.plane(device.ENVIRONMENT_PLANE)))
@@ -160,10 +147,6 @@ def read_timeline(
                 on_part(made((*read, *yet), *_time_span(read), lost=lost))
 
         for read in planes[:1]:  # all threads read its lines, so that it is there early
-            first = read.first_part(first_bytes) if on_part is not None and first_bytes else None
-            if first is not None:
-                show([first], 1)
-                del first
             read.when_read = partial(begin, planes[1:])
             begin([read])
         for number, read in enumerate(planes, 1):
@@ -204,7 +187,7 @@ class _PlaneRead:
         self._batches_left = len(self.batches)
 
     def take(self, batch: Sequence[int]) -> None:
-        lines = {index: self._read(self._plane.lines[index], index, self._on_chunk) for index in batch}
+        lines = {index: self._read(index) for index in batch}
         with self._lock:
             self._lines |= lines
             self._batches_left -= 1
@@ -224,25 +207,11 @@ class _PlaneRead:
             if is_large:
                 trim()  # of what its columns were made from, else the next plane's come on top
 
-    def _read(self, line: Line, index: int, on_chunk: ChunkDone | None) -> _Read:
+    def _read(self, index: int) -> _Read:
         # each thread has a room of its own for chunks: memory that is new to the process takes longer to write
         if not hasattr(self._rooms, "room"):
             self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
-        return _read_line(line, index, self._rooms.room, on_chunk, self._regions)
-
-    def first_part(self, first_bytes: int) -> model.Section | None:
-        """The section as far as it follows from so many bytes, the begin of each line; None unless it is large."""
-        lines = self._plane.lines
-        size = sum(lines[index].size for index in _event_lines(self._plane))
-        if size < _LARGE * first_bytes:
-            return None
-        # the same share of each, so that they reach about as far in time
-        begins = {
-            index: lines[index].begin_of(first_bytes * lines[index].size // size) for index in _event_lines(self._plane)
-        }
-        read = [self._read(line, index, None) for index, line in begins.items()]
-        section = _section(self._plane, [line for line in read if len(line.track)])
-        return replace(section, is_read=False) if section.tracks else None
+        return _read_line(self._plane.lines[index], index, self._rooms.room, self._on_chunk, self._regions)
 
     def unread(self) -> model.Section:
         """What stands for the section until it is there."""
@@ -275,14 +244,14 @@ def _batches(plane: Plane) -> list[list[int]]:
 def _read_line(
     line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, regions: tuple[int, int] | None = None
 ) -> _Read:
-    """Decodes a line, or the begin of that with an index, and sorts its events into lanes. It leaves the room empty.
+    """Decodes the line with an index, and sorts its events into lanes. It leaves the room empty.
 
     Args:
         regions: what begins and ends pieces of work of a thread, as of `region_ends`.
     """
     plane = line.plane
     events = line_columns(line, room, on_chunk)
-    tail = line.tail(events.end) if line is plane.lines[index] else _tail(plane.lines[index])
+    tail = line.tail(events.end)
     start, end = core_ops.event_spans(line, events, in_place=True)
     end = region_ends(events.ids, start, end, regions)
     columns: list[NDArray[Any]] = [start, end, events.ids, events.place]
@@ -317,12 +286,6 @@ def _read_line(
     )
     read = _Read(track, ids, end, lane, aggregated)
     return read if section_kind == "core" and track.kind == "ops" else _with_durations(read)
-
-
-def _tail(line: Line) -> LineHeader:
-    """What stands behind a line's events, which are not read; empty where nothing shows where that is."""
-    border = event_border(line.plane.source, max(line.begin, line.end - _TAIL), line.end)
-    return LineHeader() if border is None else line.tail(border)
 
 
 def _with_durations(line: _Read) -> _Read:

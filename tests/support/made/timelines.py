@@ -62,14 +62,10 @@ def large_cores(cores: int = 2) -> XSpace:
     return space
 
 
-def read_in_parts(space: XSpace, first_bytes: int = 8_000) -> list[Timeline]:
-    """What is shown of a profile one after the other, the whole at the end.
-
-    Args:
-        first_bytes: how much of a large first section is read before the rest.
-    """
+def read_in_parts(space: XSpace) -> list[Timeline]:
+    """What is shown of a profile one after the other, the whole at the end."""
     parts: list[Timeline] = []
-    whole = read_timeline(trace_of(space), "host0", "p", on_part=parts.append, first_bytes=first_bytes)
+    whole = read_timeline(trace_of(space), "host0", "p", on_part=parts.append)
     return [*parts, whole]
 
 

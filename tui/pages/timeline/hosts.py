@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
-import numpy as np
-
 from tpuprof.parsers.timeline.hosts.joined import HostRead, first_section, joined
-from tpuprof.parsers.timeline.model import EventId, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flow, Flows
 
 How = Literal["timeline-host", "timeline-brief"]
@@ -89,48 +87,6 @@ class Hosts:
 def _size(read: HostRead) -> int:
     """Bytes of a host's events."""
     return 0 if read.timeline is None else _EVENT * sum(len(track) for *_, track in read.timeline.tracks())
-
-
-def track_ids(before: Timeline, after: Timeline, sections: Mapping[int, int]) -> dict[TrackId, TrackId]:
-    """Where tracks are after more was read, or less, by where they were; without those gone.
-
-    Args:
-        sections: as `section_numbers` gives them.
-    """
-    out: dict[TrackId, TrackId] = {}
-    for old, new in sections.items():
-        was, now = before.sections[old], after.sections[new]
-        if was.is_read:
-            out |= {(old, item): (new, item) for item in range(min(len(was.tracks), len(now.tracks)))}
-            continue
-        items = {_of_file(track): item for item, track in reversed(list(enumerate(now.tracks)))}
-        names = map(_of_file, was.tracks)
-        out |= {(old, item): (new, items[name]) for item, name in enumerate(names) if name in items}
-    return out
-
-
-def _of_file(track: Track) -> tuple[int, str, str]:
-    """What a track is of, however much of it is read."""
-    return track.line_index, track.kind, track.name if track.is_derived else ""
-
-
-def event_id(before: Timeline, event: EventId, after: Timeline, tracks: Mapping[TrackId, TrackId]) -> EventId | None:
-    """Where an event is after more of its track was read; None where it is gone.
-
-    Args:
-        tracks: as `track_ids` gives them.
-    """
-    place = tracks.get(event[:2])
-    if place is None:
-        return None
-    was, now, index = before.track(event), after.track(place), event[2]
-    if len(was) == len(now):
-        return (*place, index)
-    lane, start = was.lane_of(index), int(was.start_ps[index])
-    if lane >= now.depth:
-        return None
-    found = now.lane(lane).start + int(np.searchsorted(now.start_ps[now.lane(lane)], start))
-    return (*place, found) if found < now.lane(lane).stop and int(now.start_ps[found]) == start else None
 
 
 def section_numbers(before: Timeline, after: Timeline) -> dict[int, int]:

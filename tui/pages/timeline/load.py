@@ -58,9 +58,7 @@ def load(
         prepare(timeline)
         publish("timeline", HostTimeline(timeline, len(run.hosts), is_chosen=host is not None))
 
-    # of a large section the begin, long before all of it
-    on_part = _now_and_then(show, clock, lambda timeline: not timeline.sections[0].is_read)
-    timeline = session.timeline(host, on_part=on_part)
+    timeline = session.timeline(host, on_part=_now_and_then(show, clock))
     show(timeline)
     import_module(f"{__package__}.draw.event_details")  # what Enter needs later
     _prepare_order(timeline)
@@ -123,15 +121,13 @@ def _load_host(
     return read.timeline
 
 
-def _now_and_then(
-    show: Callable[[Part], None], clock: Callable[[], float], at_once: Callable[[Part], bool] = lambda _: False
-) -> Callable[[Part], None]:
-    """Shows what is read so far, each time that `PART_SECONDS` have passed, or `at_once`."""
+def _now_and_then(show: Callable[[Part], None], clock: Callable[[], float]) -> Callable[[Part], None]:
+    """Shows what is read so far, each time that `PART_SECONDS` have passed."""
     due = clock() + PART_SECONDS
 
     def show_part(part: Part) -> None:
         nonlocal due
-        if clock() >= due or at_once(part):
+        if clock() >= due:
             show(part)
             due = clock() + PART_SECONDS
 

