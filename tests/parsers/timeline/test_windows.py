@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, timeline, track
 from tests.support.build import present
-from tpuprof.parsers.timeline import flatten, gaps, windows
+from tpuprof.parsers.timeline import flatten, windows
 from tpuprof.parsers.timeline.flatten import deepest, flattened
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, EventId, EventNames, RateTrack, Track, busy_between
 from tpuprof.parsers.timeline.windows import busy_share, cell_edges, lane_window, mean_value, rate_window, track_window
@@ -189,15 +189,6 @@ def test_flattened_windows_are_the_same(events: list[LaneEvent], first: int, spa
     assert usual[1].tolist() == other[1].tolist()
     assert usual[0].start_ps.tolist() == other[0].start_ps.tolist()
     assert usual[0].end_ps[:].tolist() == other[0].end_ps[:].tolist()
-
-
-@given(_any_events, st.integers(1, 9))
-def test_gaps_are_the_same(events: list[LaneEvent], least: int) -> None:
-    one = track(events)
-    usual = gaps.gaps(one, least)
-    with patch.object(gaps, "MANY_LANES", -1):
-        other = gaps.gaps(one, least)
-    assert [column.tolist() for column in usual] == [column.tolist() for column in other]
 
 
 @given(_any_events, st.lists(st.integers(-40, 40), max_size=6))
