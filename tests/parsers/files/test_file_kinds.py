@@ -80,15 +80,10 @@ def test_what_is_read_otherwise(name: str, content: bytes, reader: str) -> None:
     assert found.error(name).exit_code == EXIT_NOT_FOUND
 
 
-TRACE = b'{"traceEvents": [' + b'{"ph": "X", "name": "dot"},' * 20 + b"]}"
-
-
 @pytest.mark.parametrize(
-    "content",
-    [PROFILE, gzip.compress(PROFILE, mtime=0), b"", bytes(99), TRACE, b"\n" + TRACE, b"\x0a\x00" * 9],
+    "content", [PROFILE, gzip.compress(PROFILE, mtime=0), b"", bytes(99), b'{"traceEvents": []}', b"\x0a\x00" * 9]
 )
 def test_what_may_be_a_profile_is_left_to_its_reader(content: bytes) -> None:
-    """The first bytes of a message may be a line feed and a brace, as those of a trace may."""
     assert known("host0", content[:BEGIN_BYTES]) is None
 
 

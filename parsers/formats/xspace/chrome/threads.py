@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.chrome.torch import device_of, translated
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF, KIND_UINT64
 
 ThreadId: TypeAlias = tuple[object, object]
@@ -129,6 +130,7 @@ class Threads:
     Attributes:
         threads: by process and thread.
         processes, names: names of processes and threads, by id.
+        labels: what PyTorch's profiler calls processes, ``GPU 0``.
         keys: name and arguments of what events have in common, by index.
         texts: texts of single events' arguments, by index.
         slices: how many events of a begin and a duration the trace has.
@@ -140,6 +142,7 @@ class Threads:
         self.threads: dict[ThreadId, Thread] = {}
         self.processes: dict[object, str] = {}
         self.names: dict[ThreadId, str] = {}
+        self.labels: dict[object, str] = {}
         self.slices = self.unread = 0
         self._room = room
         self._pending = 0
@@ -200,6 +203,8 @@ class Threads:
 
     def _take_slice(self, event: dict[str, Any]) -> None:
         self.slices += 1
+        if self.labels:
+            event = translated(event)
         pid, tid = event.get("pid"), event.get("tid")
         thread = self.threads.get((pid, tid)) or self._thread(pid, tid)
         args = event.get("args")
@@ -234,12 +239,14 @@ class Threads:
             self._take_async(event, args)
 
     def _take_name(self, name: object, pid: object, tid: object, args: dict[str, Any]) -> None:
-        """What a process or a thread is called."""
-        shown = args.get("name")
+        """What a process, a thread or, in PyTorch's traces, a device is called."""
+        shown, labels = args.get("name"), args.get("labels")
         if name == "process_name" and isinstance(shown, str):
             self.processes[pid] = shown
         elif name == "thread_name" and isinstance(shown, str):
             self.names[pid, tid] = shown
+        elif name == "process_labels" and isinstance(labels, str) and device_of(labels) is not None:
+            self.labels[pid] = labels
         else:
             return
         self._spend(_THREAD)

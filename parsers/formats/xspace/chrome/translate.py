@@ -19,6 +19,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.chrome import wire
 from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
 from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, ROOM, Thread, Threads, TooMuch, Values
+from tpuprof.parsers.formats.xspace.chrome.torch import device_of, row_name
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 from tpuprof.parsers.formats.xspace.walk import header
@@ -42,6 +43,7 @@ _WITH_HOST = re.compile(r"(\S+) (/(?:device|host):.*)", re.DOTALL)
 _HOST, _STEP_NUMBER, _ROOT = "/host:CPU", "step_num", "_r"
 _GROUP, _STEP_NAME, _NUMBERED = "group_id", "step_name", re.compile(r" \d+\Z", re.ASCII)
 """What XProf adds to events when it groups them by steps."""
+_CORRELATION, _EXTERNAL = "correlation_id", "External id"
 _LONG_NAME, _MODEL_FLOPS, _FLOPS = "long_name", "model_flops", "flops"
 _BYTES, _BREAKDOWN, _UNREADABLE = "bytes_accessed", "memory_access_breakdown", b"\xff"
 """Bytes by memory are there, and hidden: without them all bytes would count as HBM's."""
@@ -89,6 +91,12 @@ def chrome_source(pieces: Iterable[bytes], name: str, why_cut: Callable[[], str]
 def _origin(name: str, threads: Threads) -> str:
     """A sentence on what a trace lacks."""
     keys = {argument for parts in threads.keys for argument in parts[1 : (len(parts) + 1) // 2]}
+    if threads.labels:
+        return (
+            f"{name} is a trace of PyTorch's profiler, {threads.slices:,} events: its steps, threads, streams and "
+            "kernels are read; it has no HLO, FLOPs, bytes, or type and peaks of the device; figures that need them "
+            "are unknown"
+        )
     parts = ["HLO modules", "memory events"]
     parts += [] if any("_a" in thread.value_parts for thread in threads.threads.values()) else ["asynchronous ops"]
     said = "figures that need them are unknown"
@@ -105,6 +113,21 @@ def _origin(name: str, threads: Threads) -> str:
 def _no_trace(name: str, why: str) -> ProfileError:
     hint = "a trace is called HOST.trace.json.gz, and lies beside the profile of its host, HOST.xplane.pb"
     return ProfileError("corrupt", f"{name} is JSON, but not a trace of a profiler: it {why}.", hint)
+
+
+def _steps_of_torch(threads: Threads) -> Thread:
+    """The annotations that number steps in a trace of PyTorch, numbered as the groups that their events form."""
+    found = [
+        np.stack(thread.columns())[:, values.rows]
+        for thread in (threads.threads.values() if threads.labels else ())
+        if (values := thread.values().get(_STEP_NUMBER)) is not None
+    ]
+    if not found:
+        return Thread()
+    start, duration, key = (columns := np.concatenate(found, axis=1))[:, np.argsort(columns[0], kind="stable")]
+    rows = np.arange(len(start))
+    groups = Values(rows, np.full(len(start), KIND_INT64, np.uint8), rows)
+    return Thread(len(start), parts=[(start, duration, key)], value_parts={_GROUP: [groups]})
 
 
 def _of_first_host(processes: Mapping[object, str]) -> dict[object, str]:
@@ -135,8 +158,14 @@ class _Space:
         self._stat_ids: dict[str, int] = {}
         self._ops: dict[int, tuple[bytes, list[int]]] = {}
         self.names_of_processes = _of_first_host(threads.processes)
+        self.names_of_processes |= {pid: device_of(label) or label for pid, label in threads.labels.items()}
         self.numbered: set[int] = set()
         """Keys of annotations to whose names XProf added the number of the step that they mark."""
+        self.is_linked_by_op = bool(threads.labels) and not any(
+            _CORRELATION in thread.value_parts for thread in threads.threads.values()
+        )
+        """Whether a trace of PyTorch's has no calls of the runtime: the op that launched a kernel is known then."""
+        self.steps = _steps_of_torch(threads)
         self.has_device = any(name.startswith("/device:") for name in self.names_of_processes.values())
 
     def spans(self) -> list[Span]:
@@ -152,9 +181,11 @@ class _Space:
 
     def names(self, members: Sequence[tuple[object, object, Thread]]) -> list[str]:
         """Names of threads, made up from their ids where the trace has none."""
-        known = self._threads.names
+        known, of_process = self._threads.names, self.names_of_processes
+        streams = {pid for pid in self._threads.labels if of_process[pid].startswith("/device:")}
         return [
-            "_counters_" if tid is COUNTERS else known.get((pid, tid)) or f"thread {tid}" for pid, tid, _ in members
+            "_counters_" if tid is COUNTERS else known.get((pid, tid)) or row_name(tid, pid in streams)
+            for pid, tid, _ in members
         ]
 
     def stat(self, name: str) -> int:
@@ -230,7 +261,7 @@ class _Plane:
             (tid, name, thread)
             for (_, tid, thread), name in zip(self._members, names, strict=True)
             if not (is_tpu and isinstance(tid, int) and tid in _DERIVED) and not (is_gpu and _OF_STREAM.search(name))
-        ]
+        ] + [(_DERIVED[0], "Steps", self._space.steps)] * (is_gpu and self._space.steps.count > 0)
 
     def _module_runs(self, lines: Sequence[tuple[object, str, Thread]]) -> tuple[Int64s, Int64s, Int64s]:
         """Start, end and program of each run of a module, in order of time; programs are 64 bits without a sign."""
@@ -258,6 +289,8 @@ class _Plane:
         row = np.full(len(start), -1, np.int64)
         row[order] = np.arange(len(order))
         values = thread.values()
+        if self._space.is_linked_by_op and _EXTERNAL in values:
+            values = {**values, _CORRELATION: values[_EXTERNAL]}
         if self._is_numbered:  # groups are made again, as of the profile
             values = {name: column for name, column in values.items() if name not in (_GROUP, _STEP_NAME)}
         columns = list(self._columns(self._with_roots(values), row))
