@@ -93,6 +93,9 @@ EXTRA = (
     ("op", "--op", "no_such"),
     ("trend", "--width", "120"),
     ("trend", "--format", "json", "--fail-on-regression", "5%"),
+    ("trend", "--format", "junit"),
+    ("findings", "--format", "github", "--fail-on", ">5%"),
+    ("overview", "--format", "csv", "--require", "mfu>40%"),
     ("op", "--op", "copy-done.4", "--limit", "2", "--format", "json"),
     ("ledger", "--by", "op", "--format", "csv"),
     ("model", "--model-flops", "4e13", "--tokens", "8192", "--width", "80"),
@@ -116,8 +119,8 @@ EXTRA = (
 )
 OF_ONE_RUN = [*((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)), *EXTRA]
 OF_LOGS = [*LOOKS[:2], ("--format", "json"), ("--format", "md"), ("--width", "60", "--limit", "2")]
-OF_TWO_RUNS = [*LOOKS, *TABLES]
-OF_PROMISES = [LOOKS[0], LOOKS[1], TABLES[0], TABLES[4]]
+OF_TWO_RUNS = [*LOOKS, *TABLES, ("--format", "github"), ("--format", "junit")]
+OF_PROMISES = [LOOKS[0], LOOKS[1], TABLES[0], TABLES[4], ("--format", "junit")]
 QUERIES = (
     "SELECT name, self_time_ps, roofline_efficiency FROM ops ORDER BY 2 DESC, 1 LIMIT 20",
     "SELECT track, count(*) AS events, sum(duration_ps) AS ps FROM events GROUP BY track ORDER BY track",

@@ -6,7 +6,7 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.tui.cli.arguments.options import STREAM
@@ -20,6 +20,10 @@ from tpuprof.tui.terminal.detect import detect
 
 _picked = drawn_by("tpuprof.tui.report.shared.keys:picked")
 """Imported when it is called: few ask for keys."""
+
+written_checks = drawn_by("tpuprof.tui.report.shared.checks:written")
+MOST_SUMMARY = 1 << 20  # bytes of the summary of a step: GitHub shows nothing of a larger one
+_CUT = b"\nThe rest is left out: GitHub shows 1 MiB of a step.\n"
 
 PIPE_WIDTH = 110  # cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column
 
@@ -53,6 +57,28 @@ def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce
         output.stream_file(file, produce, compressed)
 
 
+def summary_file(args: argparse.Namespace) -> str | None:
+    """The file of the Markdown that GitHub shows of a step, where a report is for it; None elsewhere."""
+    return os.environ.get("GITHUB_STEP_SUMMARY") or None if getattr(args, "format", None) == "github" else None
+
+
+def append_summary(args: argparse.Namespace, markdown: Callable[[], str | Iterable[str] | Produce]) -> None:
+    """Appends a report's Markdown to the summary of the step, as many lines as there is room for.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    file = summary_file(args)
+    if file is None:
+        return
+    with open(file, "ab") as summary:
+        room = MOST_SUMMARY - summary.tell()
+        data = _whole(markdown()).encode("utf-8", "backslashreplace")
+        if len(data) > room:
+            data = data[: data.rfind(b"\n", 0, max(room - len(_CUT), 0)) + 1] + _CUT
+        summary.write(data if len(data) <= room else b"")
+
+
 def _whole(report: str | Iterable[str] | Produce) -> str:
     if callable(report):
         pieces: list[bytes] = []
@@ -67,10 +93,10 @@ def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[st
     Args:
         inputs: files that are read beside the logdirs' profiles: paths, or open descriptors.
     """
-    file = output_file(args)
-    read = tuple(inputs)
-    for logdir in logdirs if file is not None else ():
-        target.check_output(file or "", logdir, read)
+    files, read = [file for file in (output_file(args), summary_file(args)) if file is not None], tuple(inputs)
+    for file in files:
+        for logdir in logdirs:
+            target.check_output(file, logdir, read)
 
 
 def report_look(args: argparse.Namespace) -> TextLook:

@@ -63,6 +63,7 @@ COMMANDS = {
     "oom": Command("app:oom_parser", "oom.command:run_oom"),
     "diff": Command("diff:diff_parser", "diff.runs:run_diff"),
     "verify": Command("diff:verify_parser", "diff.verify:run_verify"),
+    "baseline": Command("diff:baseline_parser", "diff.baseline:run_baseline", by_words=True),
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),
     "watch": Command("watch:watch_parser", "capture.watch.command:run_watch"),
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),

@@ -98,6 +98,10 @@ class Page:
             sentence = f"The rows of the page {self.name} can't be grouped by {shown}: there is {there}."
             raise ProfileError("usage", sentence, f"--by {(nearest(by, known) or known)[0]}", EXIT_USAGE)
 
+    def beside(self) -> list[Report[Any]]:
+        """Reports on pages that are read beside its tab when what they hold is asked for."""
+        return [report_named(page) for page, tab in _BESIDE.items() if tab == self.name]
+
     def load_report(self) -> Report[Any]:
         report: Report[Any] = _named(self.report if ":" in self.report else f"{self.report}:REPORT")
         return report
@@ -109,21 +113,23 @@ _IN_TIME = {**_STEP, "from_ps": "--from", "to_ps": "--to"}
 _OF_TIMELINE = {**_IN_TIME, "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit", **_BY}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
-_OF_MODEL = {"model_flops": "--model-flops", "tokens": "--tokens", **_BY}
+_REQUIRE = {"require": "--require"}
+_OF_MODEL = {**_REQUIRE, "model_flops": "--model-flops", "tokens": "--tokens", **_BY}
 _OF_KERNELS = {**_IN_TIME, "op": "--op", **_BY, "dump": "--dump"}
 _LEDGERS = ("step", "core", "host", "module", "scope", "op")
 _TREES = ("program", "category", "provenance", "source")
 _BUFFERS = ("source", "scope", "category", "owner")
 _HOLDERS = ("source", "function", "stack", "device", "kind")
+_CHECKS = ("github", "junit")
 _WHOLE_RUNS = "The page trend compares whole runs."
 _ONE_PROCESS = "A device memory profile covers one process and all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
-    Page("trend", "runs.trend", {"fail_on_regression": "--fail-on-regression"}, without_host=_WHOLE_RUNS),
+    Page("trend", "runs.trend", {"fail_on_regression": "--fail-on-regression"}, _CHECKS, without_host=_WHOLE_RUNS),
     Page("hosts", "hosts.report", _STEP, without_host="The page hosts compares all hosts of a run."),
     Page("cores", "hosts.report:CORES_REPORT", _STEP, without_host="The page cores compares all cores of a run."),
-    Page("overview", "overview.report", {}),
-    Page("findings", "overview.findings_report", {}),
+    Page("overview", "overview.report", _REQUIRE),
+    Page("findings", "overview.findings_report", {"fail_on": "--fail-on"}, _CHECKS),
     Page("ledger", "overview.ledger.report", {**_STEP, **_BY}, other_groups=_LEDGERS),
     Page("model", "overview.ledger.model_use.report", _OF_MODEL, other_groups=("block", "layer")),
     Page("input", "input.report", _IN_TIME, is_of_events=True),

@@ -25,6 +25,9 @@ from tpuprof.tui.report.text import heading, page_text
 TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
 
+SAVINGS = ("worth_ms", "worth_fraction")
+"""The same of findings."""
+
 ASCENDING, DESCENDING = "asc", "desc"
 
 SCHEMA = "rows"
@@ -90,7 +93,7 @@ def choose(listed: Listed, choice: TableOptions, limit: int, keys: Sequence[str]
     for key in choice.columns:
         _known(table, key, "--columns")
     rows: list[int] = list(range(table.length(source)) if listed.rows is None else listed.rows)
-    kept = _filtered(table, source, rows, choice.filter) if choice.filter else rows
+    kept = filtered(table, source, rows, choice.filter) if choice.filter else rows
     ordered = _sorted(table, source, kept, choice.sort) if choice.sort else kept
     shown = ordered[:limit] if limit else ordered
     return Chosen(choice, listed, ordered, shown, len(rows), choice.columns or tuple(keys))
@@ -108,7 +111,12 @@ def nearest_or_first(name: str, known: Sequence[str]) -> Sequence[str]:
     return nearest(name, known) or known[:3]
 
 
-def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> list[int]:
+def filtered(table: Table[Any], source: object, rows: Sequence[int], text: str, option: str = "--filter") -> list[int]:
+    """The rows that a filter keeps.
+
+    Raises:
+        ProfileError: the text is no filter; the option is named in it.
+    """
     looked_at = op_columns(table, source)
     if not any(field.filter for field in table.fields):  # words are looked for in every column of text
         looked_at = replace(looked_at, name=_texts(table, source))
@@ -117,7 +125,7 @@ def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> 
     except FilterError as error:
         end = "" if str(error).endswith("?") else "."
         hint = "report PAGE --help has the columns and the language"
-        raise ProfileError("usage", f"--filter: {error}{end}", hint, EXIT_USAGE) from error
+        raise ProfileError("usage", f"{option}: {error}{end}", hint, EXIT_USAGE) from error
     return [row for row in rows if mask[row]]
 
 
@@ -152,25 +160,27 @@ def _comparable(value: object) -> tuple[bool, Any]:
 def op_columns(
     table: Table[Any],
     source: object,
-    times: tuple[str, str] = TIMES,
+    times: tuple[str, str] | None = None,
     later: Callable[[str], Sequence[str]] | None = None,
 ) -> OpColumns:
     """What a filter looks at in the rows of a table.
 
     Args:
-        times: keys of the fields with the time and the share of a row; no row is above a time where there are none.
+        times: keys of the fields with the time and the share of a row, by default `TIMES` or `SAVINGS`; no row is above
+            a time where there are none.
         later: reads one of the columns that are read when they are asked for; None to read it of the table.
     """
-    rows = range(table.length(source))
+    rows, times = range(table.length(source)), times or (SAVINGS if SAVINGS[0] in table.by_key else TIMES)
     self_ps, self_share = (
         table.by_key[key].read(source, rows) if key in table.by_key else numpy.full(len(rows), unknown)
         for key, unknown in zip(times, (0, numpy.nan), strict=True)
     )
+    kind = numpy.float64 if times == SAVINGS else None  # None is NaN then
     return OpColumns(
         **filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by")),
         later=later or (lambda name: filter_texts(table, source, (name,))[name]),
-        self_ps=numpy.asarray(self_ps),
-        self_share=numpy.asarray(self_share),
+        self_ps=numpy.asarray(self_ps, kind),
+        self_share=numpy.asarray(self_share, kind),
         keys=table.by_key,
         values=lambda key: columns(table, source, rows, (key,))[key],
     )

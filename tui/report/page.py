@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Metric, Rows, Table
     from tpuprof.tui.report.output import Produce
 
-Format = Literal["text", "json", "csv", "md", "perfetto", "hlo", "proto", "parquet"]
+Format = Literal["text", "json", "csv", "md", "perfetto", "hlo", "proto", "parquet", "github", "junit"]
 CUT = "only the first rows are here, as many as fit a pipe: --limit 0 has all, --output FILE writes all to a file"
 """What to say of a page that is cut to fit a pipe."""
 
@@ -28,7 +28,10 @@ HTML = "html"
 
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that every page has
 PARQUET: Format = "parquet"
-OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "hlo", "proto", PARQUET)
+CHECKS: tuple[Format, ...] = ("github", "junit")
+"""Formats for continuous integration: what a report has checked (`tui.report.shared.checks`)."""
+
+OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "hlo", "proto", PARQUET, *CHECKS)
 """Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
 
 WITH_KEYS: tuple[Format, ...] = ("json",)
@@ -53,6 +56,28 @@ class TextLook:
     def glyphs(self) -> Glyphs:
         """The characters to draw with; without colours letters distinguish areas."""
         return ASCII if self.ascii_only else BLOCK if self.color else PLAIN
+
+
+State = Literal["ok", "failed", "unknown"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that a report has checked.
+
+    Attributes:
+        name: a figure, a run or a finding.
+        state: failed for a regression, or for what a call forbids.
+        sentence: what was found, or why it is unknown; empty where there is nothing to say.
+        source: the source line that it is about, ``model.py:62``; empty where it is about none.
+        decides: whether the exit code follows from it (`tui.report.shared.checks.exit_code`).
+    """
+
+    name: str
+    state: State
+    sentence: str = ""
+    source: str = ""
+    decides: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,6 +285,7 @@ class Report(Generic[Content]):
         choose: prints the rows and columns of its table that a call asks for; None where it has no such table.
         sections: the page's tables with their rows, the main one first; None where they can't be had one by one.
         pictures: draws what HTML shows above the rest.
+        checks: what `CHECKS` hold; None where the page has none of these formats.
     """
 
     read: Callable[[ReportRequest], Content]
@@ -273,6 +299,7 @@ class Report(Generic[Content]):
     choose: Callable[[Content, ReportRequest, TableOptions], str] | None = None
     sections: Callable[[Content, ReportRequest], Sequence[Listed]] | None = None
     pictures: Callable[[Content], Sequence[Picture]] = lambda _: ()
+    checks: Callable[[Content, ReportRequest], Sequence[Check]] | None = None
 
 
 @dataclass(frozen=True)
@@ -296,6 +323,7 @@ class CommandReport(Generic[Content]):
         writers: prints it, a function a format, given how text looks and the most rows, 0 for all.
         tables, metrics: what it holds, as of a `Report`.
         sections: its tables with their rows, the main one first.
+        checks: what `CHECKS` hold, given the most rows.
     """
 
     read: Callable[..., Content]
@@ -304,3 +332,4 @@ class CommandReport(Generic[Content]):
     metrics: tuple[Metric[Any], ...] = ()
     csv_table: Table[Any] | None = None
     sections: Callable[[Content], Sequence[Listed]] = lambda _: ()
+    checks: Callable[[Content, int], Sequence[Check]] = lambda _, __: ()

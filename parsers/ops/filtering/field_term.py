@@ -31,7 +31,9 @@ NAMED = re.compile(
 """A term that names a column: ``self_time_ps>1ms``."""
 
 _NUMBER = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Zµμ%]{0,2})")
-_KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)\Z")
+_KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)(?=\.|\Z)")
+_IN_PERCENT = re.compile(r"percent(?=\.|\Z)")
+"""How a key, or an object that it is in, says its unit."""
 
 _IS = ("=", ":")
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -67,9 +69,10 @@ class FieldTerm:
 
     def mask(self, columns: HasValues) -> NDArray[np.bool_]:
         values = columns.values(self.key)
-        return np.fromiter(map(self._holds, values), np.bool_, len(values))
+        return np.fromiter(map(self.holds, values), np.bool_, len(values))
 
-    def _holds(self, value: object) -> bool:
+    def holds(self, value: object) -> bool:
+        """Whether the term holds of one value."""
         if value is None or self.text == NULL:
             return value is None and self.text == NULL and self.relation in _IS
         if self.number is None or isinstance(value, bool) or not isinstance(value, int | float):
@@ -111,7 +114,7 @@ def _in_unit_of(key: str, number: re.Match[str]) -> float:
     if unit in UNIT_PS and own is not None:
         return value * UNIT_PS[unit] / UNIT_PS[own[1]]
     if unit == "%":
-        return value if key.endswith("percent") else value / 100
+        return value if _IN_PERCENT.search(key) else value / 100
     if unit:
         raise ValueError(f"{key} is not in {printable(number[2])}")
     return value

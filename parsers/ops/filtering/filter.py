@@ -124,7 +124,7 @@ class OpColumns:
         bound_by: what bounds the op in lower case (``compute``, ``vmem read``), ``unknown`` where nothing is counted.
         later: returns one of the columns `LATER`; the first term that looks at it calls this once. Of what a row has
             several, such as the shapes of a framework op's HLO ops, each stands on a line of its own.
-        self_ps: int64[n]; self time in picoseconds.
+        self_ps: int64[n]; self time in picoseconds; float64[n] with NaN where it may be unknown.
         self_share: float64[n]; self time as a fraction (0-1) of the whole, NaN where unknown.
         keys: of the columns that a filter can name as JSON does.
         values: returns one of them as JSON has it, None where a value is unknown.
@@ -223,7 +223,7 @@ class TimeTerm:
         least = ceiling if self.relation in (">=", "<") else floor + 1
         times = columns.self_ps
         reached: Mask = np.zeros(len(times), np.bool_) if least > _LARGEST_PS else times >= least
-        return reached if self.relation in (">", ">=") else ~reached
+        return reached if self.relation in (">", ">=") else ~reached & ~np.isnan(times)
 
 
 @dataclass(frozen=True, slots=True)

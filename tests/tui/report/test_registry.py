@@ -24,7 +24,7 @@ from tpuprof.tui.pages import (
     views_of,
 )
 from tpuprof.tui.report.fields import Table, help_rows
-from tpuprof.tui.report.page import FORMATS
+from tpuprof.tui.report.page import CHECKS, FORMATS
 
 README = Path(__file__).parents[3] / "README.md"
 REPORTS = {page.name: page.load_report() for page in PAGES}
@@ -71,7 +71,8 @@ def test_pages_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
 def test_every_page_prints_every_format(page: Any) -> None:
-    assert set(REPORTS[page.name].writers) == {*FORMATS, *page.formats}
+    assert set(REPORTS[page.name].writers) == {*FORMATS, *page.formats} - {*CHECKS}
+    assert (REPORTS[page.name].checks is not None) == ({*CHECKS} <= {*page.formats})
     accepted = {action.dest for action in report_parser([page.name])._actions}
     assert set(page.options) <= accepted
 

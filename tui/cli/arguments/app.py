@@ -10,6 +10,7 @@ report PAGE [PATH]  print a page; report --help lists the pages
 query PATH SQL      answer a SQL query over a profile
 diff A [B]          compare two runs: what changed, and what is noise
 verify A B          check whether a finding's promise was kept
+baseline set NAME   keep a run under a name, for diff and verify
 trend PATH          print all runs of a logdir, and where a step changed
 memory PATH         open the memory tab, also of an --xla_dump_to folder
 oom LOG             find out-of-memory errors in a log: why, and what to do

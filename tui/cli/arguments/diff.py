@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
+
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.tui.cli.arguments import options, values
 from tpuprof.tui.cli.arguments.help import WHICH_RUN
 from tpuprof.tui.cli.arguments.options import Paths, UsageParser, add
-from tpuprof.tui.report.page import FORMATS
+from tpuprof.tui.report.page import CHECKS, FORMATS
 
 _CALLS = (
     "diff ~/logs",
@@ -25,6 +29,33 @@ kept; 4 no verdict: no steps, different programs, or a promise below the noise.
 """
 
 
+_OF_BASELINE = """A name is known in the logdir of its run. It lies in the user's cache folder,
+not beside the run. Each action then prints the baselines of the logdir.
+"""
+_NAME = pattern(r"(?a)\w[\w.+-]{0,63}")
+
+
+def baseline_parser(words: Sequence[str] = ()) -> UsageParser:
+    """The options of the command `baseline`, of which the first word is what it does."""
+    calls = ("baseline set main ~/logs --run 2026_11_19", "diff --baseline main ~/logs", "baseline list ~/logs")
+    what = "Keeps a run under a name, for diff and verify to compare others of its logdir with."
+    parser = options.new_parser("baseline", what, calls, _OF_BASELINE)
+    parser.add_argument("action", choices=("set", "remove", "list"), metavar="ACTION", help="set, remove or list")
+    if not words or words[0] != "list":
+        parser.add_argument("name", type=_name, metavar="NAME", help="such as main")
+    run = "logdir, run, file: the run, or one of the logdir (default: .)"
+    parser.add_argument("path", nargs="?", default=options.HERE, metavar="RUN", help=run)
+    add(parser.part(WHICH_RUN), "--run")
+    options.add_common(parser, look=False)
+    return parser
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name of 64 letters, digits and . + / - at most")
+    return text
+
+
 def _add_runs(parser: UsageParser) -> None:
     before = "the run before: logdir, run, file; or a quoted glob of launches"
     parser.add_argument("before", nargs="?", metavar="A", action=Paths, help=before)
@@ -34,6 +65,8 @@ def _add_runs(parser: UsageParser) -> None:
     for side, letter in (("before", "A"), ("after", "B")):
         named = f"a run of {letter}, by its name; without A and B: paths of launches"
         part.add_argument(f"--{side}", dest=f"of_{side}", nargs="+", metavar="RUN", action=Paths, help=named)
+    kept = "the run of baseline set NAME as A; the path is B"
+    part.add_argument("--baseline", type=_name, metavar="NAME", help=kept)
     add(parser.part(WHICH_RUN), "--host", "--core", "--group")
 
 
@@ -47,7 +80,7 @@ def verify_parser() -> UsageParser:
     claim = "a finding of A: collective, slow-kernel-2; may be given again "
     claim += "(default: those that cost less in B)"
     parser.part("promises").add_argument("--claim", action="append", default=[], metavar="FINDING", help=claim)
-    add(options.add_output(parser, ("text", "json", "md")), "--keys")
+    add(options.add_output(parser, ("text", "json", "md", *CHECKS)), "--keys")
     options.add_common(parser, reads=True, width=True)
     return parser
 
@@ -61,8 +94,8 @@ def diff_parser() -> UsageParser:
     detect = "a change to be found between launches (default: 1%)"
     noise.add_argument("--detect", type=values.percent, metavar="PERCENT", help=detect)
     add(noise, "--fail-on-regression")
-    output = options.add_output(parser, FORMATS, screen=True)
-    rows = "ops; 0: all that changed, in json and csv all (default: 20 in md)"
+    output = options.add_output(parser, (*FORMATS, *CHECKS), screen=True)
+    rows = "ops; 0: all that changed (default: 20 in md, else all)"
     add(output, "--limit", default=0, help=rows)
     add(output, "--keys")
     options.add_common(parser, reads=True, width=True)

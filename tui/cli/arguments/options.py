@@ -73,6 +73,11 @@ _VOCABULARY: Mapping[str, Mapping[str, Any]] = {
     "--requests": _value("NAME", "the host annotation whose spans are the requests"),
     "--dump": _value("DIR", "schedules: LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR"),
     "--fail-on-regression": _value("PERCENT", _REGRESSION, values.percent),
+    "--fail-on": _value("TEXT", "exit code 6 if a finding matches: >5%, kind=collective; 4 if unknown"),
+    "--require": {
+        "action": "append",
+        **_value("TEXT", "exit code 6 if a figure does not match: mfu>40%; 4 if unknown"),
+    },
     # rows, and what is printed of them
     "--filter": _value("TEXT", "rows that match: KEY>1ms, KEY=text, KEY:part, word, !word"),
     "--sort": _value("KEY", "by a column; KEY:asc or KEY:desc sets the direction"),

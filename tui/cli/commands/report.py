@@ -21,6 +21,7 @@ from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import (
+    CHECKS,
     CUT,
     FORMATS,
     HTML,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
 _fitting = drawn_by("tpuprof.tui.report.shared.fitting:fitting")
 _html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
+_exit_code = drawn_by("tpuprof.tui.report.shared.checks:exit_code")
+_required = drawn_by("tpuprof.tui.report.shared.required:required")
 _describe_text = drawn_by("tpuprof.tui.report.describe:describe_text")
 _describe_json = drawn_by("tpuprof.tui.report.describe:describe_json")
 """Imported when they are called: few ask for these formats."""
@@ -86,7 +89,14 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
         is_fitted = to_pipe and asked.limit is None and asked.keys is None and asked.form in FORMATS
         asked = replace(asked, limit=page.rows_in_a_pipe or None) if is_fitted else asked
         content, choice = report.read(asked), _choice(args, page)
-        if is_fitted and asked.limit is None:
+        is_gate = args.format in CHECKS or getattr(args, "fail_on", None) is not None
+        checks = list(report.checks(content, asked)) if report.checks is not None and is_gate else []
+        texts = getattr(args, "require", None)
+        checks += _required(texts, report, content, page.beside(), asked) if texts else []
+        if asked.form in CHECKS:
+            made = printing.written_checks(asked.form, page.name, checks)
+            printing.append_summary(args, lambda: report.writers["md"](content, asked))
+        elif is_fitted and asked.limit is None:
             made, is_cut = _fitted(report, content, asked, choice)
         else:
             made = _made(report, content, asked, choice)
@@ -97,7 +107,10 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
             common.note(f"note: {warning}")
     if is_cut:
         common.note(f"note: {CUT}")
-    return made, report.exit_code(content)
+    for check in checks if args.format not in CHECKS else ():
+        if check.decides and check.state != "ok":
+            common.note(f"{check.state}: {check.name}: {check.sentence}")
+    return made, report.exit_code(content) or (_exit_code(checks) if checks else EXIT_OK)
 
 
 def _fitted(
@@ -135,9 +148,10 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     if args.format not in (*FORMATS, *page.formats, PARQUET):
-        its_page = next(one.name for one in PAGES if args.format in one.formats)
-        sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
-        raise ProfileError("usage", sentence, f"{PROGRAM} report {its_page}", EXIT_USAGE)
+        owners = [one.name for one in PAGES if args.format in one.formats]
+        pages = f"page{'s' * (len(owners) > 1)} {', '.join(owners)}"
+        sentence = f"--format {args.format} is for the {pages}, not {args.page}."
+        raise ProfileError("usage", sentence, f"{PROGRAM} report {owners[0]}", EXIT_USAGE)
     options = {name: getattr(args, name) for name in page.options}
     report = page.load_report()
     report.check(options, args.format, args.limit)

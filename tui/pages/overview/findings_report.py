@@ -19,11 +19,12 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDING, FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
+from tpuprof.tui.report.choice import filtered
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, Rows, Table, attribute, listed, metric_reasons, nested, object_table
 from tpuprof.tui.report.json import PIPE_BYTES
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import Head, ReportRequest, page_of
+from tpuprof.tui.report.page import Check, Head, ReportRequest, State, page_of
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_MS, VERBATIM
 
@@ -201,13 +202,17 @@ def _nothing(page: Overview) -> str:
     return "Nothing stands out." if can_tell else "This profile lacks the data for every kind of finding."
 
 
-def declare(page: Overview, request: ReportRequest) -> Declared:
-    """The findings, their evidence and what to try, and the kinds that can't be detected."""
-    head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
+def _found(page: Overview, request: ReportRequest) -> list[Found]:
     which = (("--host", request.host), ("--core", request.run.core))
     options = tuple(word for name, value in which if value for word in (name, value))
     named = zip(page.findings, names_of(page.findings), strict=True)
-    found = [Found(finding, name, request.run.path, options) for finding, name in named]
+    return [Found(finding, name, request.run.path, options) for finding, name in named]
+
+
+def declare(page: Overview, request: ReportRequest) -> Declared:
+    """The findings, their evidence and what to try, and the kinds that can't be detected."""
+    head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
+    found = _found(page, request)
     findings = Section(FOUND, found, "Why is it slow?", request.most_rows)
     untold = [kind for kind in _sought(page) if kind.undetectable]
     return Declared(
@@ -223,6 +228,37 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
         reasons=_REASONS,
         text=lambda pen: _drawn(page, request.limit or len(page.findings), pen),
     )
+
+
+def checks(page: Overview, request: ReportRequest) -> list[Check]:
+    """Each finding, which fails if ``--fail-on`` forbids it, and each kind that was not found.
+
+    The findings decide then, and without any the kinds do, if none of them can be detected.
+    """
+    found, forbidden, made = _found(page, request), request.options.get("fail_on"), []
+    failed = _matching(found, forbidden)
+    may_fail = {row for saved in (0.0, 1.0) for row in _matching([_as_if(saved, each) for each in found], forbidden)}
+    for row, each in enumerate(found):
+        finding = each.finding
+        is_open = finding.worth_ps is None and (forbidden is None or row in may_fail)
+        state: State = "failed" if row in failed else "unknown" if is_open else "ok"
+        why = finding.basis if finding.worth_ps is None else next(iter(finding.evidence), finding.basis)
+        words = f"{finding.title}. {why} {finding.advice}"
+        made.append(Check(each.name, state, words, each.source or "", forbidden is not None))
+    decides = forbidden is not None and not found and set(page.undetectable) == set(KINDS)
+    kinds = [(each.kind, each.undetectable or "") for each in _sought(page) if not each.found]
+    return [*made, *(Check(kind, "unknown" if why else "ok", why, "", decides) for kind, why in kinds)]
+
+
+def _matching(found: Sequence[Found], text: str | None) -> set[int]:
+    return set() if text is None else {*filtered(FOUND, found, range(len(found)), text, "--fail-on")}
+
+
+def _as_if(saved: float, found: Found) -> Found:
+    """The same with a part of the step as its saving where that is unknown; all is an hour, longer than any step."""
+    if found.finding.worth_ps is not None:
+        return found
+    return replace(found, finding=replace(found.finding, worth_ps=saved * 3.6e15, worth_fraction=saved))
 
 
 def _explained(page: Overview) -> list[str]:
@@ -282,4 +318,4 @@ def _fitting(page: Overview, request: ReportRequest) -> str:
 
 
 _REPORT = declared("findings", page_of(OVERVIEW), declare, (FOUND,), (*METRICS, *LEFT_OUT))
-REPORT = replace(_REPORT, writers={**_REPORT.writers, "json": _fitting})
+REPORT = replace(_REPORT, writers={**_REPORT.writers, "json": _fitting}, checks=checks)

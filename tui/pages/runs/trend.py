@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
@@ -14,12 +15,12 @@ from tpuprof.parsers.pages.shared.groups import APART
 from tpuprof.parsers.pages.shared.split_runs import whole_captures
 from tpuprof.parsers.session.diff.regression import Regression
 from tpuprof.parsers.session.trend import Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
-from tpuprof.tui.draw.format import UNKNOWN, duration, utc
+from tpuprof.tui.draw.format import UNKNOWN, duration, percent, utc
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, listed, named, object_table
-from tpuprof.tui.report.page import Head, ReportRequest
+from tpuprof.tui.report.page import Check, Head, ReportRequest, State
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
 
 
@@ -292,4 +293,22 @@ def exit_code(page: Trend) -> int:
     return {"slower": EXIT_REGRESSION, "unknown": EXIT_UNREADABLE}.get(page.check.outcome, EXIT_OK)
 
 
-REPORT = declared("trend", read, declare, (RUNS,), METRICS, RUNS, _warnings, exit_code=exit_code)
+def checks(page: Trend, _: ReportRequest) -> list[Check]:
+    """Each run; only the newest can fail, by the check that was asked for, else if it is slower beyond the noise."""
+    found = []
+    for row in page.runs:
+        judged, is_newest = row.judged, row is page.runs[-1]
+        change = f"{_signed(judged.change)}, noise {percent(None if judged.noise is None else 100 * judged.noise)}"
+        words = f"{judged.verdict} ({change})" if judged.verdict in ("slower", "faster", "odd") else ""
+        state: State = "unknown" if row.problem else "ok"
+        if is_newest and page.check is not None:
+            state, words = _STATES[page.check.outcome], page.check.sentence or words
+        elif is_newest and judged.verdict == "slower":
+            state = "failed"
+        found.append(Check(row.run.name, state, row.problem or words))
+    return found
+
+
+_STATES: dict[str, State] = {"passed": "ok", "slower": "failed", "unknown": "unknown"}
+_REPORT = declared("trend", read, declare, (RUNS,), METRICS, RUNS, _warnings, exit_code=exit_code)
+REPORT = replace(_REPORT, checks=checks)

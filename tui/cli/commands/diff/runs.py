@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tpuprof.parsers.base.errors import (
@@ -24,10 +24,11 @@ from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.commands.diff.baseline import take_baseline
 from tpuprof.tui.cli.common import existing, note, session_of
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.page import WITHOUT_WARNINGS, check_keys
+from tpuprof.tui.report.page import CHECKS, WITHOUT_WARNINGS, check_keys
 from tpuprof.tui.terminal.custom import Config
 
 Made = TypeVar("Made")
@@ -79,6 +80,8 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
     Raises:
         ProfileError: see `run_diff`; also an output file that may not be written.
     """
+    if args.baseline is not None:
+        take_baseline(args)
     if args.before is None:
         args.before, args.after, args.of_before, args.of_after = args.of_before, args.of_after, None, None
     if args.before is None:
@@ -124,8 +127,18 @@ def over_both(args: argparse.Namespace, config: Config, work: Callable[[Diff, tu
 
 def _made(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> str:
     """The report; its warnings go to standard error where the format has no place for them."""
-    form, report = args.format or "text", command_named("diff").load_report()
-    if form in WITHOUT_WARNINGS:
+    if (args.format or "text") in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")
-    return report.writers[form](report.read(diff, judged), printing.report_look(args), args.limit)
+    return written("diff", args, (diff, judged), args.limit)
+
+
+def written(command: str, args: argparse.Namespace, read: Sequence[object], limit: int = 0) -> str:
+    """The report of a command on two runs, of what its page reads."""
+    form, report = args.format or "text", command_named(command).load_report()
+    content, look = report.read(*read), printing.report_look(args)
+    if form not in CHECKS:
+        return report.writers[form](content, look, limit)
+    printing.append_summary(args, lambda: report.writers["md"](content, look, limit))
+    made: str = printing.written_checks(form, command, report.checks(content, limit))
+    return made

@@ -10,8 +10,7 @@ from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.promises import Verified, verify
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
-from tpuprof.tui.cli.commands.diff.runs import over_both
-from tpuprof.tui.pages import command_named
+from tpuprof.tui.cli.commands.diff.runs import over_both, written
 from tpuprof.tui.report.page import check_keys
 
 _EXIT_CODES = {"kept": EXIT_OK, "partly": EXIT_OK, "unknown": EXIT_UNREADABLE}
@@ -28,13 +27,13 @@ def run_verify(args: argparse.Namespace) -> int:
     """
     check_keys(args.keys, args.format)
     made = _verified(args)
-    printing.write_report(args, _printed(args, made))
+    printing.write_report(args, written("verify", args, (made,)))
     return _EXIT_CODES.get(made.outcome, EXIT_REGRESSION)
 
 
 def made_verify(args: argparse.Namespace) -> str:
     """What is printed of the promises; see `run_verify`."""
-    return _printed(args, _verified(args))
+    return written("verify", args, (_verified(args),))
 
 
 def _verified(args: argparse.Namespace) -> Verified:
@@ -43,8 +42,3 @@ def _verified(args: argparse.Namespace) -> Verified:
         return verify(diff, before, after, args.claim)
 
     return over_both(args, common.configured(args), verified)
-
-
-def _printed(args: argparse.Namespace, made: Verified) -> str:
-    report = command_named("verify").load_report()
-    return report.writers[args.format](report.read(made), printing.report_look(args), 0)

@@ -18,7 +18,7 @@ from tpuprof.tui.report.declared import Metrics, Section, values_of
 from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
 from tpuprof.tui.report.json import document
 from tpuprof.tui.report.markdown import comparison_head, escaped, joined, table
-from tpuprof.tui.report.page import CommandReport, TextLook
+from tpuprof.tui.report.page import Check, CommandReport, State, TextLook
 from tpuprof.tui.report.text import titled_text
 from tpuprof.tui.report.units import FLAG, TIME_MS, VERBATIM
 
@@ -81,6 +81,9 @@ METRICS: tuple[Metric[Verified], ...] = (
     attribute("got_ms", TIME_MS, "how much shorter a mean step is in B", null=_NO_STEPS),
     *_with_reasons(fields.of_change("step", "time", "step."), _NO_STEPS, _NO_STEPS),
 )
+
+
+_STATES: dict[str, State] = {"kept": "ok", "partly": "ok", "unknown": "unknown"}
 
 
 def sentence(made: Verified, ascii_only: bool) -> str:
@@ -187,5 +190,18 @@ def text(made: Verified, look: TextLook, _: int) -> str:
     return titled_text(title, "promises of findings", lines, look)
 
 
+def checks(made: Verified, _: int) -> list[Check]:
+    """The promise, which decides; each claim; and what came instead."""
+    state = _STATES.get(made.outcome, "failed")
+    found = [Check("promise", state, sentence(made, False))]
+    for cause in made.causes if state != "unknown" else ():
+        words = f"{cause.title}: {_costs(cause, False)}."
+        if cause.is_claim:
+            found.append(Check(cause.name, "ok" if cause.cost.mark in ("less", "gone") else state, words))
+        elif cause in made.instead:
+            found.append(Check(cause.name, state, f"It came instead: {words}"))
+    return found
+
+
 _TABLES, _FORMATS = (CAUSES, INSTEAD, OWNERS), {"json": json, "md": markdown, "text": text}
-REPORT = CommandReport(lambda made: made, _FORMATS, _TABLES, (*fields.SIDES, *METRICS))
+REPORT = CommandReport(lambda made: made, _FORMATS, _TABLES, (*fields.SIDES, *METRICS), checks=checks)

@@ -21,7 +21,7 @@ from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Metrics, Section, values_of
+from tpuprof.tui.report.declared import Metrics, Section, drawn_by, values_of
 from tpuprof.tui.report.fields import columns, first, markdown_rows, metric_reasons
 from tpuprof.tui.report.json import document
 from tpuprof.tui.report.markdown import comparison_head, escaped, fields_table, joined, not_shown, table
@@ -191,5 +191,8 @@ def sections(content: JudgedDiff) -> list[Section[Any]]:
     return [Section(table, getattr(content.diff, table.key)) for table in tables]
 
 
+_checks = drawn_by("tpuprof.tui.pages.commands.diff.checks:checks")
 _FORMATS = {"json": json, "csv": csv, "md": markdown, "text": text}
-REPORT = CommandReport(JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS), sections=sections)
+REPORT = CommandReport(
+    JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS), sections=sections, checks=_checks
+)
