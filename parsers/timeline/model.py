@@ -309,6 +309,7 @@ class HostPart:
         clock: None as long as nothing of it is read.
         is_whole: false where only its first section is here, or none.
         problem: why it can't be read; empty where it can, or nobody has tried.
+        began_ns: as of a `Timeline`.
     """
 
     host: str
@@ -318,6 +319,7 @@ class HostPart:
     clock: Clock | None = None
     is_whole: bool = False
     problem: str = ""
+    began_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,6 +357,13 @@ class Timeline:
     def path_of(self, section: int) -> str:
         part = self.part_of(section)
         return self.path if part is None else part.path
+
+    def unix_ns(self, section: int, time_ps: Int64s) -> Int64s | None:
+        """Instants in a section by its host's clock, in nanoseconds since 1970; None where `began_ns` is."""
+        part = self.part_of(section)
+        began_ns = self.began_ns if part is None else part.began_ns
+        shift_ps = 0 if part is None or part.clock is None else part.clock.shift_ps
+        return None if began_ns is None else began_ns + (time_ps - shift_ps) // 1000
 
     @property
     def unread(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from numbers import Integral, Real
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.tpus import generation_named
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.pages.ops.one_op import NO_RUN, one_op, op_runs
-from tpuprof.parsers.pages.shared.key import named_in
+from tpuprof.parsers.pages.shared.key import Later, named_in
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.parsers.session.live_arrays import open_arrays
 from tpuprof.parsers.session.session import Session
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.steps.step_account import Account
     from tpuprof.parsers.timeline.model import Timeline
 _PS_PER_MS = 10**9
+_QUERY = Later("tpuprof.tui.api.sql.engine:table_of")
 Made = TypeVar("Made")
 
 
@@ -306,8 +307,10 @@ class Profile:
         begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms, to_ms))
         return self.events_between(begin, end, track, limit)
 
-    def events_between(self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 0) -> Table:
-        """The same for an interval in picoseconds.
+    def events_between(
+        self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 0, columns: Sequence[str] = ()
+    ) -> Table:
+        """The same for an interval in picoseconds, with some columns, or all where none is named.
 
         Raises:
             ProfileError: as in `events`.
@@ -318,7 +321,28 @@ class Profile:
         listed = reader.sections(content, request)[0]
         shown = listed.table.length(listed.source)
         left_out = len(content.selection) - shown
-        return as_table(listed, range(shown), listed.table.json, left_out, reader.warnings(content))
+        return as_table(listed, range(shown), columns or listed.table.json, left_out, reader.warnings(content))
+
+    def query(
+        self, sql: str, *, engine: Literal["auto", "sqlite", "duckdb"] = "auto", limit: int = 0, seconds: int = 30
+    ) -> Table:
+        """What ``tpuprof-tui query`` answers: one SELECT over the tables of the profile.
+
+        Args:
+            engine: ``sqlite`` or ``duckdb``; ``auto`` is DuckDB where it is installed.
+            limit: the most rows, 0 for all.
+            seconds: how long it may take.
+
+        Raises:
+            ProfileError: it can't be run, or not within its time and 1 GiB of memory.
+
+        >>> import tpuprof
+        >>> tpuprof.open("demo").query("SELECT count(*) AS ops FROM ops").values("ops")
+        [490]
+        """
+        check_limit(limit)
+        made: Table = _QUERY(sql, self, engine, limit, seconds)
+        return made
 
     def report(self, page: PageName, *, limit: int = 0, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - see `table`
         """What ``tpuprof-tui report PAGE --format json`` prints.

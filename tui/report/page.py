@@ -286,6 +286,7 @@ class Report(Generic[Content]):
         sections: the page's tables with their rows, the main one first; None where they can't be had one by one.
         pictures: draws what HTML shows above the rest.
         checks: what `CHECKS` hold; None where the page has none of these formats.
+        section_tables: the tables that `sections` may have, where these are not `tables`.
     """
 
     read: Callable[[ReportRequest], Content]
@@ -300,6 +301,7 @@ class Report(Generic[Content]):
     sections: Callable[[Content, ReportRequest], Sequence[Listed]] | None = None
     pictures: Callable[[Content], Sequence[Picture]] = lambda _: ()
     checks: Callable[[Content, ReportRequest], Sequence[Check]] | None = None
+    section_tables: Callable[[], Sequence[Table[Any]]] | None = None
 
 
 @dataclass(frozen=True)

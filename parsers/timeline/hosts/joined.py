@@ -93,7 +93,9 @@ def joined(hosts: Sequence[HostRead]) -> Timeline:
         own = () if each.timeline is None else named(each.timeline, each.host).sections
         first = len(sections)
         sections += own
-        parts.append(HostPart(each.host, each.path, first, len(sections), each.clock, each.is_whole, each.problem))
+        began_ns = None if each.timeline is None else each.timeline.began_ns
+        part = HostPart(each.host, each.path, first, len(sections), each.clock, each.is_whole, each.problem, began_ns)
+        parts.append(part)
     read = [each.timeline for each in hosts if each.timeline is not None]
     with_events = [timeline for timeline in read if timeline.first_ps < timeline.last_ps]
     steps, inferred = _steps(read)
@@ -195,7 +197,7 @@ Wanted = Callable[[Section, Track], bool]
 def cut(timeline: Timeline, start_ps: int | None, end_ps: int | None, wanted: Wanted) -> Timeline:
     """The timeline with the events of some tracks that reach into a time, and no others.
 
-    Its own times, its counters and all tracks stay, those that are not wanted without events.
+    Its own times, its counters and all tracks stay, those that are not wanted without events; steps keep theirs.
 
     Args:
         start_ps, end_ps: None for no bound.
@@ -210,7 +212,7 @@ def _cut_section(section: Section, first: int, last: int, wanted: Wanted) -> Sec
     of_rates = [rate.ops for rate in section.rates]
     tracks: list[Track] = []
     for track in section.tracks:
-        is_kept = wanted(section, track) or any(track is ops for ops in of_rates)
+        is_kept = wanted(section, track) or track.kind == "steps" or any(track is ops for ops in of_rates)
         spans = [slice(*track.between(lane, first, last)) for lane in range(track.depth)] if is_kept else []
         tracks.append(_with_events(track, spans))
     return with_tracks(section, tracks, section.counters)

@@ -1,35 +1,136 @@
-"""Runs one SQL query over the tables of a profile, in memory and read-only.
+"""Runs one SQL query over the tables of a profile, in memory and read-only, on Python's SQLite or on DuckDB.
 
-DuckDB may open no file, load no extension and see no variable of Python; its configuration is locked before it sees the
-query. Tables are created empty first, so that a wrong name is known before anything is read; then those that the query
-names are filled.
+Tables are created empty first, so that a wrong name is known before anything is read. Then the columns that the query
+names are filled. Neither engine may write, open a file or a connection, or load code once it sees the query.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Literal, Protocol
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
+from tpuprof.tui.api.table import Column, Table
 from tpuprof.tui.report.choice import nearest_or_first
-from tpuprof.tui.report.shared.database import create, insert
-from tpuprof.tui.report.shared.optional import package
+from tpuprof.tui.report.shared.database import SqlColumn
+
+EngineName = Literal["auto", "sqlite", "duckdb"]
+"""``auto`` is DuckDB where it is installed, else SQLite."""
 
 GRACE_SECONDS = 5.0
 """How long a query that is told to stop may take to do so."""
 
-_MIB = 1 << 20
-_SLACK = 256 * _MIB
+SCHEMA_HINT = "tpuprof-tui query --schema lists tables and columns"
+
+MIB = 1 << 20
+_SLACK = 256 * MIB
 """Of address space, for threads and what the interpreter takes."""
+
+NO_VALUE = "NULL: the profile does not say, or the query has no value for the row"
+_OF_QUERY = "a column of the query"
+_UNITS = {
+    "VARCHAR": "text",
+    "VARCHAR[]": "list of texts",
+    "BOOLEAN": "true or false",
+    "BIGINT": "count",
+    "HUGEINT": "count",
+}
+
+_SPACE = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*"
+_NOTHING = pattern(rf"{_SPACE};?{_SPACE}")
+_EXPLAIN = pattern(
+    rf"(?i){_SPACE}explain\b{_SPACE}(?:analy[sz]e\b{_SPACE}|query\b{_SPACE}plan\b{_SPACE})?(?:\([^()]*\))?"
+)
+_NO_TABLE = pattern(r"Table with name (\S+) does not exist|no such table: (\S+)")
+_NO_COLUMN = pattern(r"""[Cc]olumn (?:named )?"([^"]+)"|no such column: (?:\w+\.)?(\S+)""")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a query may take: seconds, bytes of memory, rows that it gives (0 for all), and processor cores."""
+
+    seconds: int = 30
+    memory_bytes: int = 1 << 30
+    rows: int = 1000
+    jobs: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query gave.
+
+    Attributes:
+        names, types: of its columns, no two names alike; types are DuckDB's.
+        rows: Python values, None for NULL.
+        has_more: whether there are rows beyond the limit.
+        tables: names of the tables that were read.
+        warnings: what is wrong with the profile, a sentence each.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    has_more: bool
+    tables: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class Engine(Protocol):
+    """What answers a query.
+
+    Attributes:
+        most_events: the most events that it reads; more_events: what reads more of them, empty if nothing does.
+        errors: the exceptions that it raises.
+    """
+
+    most_events: int
+    more_events: str
+    errors: tuple[type[Exception], ...]
+
+    def create(self, name: str, columns: Sequence[SqlColumn]) -> None:
+        """Creates an empty table."""
+
+    def needed(self, sql: str, is_explained: bool) -> Mapping[str, Collection[str]]:
+        """The tables that a query reads, each with the columns that it reads, before any has a row.
+
+        Args:
+            sql: a query; is_explained: whether EXPLAIN stood before it.
+
+        Raises:
+            ProfileError: it is not one SELECT; and `errors`.
+        """
+
+    def insert(self, name: str, columns: Sequence[SqlColumn], values: Sequence[Sequence[Any]]) -> None:
+        """Puts rows into a table, as `database.insert`."""
+
+    def run(self, most: int) -> tuple[Sequence[str], Sequence[str], Sequence[Sequence[Any]]]:
+        """Names and types of the columns of the query that `needed` was given, and its first rows, 0 for all."""
+
+    def interrupt(self) -> None:
+        """Stops the query, from another thread."""
+
+    def close(self) -> None: ...
+
+    def why(self, error: Exception) -> str:
+        """What one of its errors says; ``time`` or ``memory`` where that was too long or too much."""
+
+
+_ENGINES: Mapping[str, Callable[[Limits], Engine]] = {
+    "sqlite": Later("tpuprof.tui.api.sql.sqlite:Sqlite"),
+    "duckdb": Later("tpuprof.tui.api.sql.duck:Duck"),
+}
 
 
 @contextlib.contextmanager
@@ -71,60 +172,13 @@ def in_memory(most_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-SCHEMA_HINT = "tpuprof-tui query --schema lists tables and columns"
-
-_LOCKED = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-    "temp_directory": "",
-}
-_SPACE = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
-_EXPLAIN = re.compile(rf"{_SPACE}explain\b{_SPACE}(?:analy[sz]e\b{_SPACE})?(?:\([^()]*\))?", re.IGNORECASE)
-_PRAGMA = re.compile(rf"{_SPACE}pragma\b", re.IGNORECASE)
-"""What some versions of DuckDB count among the statements that read."""
-
-_NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
-_NO_COLUMN = re.compile(r'[Cc]olumn (?:named )?"([^"]+)"')
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a query may take: seconds, bytes of memory, rows that it gives (0 for all), and processor cores."""
-
-    seconds: int = 30
-    memory_bytes: int = 1 << 30
-    rows: int = 1000
-    jobs: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a query gave.
-
-    Attributes:
-        names, types: of its columns, no two names alike; types are DuckDB's.
-        rows: Python values, None for NULL.
-        has_more: whether there are rows beyond the limit.
-        tables: names of the tables that were read.
-        warnings: what is wrong with the profile, a sentence each.
-    """
-
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-    rows: Sequence[Sequence[Any]]
-    has_more: bool
-    tables: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-
-
 def query(
     sql: str,
     opened: Callable[[], Profile],
     limits: Limits,
     asked: EventsAsked,
     give_up: Callable[[], object] = lambda: None,
+    engine: EngineName = "auto",
 ) -> Answer:
     """Answers a query.
 
@@ -135,33 +189,41 @@ def query(
         give_up: called from another thread where a query does not stop although its time is over.
 
     Raises:
-        ProfileError: `usage`, `sql`, `too_long`, `too_large` (exit code 2), or what the profile raises.
+        ProfileError: `usage`, `sql`, `too_long`, `too_large`, `not_installed` (exit code 2), or what the profile
+            raises.
     """
-    duckdb = package("duckdb")
-    settings = {**_LOCKED, "threads": str(limits.jobs), "memory_limit": f"{max(limits.memory_bytes // _MIB, 1)}MiB"}
-    with _in_words(duckdb, sql, limits), duckdb.connect(":memory:", config=settings) as connection:
-        connection.execute("SET enable_progress_bar=false; SET lock_configuration=true")
-        statement, select = _only_statement(connection, sql)
-        for table in _said(sql) or BY_NAME.values():  # others it can't name
-            create(connection, table.name, table.columns)
-        with within(limits.seconds, connection.interrupt, give_up), in_memory(limits.memory_bytes):
-            names = tuple(sorted(name.casefold() for name in connection.get_table_names(select)))
-            connection.execute(f"EXPLAIN {select}")
-        warnings = _fill(connection, names, opened, asked)
-        with within(limits.seconds, connection.interrupt, give_up), in_memory(limits.memory_bytes):
-            connection.execute("BEGIN TRANSACTION READ ONLY")
-            connection.execute(statement)
-            described = connection.description
-            rows = connection.fetchmany(limits.rows + 1) if limits.rows else connection.fetchall()
-    shown = rows[: limits.rows] if limits.rows else rows
-    return Answer(
-        _distinct([str(column[0]) for column in described]),
-        tuple(str(column[1]) for column in described),
-        shown,
-        len(shown) < len(rows),
-        names,
-        warnings,
-    )
+    if _NOTHING.fullmatch(sql):
+        raise not_one_select("none")
+    explain = _EXPLAIN.match(sql)
+    select = sql if explain is None else sql[explain.end() :]
+    name = ("sqlite" if find_spec("duckdb") is None else "duckdb") if engine == "auto" else engine
+    with contextlib.closing(_ENGINES[name](limits)) as made, _in_words(made, sql, limits):
+        for table in _said(sql):  # others it can't name
+            made.create(table.name, table.columns)
+        with within(limits.seconds, made.interrupt, give_up), in_memory(limits.memory_bytes):
+            needed = made.needed(select, explain is not None)
+        warnings = _fill(made, needed, opened, asked)
+        with within(limits.seconds, made.interrupt, give_up), in_memory(limits.memory_bytes):
+            names, types, rows = made.run(limits.rows and limits.rows + 1)
+    shown = rows[: limits.rows or None]
+    return Answer(_distinct(names), tuple(types), shown, len(shown) < len(rows), tuple(sorted(needed)), warnings)
+
+
+def table_of(sql: str, profile: Profile, engine: EngineName, most: int, seconds: int) -> Table:
+    """The answer of a query as a table of at most so many rows, 0 for all; raises as `query`."""
+    answer = query(sql, lambda: profile, Limits(seconds, rows=0), EventsAsked(), engine=engine)
+    rows = answer.rows[: most or None]
+    values = {name: [row[place] for row in rows] for place, name in enumerate(answer.names)}
+    columns = [
+        Column(name, _UNITS.get(kind, "number"), _OF_QUERY, NO_VALUE)
+        for name, kind in zip(answer.names, answer.types, strict=True)
+    ]
+    return Table("query", columns, values, len(answer.rows) - len(rows), answer.warnings)
+
+
+def not_one_select(what: str) -> ProfileError:
+    """The error of what is not one SELECT."""
+    return ProfileError("usage", f"A query is one SELECT; this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
 
 
 def _said(sql: str) -> list[SqlTable]:
@@ -170,28 +232,19 @@ def _said(sql: str) -> list[SqlTable]:
     return [table for table in BY_NAME.values() if table.name in words]
 
 
-def _fill(connection: Any, names: Sequence[str], opened: Callable[[], Profile], asked: EventsAsked) -> tuple[str, ...]:  # noqa: ANN401 - DuckDB's
-    """Reads tables of the profile; what there is to warn of."""
-    profile, warnings = opened() if names else None, dict[str, None]()
-    for table in (BY_NAME[name] for name in names):
+def _fill(
+    engine: Engine, needed: Mapping[str, Collection[str]], opened: Callable[[], Profile], asked: EventsAsked
+) -> tuple[str, ...]:
+    """Reads columns of the profile's tables, at least one of each table; what there is to warn of."""
+    profile, warnings = opened() if needed else None, dict[str, None]()
+    bounded = replace(asked, most=engine.most_events, more=engine.more_events)
+    for table in (BY_NAME[name] for name in sorted(needed)):
         assert profile is not None, "it is opened for the first one"
-        rows = table.read(table, profile, asked)
-        insert(connection, table.name, table.columns, rows.values)
+        wanted = [column for column in table.columns if column.name in needed[table.name]] or table.columns[:1]
+        rows = table.read(table, profile, [column.name for column in wanted], bounded)
+        engine.insert(table.name, wanted, [rows.values[column.name] for column in wanted])
         warnings |= dict.fromkeys(rows.warnings)
     return tuple(each for each in warnings if not any(each != other and each in other for other in warnings))
-
-
-def _only_statement(connection: Any, sql: str) -> tuple[Any, str]:  # noqa: ANN401 - DuckDB's
-    """The statement, and the SELECT that it is or explains."""
-    statements = connection.extract_statements(sql)
-    select, explained = sql, ""
-    if len(statements) == 1 and statements[0].type.name == "EXPLAIN" and (explain := _EXPLAIN.match(sql)):
-        select, explained = sql[explain.end() :], "EXPLAIN of "
-    of_select = connection.extract_statements(select) if explained else statements
-    if len(of_select) == 1 and of_select[0].type.name == "SELECT" and not _PRAGMA.match(select):
-        return statements[0], of_select[0].query
-    what = "several statements" if len(statements) > 1 else f"{explained}another statement" if statements else "none"
-    raise ProfileError("usage", f"A query is one SELECT; this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
@@ -207,28 +260,37 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _in_words(duckdb: Any, sql: str, limits: Limits) -> Iterator[None]:  # noqa: ANN401 - the module
-    """Says what DuckDB refuses, in a sentence."""
+def _in_words(engine: Engine, sql: str, limits: Limits) -> Iterator[None]:
+    """Says what the engine refuses, in a sentence."""
     try:
         yield
-    except duckdb.InterruptException as error:
+    except MemoryError as error:
+        raise _stopped("memory", limits) from error
+    except engine.errors as error:
+        why = engine.why(error)
+        raise _stopped(why, limits) if why in ("time", "memory") else _refused(sql, why) from error
+
+
+def _stopped(why: str, limits: Limits) -> ProfileError:
+    """The error of a query that took too long, or too much memory."""
+    if why == "time":
         sentence = f"The query was stopped after {counted(limits.seconds, 'second')}."
-        raise ProfileError("too_long", sentence, "--time-limit SECONDS, or fewer rows to join", EXIT_USAGE) from error
-    except (duckdb.OutOfMemoryException, MemoryError) as error:
-        sentence = f"The query needs more memory than the {limits.memory_bytes / _MIB:,.0f} MiB that it may use."
-        raise ProfileError("too_large", sentence, "--memory-limit MIB, or fewer rows to join", EXIT_USAGE) from error
-    except duckdb.Error as error:
-        raise _refused(sql, str(error)) from error
+        return ProfileError("too_long", sentence, "--time-limit SECONDS, or fewer rows to join", EXIT_USAGE)
+    sentence = f"The query needs more memory than the {limits.memory_bytes / MIB:,.0f} MiB that it may use."
+    return ProfileError("too_large", sentence, "--memory-limit MIB, or fewer rows to join", EXIT_USAGE)
 
 
 def _refused(sql: str, words: str) -> ProfileError:
-    """What DuckDB says of a query, with names that come near."""
+    """What an engine says of a query, with names that come near."""
     first, hint = printable(words.splitlines()[0]), SCHEMA_HINT
     if (table := _NO_TABLE.search(words)) is not None:
-        near = ", ".join(nearest_or_first(table[1].casefold(), list(BY_NAME)))
-        return ProfileError("sql", f"There is no table {printable(table[1])}.", f"one of: {near}", EXIT_USAGE)
+        name = table[table.lastindex or 1]
+        near = ", ".join(nearest_or_first(name.casefold(), list(BY_NAME)))
+        return ProfileError("sql", f"There is no table {printable(name)}.", f"one of: {near}", EXIT_USAGE)
     if (column := _NO_COLUMN.search(first)) is not None:
         known = dict.fromkeys(each.name for of in _said(sql) for each in of.columns)
-        hint = f"one of: {', '.join(nearest_or_first(column[1].casefold(), list(known)))}" if known else hint
-    said = first.partition(": ")[2] or first
-    return ProfileError("sql", f"The query can't be run: {said.rstrip('.!')}.", hint, EXIT_USAGE)
+        near = ", ".join(nearest_or_first(column[column.lastindex or 1].casefold(), list(known)))
+        hint = f"one of: {near}" if known else hint
+    elif "no such function" in first:
+        hint = "DuckDB has more functions: pip install 'tpuprof-tui[sql]'"
+    return ProfileError("sql", f"The query can't be run: {first.rstrip('.!')}.", hint, EXIT_USAGE)

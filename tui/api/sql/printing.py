@@ -9,7 +9,7 @@ from typing import Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.tui.api.sql.engine import Answer
+from tpuprof.tui.api.sql.engine import NO_VALUE, Answer
 from tpuprof.tui.api.sql.tables import TABLES
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
@@ -19,7 +19,6 @@ from tpuprof.tui.report import csv, json, markdown
 from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.report.text import heading, page_text
 
-NO_VALUE = "NULL: the profile does not say, or the query has no value for the row"
 MORE = "--limit 0 has all rows"
 
 _WIDEST = 60
@@ -42,7 +41,7 @@ class QueryResult:
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - what JSON has
-    """A value of DuckDB as JSON has it; dates and the like as text."""
+    """A value of an answer as JSON has it; dates and the like as text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Decimal):

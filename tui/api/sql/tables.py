@@ -7,35 +7,40 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.hosts.model import SharedSteps
+from tpuprof.parsers.steps.step_account import Account, AccountRow
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.pages import PageName, page_named
 from tpuprof.tui.report.fields import Field
 from tpuprof.tui.report.shared.database import SqlColumn, is_plain, sql_column
+from tpuprof.tui.report.units import TIME_MS
 
-MOST_EVENTS = 5_000_000
-"""Events that a query reads; of a profile with more it reads none, for figures of a part would be wrong."""
+Columns = dict[str, Sequence[Any]]
+"""Columns by name: a value a row as in JSON, None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlRows:
-    """The rows of a table.
+    """Some columns of the rows of a table, and what is wrong with the profile, a sentence each."""
 
-    Attributes:
-        values: of each column, a value a row as in JSON; None where unknown.
-        warnings: what is wrong with the profile, a sentence each.
-    """
-
-    values: Sequence[Sequence[Any]]
+    values: Columns
     warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EventsAsked:
-    """Which events a query is about: an interval on the trace's clock, and tracks; see `Profile.events`."""
+    """Which events a query is about: an interval on the trace's clock, and tracks; see `Profile.events`.
+
+    Attributes:
+        most: events that are read; of a profile with more none is, for figures of a part would be wrong.
+        more: what reads more of them; empty if nothing does.
+    """
 
     from_ps: int | None = None
     to_ps: int | None = None
     track: str = ""
+    most: int = 0
+    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,94 +48,140 @@ class SqlTable:
     """A table that SQL can name.
 
     Attributes:
+        name: that of the page's table.
         meaning: what a row is.
-        parts: the pages and tables that its columns are of; those of further ones are put beside rows of the same name.
-        read: its columns of a profile, a value a row.
-        first: a column that stands before those of the pages.
+        page: whose table its columns are of.
+        read: some of its columns of a profile, at least those of these names.
+        first: columns that stand before those of the page's table.
         without: keys of columns that it leaves out.
     """
 
     name: str
     meaning: str
-    parts: tuple[tuple[PageName, str], ...]
-    read: Callable[[SqlTable, Profile, EventsAsked], SqlRows]
+    page: PageName
+    read: Callable[[SqlTable, Profile, Sequence[str], EventsAsked], SqlRows]
     first: tuple[SqlColumn, ...] = ()
     without: tuple[str, ...] = ()
 
     @property
-    def fields(self) -> list[list[Field[Any]]]:
-        made: list[list[Field[Any]]] = []
-        for page, key in self.parts:
-            record = page_named(page)
-            assert record is not None, page
-            table = next(table for table in record.load_report().tables if table.key == key)
-            known = {field.key for part in made for field in part}
-            chosen = (field for field in table.chosen(table.json) if is_plain(field) and field.key not in known)
-            made.append([field for field in chosen if field.key not in self.without])
-        return made
+    def fields(self) -> dict[str, Field[Any]]:
+        """The fields of the page's table, by their names in SQL."""
+        record = page_named(self.page)
+        assert record is not None, self.page
+        report = record.load_report()
+        tables = report.tables if report.section_tables is None else report.section_tables()
+        table = next(table for table in tables if table.key == self.name)
+        chosen = (field for field in table.chosen(table.json) if is_plain(field) and field.key not in self.without)
+        return {sql_column(field).name: field for field in chosen}
 
     @property
     def columns(self) -> list[SqlColumn]:
-        return [*self.first, *(sql_column(field) for part in self.fields for field in part)]
+        return [*self.first, *map(sql_column, self.fields.values())]
+
+    def keys(self, names: Sequence[str]) -> dict[str, str]:
+        """The keys of the columns of these names that are of the page's table."""
+        fields = self.fields
+        return {name: fields[name].key for name in names if name in fields}
 
 
-def _of_page(table: SqlTable, profile: Profile, _: EventsAsked) -> SqlRows:
-    (page, key), (fields,) = table.parts[0], table.fields
-    made = profile.table(page, key, columns=[field.key for field in fields])
-    return SqlRows([made.values(field.key) for field in fields], made.warnings)
+def _of_page(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
+    keys = table.keys(names)
+    made = profile.table(table.page, table.name, columns=tuple(keys.values()))
+    return SqlRows({name: made.values(key) for name, key in keys.items()}, made.warnings)
 
 
-def _of_events(table: SqlTable, profile: Profile, asked: EventsAsked) -> SqlRows:
-    events = profile.events_between(asked.from_ps, asked.to_ps, asked.track, MOST_EVENTS)
+def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: EventsAsked) -> SqlRows:
+    keys = table.keys(names)
+    events = profile.events_between(asked.from_ps, asked.to_ps, asked.track, asked.most, tuple(keys.values()))
     if events.left_out:
         whole = len(events) + events.left_out
-        sentence = f"These are {whole:,} events, more than the {MOST_EVENTS:,} that a query reads."
-        raise ProfileError("too_many", sentence, "--from MS --to MS, or --track 'XLA Ops'", EXIT_USAGE)
-    return SqlRows([events.values(column.name) for column in table.columns], events.warnings)
+        sentence = f"These are {whole:,} events, more than the {asked.most:,} that a query reads."
+        hint = f"--from MS --to MS, or --track 'XLA Ops'{f', or {asked.more}' if asked.more else ''}"
+        raise ProfileError("too_many", sentence, hint, EXIT_USAGE)
+    return SqlRows({name: events.values(key) for name, key in keys.items()}, events.warnings)
 
 
-def _of_steps(table: SqlTable, profile: Profile, _: EventsAsked) -> SqlRows:
-    """Steps with whose time it is beside them, where that is known: of the first group, which the ledger shows."""
-    times, owners = table.fields
-    steps, ledger = (profile.table(page, key) if key in profile.tables(page) else None for page, key in table.parts)
-    names, groups = ((), ()) if steps is None else (steps.values("name"), steps.values("group"))
-    by_name = {} if ledger is None else {name: row for row, name in enumerate(ledger.values("name"))}
-    rows = [by_name.get(name) if of == groups[0] else None for name, of in zip(names, groups, strict=True)]
-    beside = [[None if row is None or ledger is None else ledger.values(of.key)[row] for row in rows] for of in owners]
-    warnings = () if steps is None else steps.warnings
-    return SqlRows([*(() if steps is None else steps.values(of.key) for of in times), *beside], warnings)
+def _of_steps(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
+    """Each step on each core, with the owners of the core's time: of the first group, which the ledger shows."""
+    page, owners = profile.hosts_page(), {name: table.fields[name] for name in names if name in table.fields}
+    account, made = profile.ledger() if owners else None, list[Columns]()
+    for steps in page.every_step:
+        columns = _times(steps)
+        rows = _account_rows(account if steps is page.every_step[0] else None, columns["core"], columns["name"])
+        known = [row for row in rows if row is not None]
+        for name, field in owners.items():
+            values = iter(field.unit.machine(field.read(known, range(len(known)))))
+            columns[name] = [None if row is None else next(values) for row in rows]
+        made.append(columns)
+    return SqlRows({name: [value for columns in made for value in columns[name]] for name in names}, page.warnings)
 
 
-def _of_buffers(table: SqlTable, profile: Profile, _: EventsAsked) -> SqlRows:
+def _times(steps: SharedSteps) -> Columns:
+    """Each step on each core, step by step."""
+    count = len(steps.core_names)
+    return {
+        "group": [steps.group] * (count * len(steps)),
+        "name": [name for name in steps.names for _ in range(count)],
+        "core": list(steps.core_names) * len(steps),
+        "duration_ms": TIME_MS.machine(steps.core_duration_ps.T.ravel()),
+        "own_time_ms": TIME_MS.machine(steps.core_own_ps.T.ravel()),
+    }
+
+
+def _account_rows(account: Account | None, cores: Sequence[str], steps: Sequence[str]) -> list[AccountRow | None]:
+    """The account of some steps, each on a core; None where there is none of it."""
+    if account is None:
+        return [None] * len(cores)
+    core_at, step_at = ({name: at for at, name in enumerate(of)} for of in (account.core_names, account.names))
+    places = ((core_at.get(core), step_at.get(step)) for core, step in zip(cores, steps, strict=True))
+    return [
+        None
+        if core is None or step is None
+        else AccountRow(account.names[step], float(account.step_ps[step]), tuple(account.owner_ps[core, step].tolist()))
+        for core, step in places
+    ]
+
+
+def _of_buffers(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
     """The HBM buffers of all modules that have figures."""
-    (fields,), modules = table.fields, profile.table("memory", "modules")
-    rows: list[list[Any]] = [[] for _ in range(1 + len(fields))]
+    modules, keys = profile.table("memory", "modules"), table.keys(names)
+    made: dict[str, list[Any]] = {name: [] for name in ("module", *keys)}
     facts = zip(modules.values("name"), modules.values("program_id"), modules.values("problems"), strict=True)
     for name, program, problem in facts:
         if problem:
             continue
         module = f"{name}({program})" if program else name
-        made = profile.table("memory", "buffers", columns=[field.key for field in fields], module=module)
-        for into, values in zip(rows, ([module] * len(made), *map(made.values, made.keys())), strict=True):
-            into.extend(values)
-    return SqlRows(rows, modules.warnings)
+        buffers = profile.table("memory", table.name, columns=tuple(keys.values()) or ("name",), module=module)
+        made["module"] += [module] * len(buffers)
+        for column, key in keys.items():
+            made[column] += buffers.values(key)
+    return SqlRows({**made}, modules.warnings)
 
 
 _MODULE = SqlColumn("module", "VARCHAR", "text", "its compiled module, name(program id)")
+_OF_STEPS = (
+    SqlColumn("group", "BIGINT", "count", "the number of the group of cores whose step it is"),
+    SqlColumn("name", "VARCHAR", "text", "the step's name, or number; a step has a row for each core"),
+    SqlColumn("core", "VARCHAR", "text", "the core, as all pages have it, host:2"),
+    SqlColumn("duration_ms", "DOUBLE", "ms", "how long the core's own part of the step takes"),
+    SqlColumn("own_time_ms", "DOUBLE", "ms", "that without waiting for other cores"),
+)
 _EVENT = "an event of the timeline; derived tracks only if --track names them"
+_STEP = "a step on a core: its time, and the owners of that time"
+_GROUP = "the collectives of one kind, axis, groups and pass together"
 TABLES: tuple[SqlTable, ...] = (
-    SqlTable("events", _EVENT, (("timeline", "events"),), _of_events),
-    SqlTable("ops", "an HLO op, over all cores and the whole capture", (("ops", "ops"),), _of_page),
-    SqlTable(
-        "steps", "a step: its time, and the owners of that time", (("hosts", "steps"), ("ledger", "steps")), _of_steps
-    ),
-    SqlTable("cores", "a core", (("cores", "cores"),), _of_page),
-    SqlTable("hosts", "a host", (("hosts", "hosts"),), _of_page),
-    SqlTable("modules", "an HLO module that ran", (("inference", "modules"),), _of_page),
-    SqlTable("buffers", "an HBM buffer of a compiled module", (("memory", "buffers"),), _of_buffers, (_MODULE,)),
-    SqlTable("allocators", "an allocator, at its peak", (("memory-profile", "allocators"),), _of_page),
-    SqlTable("collectives", "a collective", (("collectives", "collectives"),), _of_page),
-    SqlTable("findings", "a reason why the program is slow", (("findings", "findings"),), _of_page),
+    SqlTable("events", _EVENT, "timeline", _of_events),
+    SqlTable("ops", "an HLO op, over all cores and the whole capture", "ops", _of_page),
+    SqlTable("steps", _STEP, "ledger", _of_steps, _OF_STEPS, ("name",)),
+    SqlTable("cores", "a core", "cores", _of_page),
+    SqlTable("hosts", "a host", "hosts", _of_page),
+    SqlTable("modules", "an HLO module that ran", "inference", _of_page),
+    SqlTable("buffers", "an HBM buffer of a compiled module", "memory", _of_buffers, (_MODULE,)),
+    SqlTable("allocators", "an allocator, at its peak", "memory-profile", _of_page),
+    SqlTable("collectives", "a collective", "collectives", _of_page),
+    SqlTable("collective_groups", _GROUP, "collectives", _of_page),
+    SqlTable("copies", "the asynchronous copies between two memories for one framework op", "collectives", _of_page),
+    SqlTable("findings", "a reason why the program is slow", "findings", _of_page),
 )
 """All tables, in the order in which they are listed."""
 

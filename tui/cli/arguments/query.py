@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from tpuprof.tui.cli.arguments import options, values
@@ -11,24 +12,61 @@ from tpuprof.tui.report.page import FORMATS
 _CALL = 'query demo "SELECT name, self_time_ps FROM ops ORDER BY 2 DESC"'  # an example
 EXAMPLE = f"{PROGRAM} {_CALL}"
 _MOST_MIB = 1 << 20
-_EPILOG = """The query is one SELECT in DuckDB's SQL (pip install 'tpuprof-tui[sql]'). It can
-neither write nor open a file or a connection. Only the tables that it names are
-read."""
+EXAMPLES: Mapping[str, str] = {
+    "The ops with most self time": "SELECT name, self_time_ps FROM ops ORDER BY 2 DESC LIMIT 5",
+    "The longest gaps between ops": """SELECT core, name, start_ps - lag(start_ps + duration_ps)
+  OVER (PARTITION BY core ORDER BY start_ps) AS gap_ps
+  FROM events WHERE track = 'XLA Ops' AND depth = 0
+  ORDER BY gap_ps DESC LIMIT 5""",
+    "Percentiles of ops": """SELECT name, median(duration_ps) AS median_ps,
+  quantile_cont(duration_ps, 0.99) AS p99_ps
+  FROM events WHERE track = 'XLA Ops' GROUP BY name
+  ORDER BY p99_ps DESC, name LIMIT 5""",
+    "How often ops run in each step": """SELECT step, core, count(*) AS n FROM events
+  WHERE name LIKE 'all-reduce%' GROUP BY step, core ORDER BY step, core""",
+    "The longest step of each core": """SELECT core, max(duration_ms) AS longest_ms FROM steps
+  GROUP BY core ORDER BY core""",
+    "Steps longer than 1.2 times the median": """SELECT name, core, duration_ms FROM steps
+  WHERE duration_ms > 1.2 * (SELECT median(duration_ms) FROM steps)""",
+    "Self time by source file": """SELECT substr(source, 1, instr(source, ':') - 1) AS file,
+  sum(self_time_ps) / 1e9 AS ms FROM ops GROUP BY file ORDER BY ms DESC""",
+    "The largest buffers, with their ops": """SELECT b.name, b.size_bytes, o.self_time_ps
+  FROM buffers b LEFT JOIN ops o ON o.name = b.name AND o.program = b.module
+  WHERE b.at_peak ORDER BY b.size_bytes DESC, b.name LIMIT 5""",
+    "Collectives that no compute hides": """SELECT name, axis, exposed_time_ms FROM collectives
+  WHERE exposed_time_ms > 1 ORDER BY exposed_time_ms DESC""",
+    "What ran in an interval": """SELECT core, name, duration_ps FROM events
+  WHERE start_ps BETWEEN 400e9 AND 401e9 AND core IS NOT NULL
+  ORDER BY start_ps, core, depth, name""",
+}
+"""Queries that both engines answer, by what they ask; each line fits a terminal."""
+
+_EPILOG = """The query is one SELECT. DuckDB answers it where it is installed (pip install
+'tpuprof-tui[sql]'), else Python's SQLite, with the same tables, columns and
+values. It can neither write nor open a file or a connection."""
 
 
 def query_parser() -> UsageParser:
     """The command's options."""
-    what = "Answers a SQL query over a profile: its events, ops, steps, cores, hosts, modules, buffers, collectives, "
-    what += "findings."
-    calls = (_CALL, 'query demo "SELECT core, name, start_ps FROM events" --from 300', "query --schema")
+    what = "Answers a question in SQL about a profile: its events, ops, steps, cores, hosts, modules, buffers, "
+    what += "allocators, collectives, copies, findings."
+    calls = (
+        _CALL,
+        'query demo "SELECT core, name, start_ps FROM events" --from 300',
+        "query --schema",
+        "query --examples",
+    )
     parser = options.new_parser("query", what, calls, _EPILOG)
     options.add_choice_of_profile(parser, several=False)
     parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; a single argument is the query")
     add(parser.part("which events the table events has"), "--from", "--to", "--track")
     output = options.add_output(parser, FORMATS)
     add(output, "--limit", default=1000, help="rows to print; 0: all (default: 1000)")
+    engine = "sqlite, duckdb or auto: DuckDB where it is installed (default: auto)"
+    output.add_argument("--engine", choices=("auto", "sqlite", "duckdb"), default="auto", metavar="ENGINE", help=engine)
     schema = "print tables and columns: type, unit, meaning"
     output.add_argument("--schema", action="store_true", help=schema)
+    output.add_argument("--examples", action="store_true", help="print ten queries, from gaps to percentiles")
     bounds = parser.part("bounds")
     add(bounds, "--time-limit", default=30, help="of the query (default: 30s)")
     mib = partial(values.whole_number, least=16, most=_MOST_MIB)

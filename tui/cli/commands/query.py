@@ -16,7 +16,7 @@ from tpuprof.tui.api.sql.printing import ANSWERS, SCHEMAS, QueryResult
 from tpuprof.tui.api.sql.tables import EventsAsked
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE
-from tpuprof.tui.cli.arguments.query import EXAMPLE
+from tpuprof.tui.cli.arguments.query import EXAMPLE, EXAMPLES
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
@@ -31,9 +31,13 @@ def run_query(args: argparse.Namespace) -> int:
         ProfileError: the query can't be run, or not within its limits (exit code 2); and as of `report`.
     """
     look = printing.report_look(args)
-    if args.schema:
+    if args.schema or args.examples:
         printing.check_output(args, Logdir(args.path, (), (), ()))
+    if args.schema:
         printing.write_report(args, SCHEMAS[args.format](look))
+        return EXIT_OK
+    if args.examples:
+        printing.write_report(args, "".join(f"{what}:\n  {sql}\n" for what, sql in EXAMPLES.items()))
         return EXIT_OK
     if args.sql is None:
         args.path, args.sql = HERE, args.path
@@ -59,6 +63,7 @@ def _answered(args: argparse.Namespace) -> QueryResult:
     limits = Limits(args.time_limit, args.memory_limit * _MIB, args.limit, decoding_threads(args.jobs))
     if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
         raise ProfileError("usage", "The interval is empty: --to must be later than --from.", EXAMPLE, EXIT_USAGE)
+    asked = EventsAsked(args.from_ps, args.to_ps, args.track or "")
     with decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
@@ -73,7 +78,7 @@ def _answered(args: argparse.Namespace) -> QueryResult:
             found.append(Profile(logdir, session(run), args.host, session))
             return found[0]
 
-        answer = query(args.sql, opened, limits, EventsAsked(args.from_ps, args.to_ps, args.track or ""), _give_up)
+        answer = query(args.sql, opened, limits, asked, _give_up, args.engine)
     profile = found[0] if found else None
     return QueryResult(args.sql, answer, *((None, ()) if profile is None else (profile.run, profile.hosts)))
 

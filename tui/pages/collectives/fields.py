@@ -217,7 +217,7 @@ _SCREEN = in_order(
     "algorithm_gigabytes_per_second",
 )
 GROUPS: Table[CollectiveRows] = Table(
-    "groups", _FIELDS, len, (*_JSON, *_LATE), ("rank", *_JSON, *_LATE), (*_MARKDOWN, *_LATE), _SCREEN
+    "collective_groups", _FIELDS, len, (*_JSON, *_LATE), ("rank", *_JSON, *_LATE), (*_MARKDOWN, *_LATE), _SCREEN
 )
 
 _COPY = "what a row's copies do and how many ops these are; a start and its done count as one"

@@ -1,4 +1,4 @@
-"""Columns of tables in DuckDB: the types that units have there, and how rows get in.
+"""Columns of tables in SQL: the types that units have there, by DuckDB's names, and how rows get into DuckDB.
 
 A type follows from the unit alone, so that a table has the same columns for every profile.
 """
@@ -39,7 +39,7 @@ _APART = "\x1f"  # between the texts of a list; no text has it once it is fit to
 
 @dataclass(frozen=True, slots=True)
 class SqlColumn:
-    """A column of a table in DuckDB.
+    """A column of a table in SQL.
 
     Attributes:
         name: its key with underscores for dots.
@@ -93,7 +93,7 @@ def create(connection: Any, name: str, columns: Sequence[SqlColumn]) -> None:  #
 
 
 def insert(connection: Any, name: str, columns: Sequence[SqlColumn], values: Sequence[Sequence[Any]]) -> None:  # noqa: ANN401
-    """Puts rows into a table.
+    """Puts rows into some columns of a table.
 
     Args:
         values: of each column, as JSON has them; None where unknown.
@@ -107,7 +107,8 @@ def insert(connection: Any, name: str, columns: Sequence[SqlColumn], values: Seq
         arrays[known] = np.array([each is not None for each in of_column], np.bool_)
         parts.append(f"CASE WHEN {known} THEN {expression.format(value)} END")
     connection.register("given", arrays)
-    connection.execute(f"INSERT INTO {quoted(name)} SELECT {', '.join(parts)} FROM given")  # noqa: S608 - names of ours
+    names = ", ".join(quoted(column.name) for column in columns)
+    connection.execute(f"INSERT INTO {quoted(name)} ({names}) SELECT {', '.join(parts)} FROM given")  # noqa: S608 - names of ours
     connection.unregister("given")
 
 

@@ -144,7 +144,7 @@ ANSWERS: Mapping[str, Asked] = {
         "collectives",
         "slow-core",
         of_row("name", "collectives"),
-        "groups.late_core,collectives.name,collectives.waiting_time_ms",
+        "collective_groups.late_core,collectives.name,collectives.waiting_time_ms",
         "--limit",
         "3",
     ),

@@ -395,7 +395,10 @@ COUNTS = (
     Quantity("hosts", (At("overview", "environment.host_count"), At("hosts", "hosts[].host", how="count"))),
     Quantity(
         "collectives",
-        (At("collectives", "groups[].collectives", how="sum"), At("collectives", "collectives[].name", how="count")),
+        (
+            At("collectives", "collective_groups[].collectives", how="sum"),
+            At("collectives", "collectives[].name", how="count"),
+        ),
     ),
     Quantity(
         "findings",

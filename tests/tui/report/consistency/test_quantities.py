@@ -98,7 +98,7 @@ COUNTED = re.compile(r"(\d+) ([a-z-]+?)s of the (forward|backward) pass")
 def test_findings_count_collectives_as_their_page_does(profile: str) -> None:
     shown = made_documents(profile)
     of_page: Counter[tuple[str, str]] = Counter()
-    for group in values(shown.get("collectives"), "groups[]"):
+    for group in values(shown.get("collectives"), "collective_groups[]"):
         of_page[group["kind"], group["pass"]] += group["collectives"]
     for sentence in values(shown["findings"], "findings[].evidence[]"):
         for number, kind, of in COUNTED.findall(sentence):

@@ -37,7 +37,6 @@ OTHERS: Mapping[Place, str] = {
     ("cores", "cores[]"): "Its rows are cores; the page of hosts has the mean over the cores of each host.",
     ("inference", "average"): "It is the mean over all sessions; the overview has their percentiles alone.",
     ("inference", "launches"): "It is of launches alone; the overview has the percentiles of all sessions.",
-    ("live-arrays", "groups[]"): "Its rows are arrays in a device memory profile, which is no page of a run.",
     (ANY, "device.peak_cmem_read_gigabytes_per_second"): "It is one field of all pages, and no profile knows it.",
     (ANY, "device.peak_cmem_write_gigabytes_per_second"): "It is one field of all pages, and no profile knows it.",
 }

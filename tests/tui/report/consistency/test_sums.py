@@ -129,14 +129,14 @@ def collectives(shown: Documents) -> Iterator[Sum]:
     page = shown.get("collectives")
     if page is None or page["exposed_time_ms"] is None:
         return
-    for row in (*page["groups"], *page["collectives"]):
+    for row in (*page["collective_groups"], *page["collectives"]):
         yield row["name"], row["transfer_time_ms"], [row[f"{part}_time_ms"] for part in ("hidden", "exposed", "beside")]
     for part in ("hidden", "exposed", "beside"):
         yield part, page[f"{part}_time_ms"] * len(page["steps"]), [each[f"{part}_time_ms"] for each in page["steps"]]
     for part in ("exposed", "waiting"):
-        of_groups = sum(row[f"{part}_time_ms"] for row in page["groups"])
+        of_groups = sum(row[f"{part}_time_ms"] for row in page["collective_groups"])
         yield f"{part}, one by one", of_groups, [row[f"{part}_time_ms"] for row in page["collectives"]]
-    yield "waiting", page["waiting_time_ms"], [row["waiting_time_ms"] for row in page["groups"]]
+    yield "waiting", page["waiting_time_ms"], [row["waiting_time_ms"] for row in page["collective_groups"]]
 
 
 def trees(shown: Documents) -> Iterator[Sum]:

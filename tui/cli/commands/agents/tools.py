@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from importlib.util import find_spec
 from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -83,9 +82,8 @@ class Tool:
 
     @property
     def given(self) -> dict[str, Parameter]:
-        """What it takes, by name; a query in SQL where DuckDB is installed."""
-        names = [*self.takes.split(), "max_bytes"]
-        return {name: _PARAMETERS[name] for name in names if name != "sql" or find_spec("duckdb") is not None}
+        """What it takes, by name."""
+        return {name: _PARAMETERS[name] for name in (*self.takes.split(), "max_bytes")}
 
     @property
     def description(self) -> str:
@@ -216,7 +214,7 @@ _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page
 
 _SCHEMA = "schema"
 _SPARE_SECONDS = 2  # of a call: a query is stopped before it is ended, as it can say more then
-_SQL = "one SELECT in DuckDB's SQL instead of page, filter, sort and columns, over tables such as ops, events, steps, "
+_SQL = "one SELECT instead of page, filter, sort and columns, over tables such as ops, events, steps, "
 _SQL += f"cores, buffers, findings; {_SCHEMA}: all tables and columns"
 _BY = (
     "a row for each of these: layer or block of model, kind of collectives, source, function, stack or device of arrays"

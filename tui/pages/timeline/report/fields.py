@@ -37,6 +37,8 @@ NO_UNIT = "the profile does not name the unit"
 NO_VALUE = "the counter has no value in the interval"
 NO_NUMBER = "the counter has no value in the interval that is a number"
 NO_DEVICE_CLOCK = "the event is no run, step or op of a core whose ops have the device's time"
+NO_STEP = "no step of its core is marked then, or the section does not belong to a core"
+NO_UNIX_TIME = "the profile does not record when the capture began"
 NO_ARGUMENT = "the stat has no value, or its value is not a finite number"
 
 # --- units and their words

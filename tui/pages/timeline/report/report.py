@@ -306,5 +306,6 @@ REPORT = Report(
     warnings=lambda content: content.warnings,
     check=check,
     sections=_sections,
+    section_tables=drawn_by("tpuprof.tui.pages.timeline.report.event_columns:section_tables"),
     pictures=drawn_by("tpuprof.tui.pages.timeline.report.picture:pictures"),
 )

@@ -338,16 +338,6 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
     assert content(root) == before, "nothing is written"
 
 
-def test_query_without_duckdb_has_no_sql(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra `sql` is not installed: the tool neither offers it nor takes it."""
-    (query,) = (tool for tool in tools.TOOLS if tool.name == "query")
-    assert "sql" in query.schema["properties"]
-    monkeypatch.setattr(tools, "find_spec", lambda name: None)
-    assert "sql" not in query.schema["properties"] and query.schema["properties"]["page"]["enum"]
-    with pytest.raises(ProfileError, match="query takes no sql"):
-        query.answer({"sql": "SELECT 1"}, Root(str(root)), 60)
-
-
 def test_hostile_names_are_data(hostile: Path) -> None:  # noqa: F811
     said = asked(hostile, *((name, {}) for name in ("runs", "why", "ops", "timeline")))
     for each in said:
