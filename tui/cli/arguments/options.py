@@ -232,7 +232,10 @@ class _Form(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
     ) -> None:
-        setattr(namespace, self.dest, (option or "").removeprefix("--"))
+        form, given = (option or "").removeprefix("--"), getattr(namespace, self.dest)
+        if given not in (self.default, form, parser.get_default(self.dest)):
+            parser.error(f"two formats were given: {given} and {form}")
+        setattr(namespace, self.dest, form)
 
 
 def may_be_path(word: str) -> bool:
