@@ -21,9 +21,6 @@ _NAME_SEEN = 400
 """How many characters of a name distinguish it from others."""
 
 SortKey = Literal["self", "total", "count", "name", "track"]
-_SMALL = 1 << 12
-"""Tracks with fewer events are summed up together."""
-
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -201,10 +198,8 @@ def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None
         shares.append(TrackShare(title, track.name, place, busy, len(inside.key), fraction))
         if not len(inside.key):
             continue
-        if len(inside.key) < min(_SMALL, len(track.names)):
+        if len(inside.key) < len(track.names):
             small.append((number, inside))  # of thousands of threads each has a few
-        elif len(inside.key) < len(track.names):
-            parts.append(_sparse_rows([(number, inside)]))
         else:
             rows = _rows(inside, len(track.names))
             parts.append((np.full(len(rows[0]), number, np.int32), *rows))

@@ -1,7 +1,7 @@
 """The pass of the compiled core over the op line of one core.
 
 Where it can't take the events as they come (several op lines, events out of order, absurd times or ids), these are
-decoded and sorted first.
+decoded and sorted first, and added up by numpy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, is_sorted, nesting_order, no_ints
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import core_name
 from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
@@ -128,7 +128,6 @@ class _Task:
         room: how many rows the outputs have at first.
     """
 
-    wanted: Wanted
     ids: Int64s
     rows: tuple[int, int, int]
     others: Mapping[str, int]
@@ -145,7 +144,6 @@ class _Task:
         metadata = plane.event_metadata
         categories = MetadataStats(OpSource(metadata, plane.stat_metadata), metadata.rows(ids), (core_ops.CATEGORY,))
         return cls(
-            wanted=wanted,
             ids=ids,
             rows=(offset, duration, reduce),
             others={name: row for row, name in enumerate(stats) if row not in (offset, duration, reduce)},
@@ -153,11 +151,6 @@ class _Task:
             roles=np.zeros(0, np.uint8) if wanted.roles is None else _roles(plane, ids, categories, wanted.roles),
             room=min(size // _BYTES_AN_EVENT, _MOST_ROOM) if wanted.spans or len(wanted.steps[0]) else 0,
         )
-
-    def new_pass(self) -> OpPass:
-        """A pass that has taken nothing."""
-        wanted = self.wanted
-        return OpPass(self.off_duty, self.roles, *wanted.steps, wanted.times, self.room, wanted.spans)
 
 
 def in_one_pass(plane: Plane, wanted: Wanted, on_chunk: ChunkDone | None) -> tuple[PassSums, core_ops.OpTotals]:
@@ -180,7 +173,8 @@ def _as_it_comes(
         return None
     names = core_ops.event_stats(plane)
     task = _Task.of(plane, wanted, np.arange(ids), list(plane.stat_ids(names)), line.size)
-    sums, figures = task.new_pass(), _Figures(task)
+    figures = _Figures(task)
+    sums = OpPass(task.off_duty, task.roles, *wanted.steps, wanted.times, task.room, wanted.spans)
     for block in line.blocks(names, on_chunk):
         is_taken = sums.take(block.columns, block.count, core_ops.line_start(line), task.rows)
         if block.seen & HAS_OCCURRENCES or not is_taken:
@@ -198,15 +192,7 @@ def _sorted(plane: Plane, wanted: Wanted, on_chunk: ChunkDone) -> tuple[PassSums
     task, columns = _Task.of(plane, wanted, events.ids, events.stats), events.columns
     figures = _Figures(task)
     figures.take(columns, len(columns.flags), columns.value[task.rows[1]])
-    if core_name() == "python":
-        made = plain_pass(columns, task.rows, task.off_duty, task.roles, wanted.steps, wanted.times)
-        return made, figures.totals(made)
-    sums = task.new_pass()
-    if not is_sorted(columns.offset_ps):
-        sums.take_any_order()
-    is_taken = sums.take(columns, len(columns.flags), 0, task.rows) and sums.end()
-    assert is_taken, "events in order and within reason"
-    made = sums.sums()
+    made = plain_pass(columns, task.rows, task.off_duty, task.roles, wanted.steps, wanted.times)
     return made, figures.totals(made)
 
 

@@ -32,9 +32,6 @@ from tpuprof.parsers.timeline.read.derived import derived_tracks
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_BATCH = 1 << 18
-"""How many bytes of short lines a thread decodes in one go."""
-
 _CHUNK_EVENTS = 1 << 15
 """How many events a chunk of a line has at most, nearly always."""
 
@@ -166,7 +163,7 @@ class _PlaneRead:
 
     Attributes:
         kind: what the plane is.
-        batches: its lines' indices, short lines together.
+        batches: its lines' indices, one each; one without any for a plane that has no lines of events.
         section: what its lines make; None where that is nothing, and until all of them are read.
         malformed, aggregated: events with damaged bytes, and those that have no place in time.
         when_read: called once all lines are read, before they make the section.
@@ -174,7 +171,7 @@ class _PlaneRead:
 
     def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None) -> None:
         self.kind = _section_kind(plane)
-        self.batches = _batches(plane) or [[]]
+        self.batches = [[index] for index in _event_lines(plane)] or [[]]
         self.section: model.Section | None = None
         self.malformed = self.aggregated = 0
         self.when_read: Callable[[], None] = lambda: None
@@ -225,20 +222,6 @@ def _is_counter(line: Line) -> bool:
 def _event_lines(plane: Plane) -> Iterator[int]:
     """Yields the indices of the lines whose events are drawn as slices."""
     return (index for index, line in enumerate(plane.lines) if line.size and not _is_counter(line))
-
-
-def _batches(plane: Plane) -> list[list[int]]:
-    """Puts short lines together, because handing a short line to a thread takes longer than reading it."""
-    out: list[list[int]] = []
-    room = 0
-    for index in _event_lines(plane):
-        size = plane.lines[index].size
-        if size > room:
-            out.append([])
-            room = _BATCH
-        out[-1].append(index)
-        room -= size
-    return out
 
 
 def _read_line(

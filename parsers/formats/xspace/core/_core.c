@@ -1053,7 +1053,7 @@ enum {
     STATE_SIZE = RUNS + 8
 };
 enum { DONE = 0, NO_ROOM = 1, UNUSUAL = 2 };
-enum { ONLY_TIMES = 1, ALL_SPANS = 3, ANY_ORDER = 4 };
+enum { ONLY_TIMES = 1, ALL_SPANS = 3 };
 enum { STACK_COLUMNS = 5, TIME_COLUMNS = 4, OUTPUT_KINDS = RUNS - CELLS };
 enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF, STACK_TRACED };
 enum { TRACED_SELF = 3 }; /* the column of `traced` that is known only when the event is closed */
@@ -1085,8 +1085,7 @@ typedef struct {
     int32_t *touched;
     Rows stack, out[OUTPUT_KINDS]; /* in the order of the state */
     int64_t steps, times;
-    int spans; /* what else is wanted: nothing, the times, these and the unions but for `working`, or all; ANY_ORDER: all
-                  but the times, of events in any order on the trace's clock, which leaves the unions in parts */
+    int spans; /* what else is wanted: nothing, the times, these and the unions but for `working`, or all */
     const int64_t *step_start, *step_end, *time;
     int64_t *time_span;
 } OpSums;
@@ -1139,7 +1138,7 @@ INLINE void close_event(OpSums *to) {
 /* Adds a span to a union whose open interval is at state[from] and state[from + 1]. */
 INLINE void unite(OpSums *to, int which, int from, int64_t start, int64_t end) {
     int64_t *open = to->state + from;
-    if (start > open[1] || start < open[0]) {
+    if (start > open[1]) {
         if (open[1] > open[0])
             put(to, which, open[0], open[1], 0);
         open[0] = start;
@@ -1233,8 +1232,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     } else if (UNLIKELY((block->kind[0] && block->kind[0][i]) || (block->kind[1] && block->kind[1][i])))
         return 0;
     if (UNLIKELY(own_start > FAR || own_start < -FAR || start < s[DEVICE_START] ||
-                 (start == s[DEVICE_START] && end > s[DEVICE_END]) ||
-                 (own_start < s[OWN_START] && to->spans != ANY_ORDER)))
+                 (start == s[DEVICE_START] && end > s[DEVICE_END]) || own_start < s[OWN_START]))
         return 0;
     s[DURATIONS] += duration;
     s[DEVICE_DURATIONS] += end - start;
@@ -1252,8 +1250,6 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
 
     while (step + 1 < to->steps && to->step_start[step + 1] <= own_start)
         step++;
-    while (UNLIKELY(step >= 0 && to->step_start[step] > own_start))
-        step--;
     s[STEP] = step;
     if (step >= 0 && own_start >= to->step_end[step])
         step = -1;
@@ -1288,7 +1284,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
 
     if (!to->spans)
         return 1;
-    if (to->spans != ANY_ORDER && (!s[OUTER] || own_end > s[OUTER_END])) {
+    if (!s[OUTER] || own_end > s[OUTER_END]) {
         if (s[OUTER])
             answer_times(to, own_start, start, 0);
         s[OUTER] = 1;
@@ -1302,7 +1298,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
         if (LIKELY(!to->off_duty[id])) {
             if (to->spans >= ALL_SPANS)
                 unite(to, WORKING, WORK_FROM, own_start, own_end);
-            if (own_start <= s[OFF_TO] || to->spans == ANY_ORDER)
+            if (own_start <= s[OFF_TO])
                 put(to, INSIDE, own_start, own_end, 0);
         } else {
             put(to, OFF, own_start, own_end, 0);
@@ -1365,7 +1361,7 @@ static PyObject *core_take_ops(PyObject *Py_UNUSED(module), PyObject *const *arg
         fits = fits && state[CELLS + i] >= 0 && state[CELLS + i] <= to.out[i].room;
     }
     fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TOUCHED] >= 0 && state[TOUCHED] <= ids &&
-           number[4] >= 0 && number[4] <= ANY_ORDER && state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
+           number[4] >= 0 && number[4] <= ALL_SPANS && state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
     for (int i = ROWS; i < NUMBERS; i++)
         fits = fits && has_row(number[i], capacity, v[3].len);
     if (!fits)

@@ -32,7 +32,6 @@ _BYTES_A_FIELD = 24
 
 _LEAST_BLOCK = 1024
 
-_FEW_LANES = 4
 _FIRST_LANES = 8
 _FREE = np.iinfo(np.int64).min
 """When a lane that nothing was in is free."""
@@ -215,10 +214,7 @@ def _twice(tree: Int64s) -> Int64s:
 
 def lane_bounds(lane: NDArray[np.int32]) -> Int64s:
     """int64[lanes + 1]: where each lane begins when events are put lane by lane."""
-    depth = int(lane.max()) + 1 if len(lane) else 0
-    few = depth <= _FEW_LANES  # then it is faster to count each
-    sizes = [int(np.count_nonzero(lane == number)) for number in range(depth)] if few else np.bincount(lane)
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return np.concatenate([[0], np.cumsum(np.bincount(lane))]).astype(np.int64)
 
 
 def lane_order(lane: NDArray[np.int32]) -> NDArray[np.intp]:

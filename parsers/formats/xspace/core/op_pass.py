@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core.compiled import CORE
 from tpuprof.parsers.formats.xspace.core.types import EventColumns, PassSums, StepCells, as_int64
 
@@ -17,7 +17,7 @@ _DEPTH, _TOUCHED = 11, 14
 _OUTPUTS = 26
 _RUNS = 35
 _STATE_SIZE = 43
-_NO_SPANS, _ONLY_TIMES, _WITHOUT_WORKING, _ALL_SPANS, _ANY_ORDER = 0, 1, 2, 3, 4
+_NO_SPANS, _ONLY_TIMES, _WITHOUT_WORKING, _ALL_SPANS = 0, 1, 2, 3
 _LOW_BITS = (1 << 32) - 1
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -78,10 +78,6 @@ class OpPass:
         self._stack = np.empty((64, _STACK_COLUMNS), np.int64)
         self._outputs = [np.empty((room, columns), np.int64) for columns in _OUTPUT_COLUMNS]
         self.time_span = np.zeros((len(times), 4), np.int64)
-
-    def take_any_order(self) -> None:
-        """Accepts events that start in any order on the trace's clock, not on the device's; answers no times then."""
-        self._spans = _ANY_ORDER
 
     def take(self, columns: EventColumns, count: int, shift: int, rows: tuple[int, int, int]) -> bool:
         """Adds the first `count` events of a block.
@@ -156,12 +152,7 @@ class OpPass:
         state = self._state.tolist()
         left = [rows[:count] for rows, count in zip(self._outputs, state[_OUTPUTS:_RUNS], strict=True)][::-1]
         self._outputs = []  # from here on each is let go when its columns are made: they are as large
-        is_ordered = self._spans != _ANY_ORDER
         cells, busy, working, off, inside = _cells(left.pop()), *(_columns(left.pop()) for _ in range(4))
-        if not is_ordered:
-            busy, working = union(*busy), union(*working)
-            order = np.argsort(inside[0], kind="stable")
-            inside = inside[0][order], inside[1][order]
         return PassSums(
             occurrences=self.occurrences,
             total_ps=self.total_ps,
@@ -170,7 +161,7 @@ class OpPass:
             events=state[_EVENTS],
             span=(state[_FIRST], state[_LAST]) if state[_EVENTS] else None,
             own_span=(state[_OWN_FIRST], state[_OWN_LAST]) if state[_EVENTS] else None,
-            has_two_clocks=is_ordered and state[_EVENTS] > 1 and bool(state[_TWO_CLOCKS]),
+            has_two_clocks=state[_EVENTS] > 1 and bool(state[_TWO_CLOCKS]),
             times=self.times,
             time_span=self.time_span,
             cells=cells,

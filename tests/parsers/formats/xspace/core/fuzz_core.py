@@ -262,7 +262,7 @@ def _op_pass(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
         kept[5] = array("q", [INT64_MAX] * ids)
     off_duty, code = array("B", _bits(rng, ids)), array("B", [rng.choice((0, 1, 2, 2, 255)) for _ in range(ids)])
     traced = code if rng.random() < 0.7 else array("B", [])
-    spans, rows = rng.choice((0, 1, 2, 3, 3, 4)), [rng.choice((0, 0, -1)), rng.choice((1, 1, -1)), rng.choice((2, -1))]
+    spans, rows = rng.choice((0, 1, 2, 3, 3)), [rng.choice((0, 0, -1)), rng.choice((1, 1, -1)), rng.choice((2, -1))]
     if rng.random() < odd:
         rows[rng.randrange(3)] = rng.choice((-2, k))
     for is_end in (0, 0, rng.choice((1, 2, -1) if odd else (1,))):
