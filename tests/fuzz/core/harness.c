@@ -6,6 +6,8 @@
 #define PY_SSIZE_T_CLEAN
 #include CORE
 
+#include <stdlib.h>
+
 enum { MOST_HELD = 16 };
 
 static PyObject *held[MOST_HELD];
@@ -67,10 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int how = *data++;
     Py_ssize_t length = (Py_ssize_t)size - 1, n = how & 8 ? length : how >> 4;
     static const int64_t wanted[4] = {1, 2, 3, 7};
+    static const uint8_t chosen[4] = {0, 1, 0, 1};
     int k = how & 3 ? how >> 6 : 0;
     if (how % 4 == 3) { /* scan */
         buffer(length, data);
         buffer(8 * k, wanted);
+        buffer(how & 32 ? 4 : 0, chosen);
         buffer((how & 4 ? 4 : 8) * n, NULL);
         for (int i = 0; i < 2; i++)
             buffer(8 * n, NULL);
@@ -106,19 +110,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         buffer(length, data);
         buffer(8 * whole, spans);
         buffer(8 * whole, spans + whole);
-        if (how % 4 == 1) {
-            for (int i = 0; i < 3; i++)
-                buffer(8 * whole, NULL);
-            buffer(whole, NULL);
-            call(core_events);
-        } else {
-            buffer(8 * k, wanted);
-            buffer(whole * k, NULL);
-            for (int i = 0; i < 2; i++)
-                buffer(8 * whole * k, NULL);
-            number(4);
-            call(core_stats);
-        }
+        buffer(8 * k, wanted);
+        buffer(whole * k, NULL);
+        for (int i = 0; i < 2; i++)
+            buffer(8 * whole * k, NULL);
+        number(4);
+        call(core_stats);
         let_go();
     }
     free(spans);
