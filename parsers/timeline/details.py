@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, no_ints
 from tpuprof.parsers.base.record import dataclass
@@ -171,32 +170,6 @@ def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_e
         return event
     last = min(last, first + _SEEN_IN_CELL)
     return first + int(np.argmax(track.lasting[first:last]))
-
-
-def deepest_lane(track: Track, cell_start: int, cell_end: int) -> range:
-    """The deepest lane with an event in a cell; no lane where there is none."""
-    start, end = track.start_ps, track.end_ps[:]
-    inside = np.flatnonzero((start < cell_end) & ((end > cell_start) | ((start == end) & (start == cell_start))))
-    return _lane_alone(track, inside[-1:])
-
-
-def nearest_lane(track: Track, here: tuple[int, int], direction: int) -> range:
-    """The lane with the next (1) or previous (-1) event of a track, by start and then lane."""
-    instant, at_lane = here
-    border = int(track.lanes[max(0, min(at_lane + (direction > 0), track.depth))])
-    near = np.flatnonzero(track.start_ps == instant)
-    near = near[near >= border] if direction > 0 else near[near < border]
-    if not len(near):
-        near = np.flatnonzero(track.start_ps > instant if direction > 0 else track.start_ps < instant)
-        start = track.start_ps[near]
-        near = near[start == (start.min() if direction > 0 else start.max())] if len(near) else near
-    return _lane_alone(track, near[:1] if direction > 0 else near[-1:])
-
-
-def _lane_alone(track: Track, event: NDArray[np.intp]) -> range:
-    """The lane of an event, if there is one."""
-    lane = track.lane_of(int(event[0])) if len(event) else 0
-    return range(lane, lane + len(event))
 
 
 def adjacent_event(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:

@@ -11,12 +11,6 @@ from tpuprof.parsers.timeline.model import Track
 MOST_EVENTS = 4000
 """The most events of a window that is flattened; with more of them its cells hide most of them anyway."""
 
-MANY_LANES = 48
-"""From this many lanes on it goes through all events of a track at once, and not lane by lane."""
-
-_FEW_A_LANE = 4000
-"""Unless a lane has this many events on average."""
-
 
 def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] | None:
     """Flattens the part of a track that lies in a window into a track of one lane.
@@ -74,9 +68,6 @@ def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
 
 def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
     """The events that a window touches, in order; None where there are too many."""
-    if track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth:
-        touched = np.flatnonzero((track.end_ps[:] >= start_ps) & (track.start_ps < end_ps)).astype(np.int64)
-        return touched if len(touched) <= MOST_EVENTS else None
     spans = [_lane_range(track, lane, start_ps, end_ps) for lane in range(track.depth)]
     if sum(last - first for first, last in spans) > MOST_EVENTS:
         return None

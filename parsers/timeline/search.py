@@ -17,9 +17,8 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, ranges
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.details import keys_called
-from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.windows import lane_window
+from tpuprof.parsers.timeline.windows import MANY_LANES, lane_window
 
 FEW = 1 << 16
 """It keeps the places of up to so many matches of a track; each takes 24 bytes."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges, union_length
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
+from tpuprof.parsers.timeline.flatten import deepest
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, RateTrack, Timeline, Track, busy_between
 
 _LARGE = 1 << 16
@@ -27,6 +27,9 @@ LANE_EVENTS_A_BLOCK = 64
 
 _SUMMED = 1 << 18
 """Events, whole blocks of them, that running sums are made of at a time."""
+
+MANY_LANES = 48
+"""From this many lanes on it goes through all events of a track at once, and not lane by lane."""
 
 _FEW_A_LANE = 200
 """With fewer events per lane on average, it is faster to go through a track of many lanes as a whole."""

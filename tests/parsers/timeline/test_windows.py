@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, timeline, track
+from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, track
 from tests.support.build import present
-from tpuprof.parsers.timeline import flatten, windows
+from tpuprof.parsers.timeline import windows
 from tpuprof.parsers.timeline.flatten import deepest, flattened
-from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, EventId, EventNames, RateTrack, Track, busy_between
+from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, EventNames, RateTrack, Track, busy_between
 from tpuprof.parsers.timeline.windows import busy_share, cell_edges, lane_window, mean_value, rate_window, track_window
-from tpuprof.tui.pages.timeline import state as timeline_view
-from tpuprof.tui.pages.timeline.state import TimelineView
 
 _CLASSED = EventNames(None, NAMES, np.array([0, 1, 2, 1], np.uint8))
 _any_events = st.one_of(nested_events(), loose_events())
@@ -177,38 +175,3 @@ def test_cells_hold_the_class_of_the_deepest_event(events: list[LaneEvent], firs
             if running:
                 wanted[_CLASSED.classes[running[-1]]] += 1
         assert window.busy_ps[cell].tolist() == wanted
-
-
-@given(_any_events, st.integers(-5, 55), st.integers(1, 70))
-def test_flattened_windows_are_the_same(events: list[LaneEvent], first: int, span: int) -> None:
-    one = track(events)
-    usual = flattened(one, first, first + span)
-    with patch.object(flatten, "MANY_LANES", -1):
-        other = flattened(one, first, first + span)
-    assert usual is not None and other is not None
-    assert usual[1].tolist() == other[1].tolist()
-    assert usual[0].start_ps.tolist() == other[0].start_ps.tolist()
-    assert usual[0].end_ps[:].tolist() == other[0].end_ps[:].tolist()
-
-
-@given(_any_events, st.lists(st.integers(-40, 40), max_size=6))
-def test_keys_find_the_same_events(events: list[LaneEvent], moves: list[int]) -> None:
-    def walked() -> list[EventId | None]:
-        view = TimelineView(timeline([track(events, kind="thread")]))
-        view.resize(50, 10)
-        seen = [view.event]
-        for move in moves:
-            view.move_cells(move)
-            seen.append(view.event)
-            view.next_event(1 if move % 3 else -1)
-            seen.append(view.event)
-        for direction in (1, -1):
-            while not view.next_event(direction):
-                seen.append(view.event)
-        return seen
-
-    if not events:
-        return
-    usual = walked()
-    with patch.object(timeline_view, "MANY_LANES", -1):
-        assert walked() == usual

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted, nearest_words, nothing_found, printable, said_of
-from tpuprof.parsers.timeline.details import adjacent_event, deepest_lane, event_in_cell, longest_called, nearest_lane
-from tpuprof.parsers.timeline.flatten import MANY_LANES
+from tpuprof.parsers.timeline.details import adjacent_event, event_in_cell, longest_called
 from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.hosts.joined import clock_words
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
@@ -200,10 +199,7 @@ class TimelineView(Marks):
             return None
         row, place, track = here
         begin, end = self.cursor_edges.tolist()
-        lanes = self._lanes(row, track)
-        if len(lanes) > MANY_LANES:
-            lanes = deepest_lane(track, begin, end)
-        events = [event_in_cell(track, lane, self.cursor_ps, begin, end) for lane in lanes]
+        events = [event_in_cell(track, lane, self.cursor_ps, begin, end) for lane in self._lanes(row, track)]
         index = next((event for event in reversed(events) if event is not None), None)
         return None if index is None else (*place, index)
 
@@ -216,10 +212,7 @@ class TimelineView(Marks):
         here = (self.cursor_ps, -1 if direction > 0 else track.depth)
         if self.event is not None and self.event[:2] == place:
             here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
-        lanes = self._lanes(row, track)
-        if len(lanes) > MANY_LANES:
-            lanes = nearest_lane(track, here, direction)
-        near = [adjacent_event(track, lane, here, direction) for lane in lanes]
+        near = [adjacent_event(track, lane, here, direction) for lane in self._lanes(row, track)]
         keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
         if not keys:
             return f"no event {_side(direction)} this one on the row"
