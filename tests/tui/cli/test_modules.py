@@ -9,13 +9,13 @@ from tpuprof.parsers.base.errors import EXIT_OK
 
 MOST = {
     **{
-        "runs": 60,
-        "ops": 122,
+        "runs": 65,
+        "ops": 123,
         "op-profile": 133,
-        "framework-ops": 127,
+        "framework-ops": 128,
         "roofline": 182,
         "overview": 252,
-        "findings": 252,
+        "findings": 255,
         "ledger": 252,
     },
     **{
@@ -23,10 +23,10 @@ MOST = {
         "hosts": 178,
         "cores": 178,
         "inference": 254,
-        "timeline": 140,
+        "timeline": 142,
         "counters": 120,
         "memory": 177,
-        "memory-profile": 175,
+        "memory-profile": 176,
         "collectives": 202,
     },
 }

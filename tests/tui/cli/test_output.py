@@ -81,7 +81,7 @@ def test_every_byte_arrives_or_a_sentence_says_why(unbuffered: str, tmp_path: Pa
         code = EXIT_USAGE if told else EXIT_OK
         assert (said, int((tmp_path / f"{place}.code").read_text())) == (told, code), place
         assert out == {"limit": whole[:500]}.get(fault, b"" if told or fault == "closed" else whole), place
-        assert len(whole) > 5000
+        assert len(whole) > 1500
     assert not [file.name for file in tmp_path.iterdir() if file.suffix in (".tmp", ".file")]
 
 

@@ -79,6 +79,12 @@ def about(page: str) -> str:
     return next((line.partition(": ")[2] for line in lines if line.startswith(f"{page}: ")), "")
 
 
+def sentence(page: str) -> str:
+    """What a page shows, as the first sentence of its help."""
+    what = about(page)
+    return f"{what[0].upper()}{what[1:]}."
+
+
 def examples(page: str) -> list[str]:
     """Calls that show a page, without its name; the first is the shortest."""
     _, _, rest = _PAGES.partition(f"\n{page}: ")

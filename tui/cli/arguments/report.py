@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import groupby
+from types import ModuleType
 from typing import Any, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -15,7 +16,6 @@ from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.help import COMMON
 from tpuprof.tui.cli.arguments.options import DEMO, NO_OPTION, PROGRAM, UsageParser, add
-from tpuprof.tui.cli.arguments.pages import about, examples
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
 from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES, PARQUET
 
@@ -51,7 +51,10 @@ class PageParser(UsageParser):
         self.page = page
 
     def format_help(self) -> str:
-        report = self.page.load_report()
+        report, pages = self.page.load_report(), _pages()
+        self.description = pages.sentence(self.page.name)
+        command = self.prog.removeprefix(f"{PROGRAM} ")
+        self.examples = tuple(f"{command} {example}" for example in pages.examples(self.page.name))
         hidden = ("host", "core") if self.page.without_host else ()
         for action in self._actions:
             action.help = argparse.SUPPRESS if action.dest in hidden else action.help
@@ -105,9 +108,14 @@ def report_parser(words: Sequence[str] = ()) -> UsageParser:
     first = ("report overview demo", "report ops demo --limit 10", "report ops --help")
     parser = options.new_parser("report", "Prints a page of a profile: text, JSON, CSV, Markdown or HTML.", first)
     listed = parser.part("pages, each with options and a help of its own")
-    listed.description = "\n".join(f"{page.name:16}{about(page.name)}" for page in PAGES)
+    listed.description = "\n".join(f"{page.name:16}{_pages().about(page.name)}" for page in PAGES)
     parser.add_argument("page", metavar="PAGE", help=argparse.SUPPRESS)
     return parser
+
+
+def _pages() -> ModuleType:
+    """What the help says of pages: few calls read it."""
+    return import_module("tpuprof.tui.cli.arguments.pages")
 
 
 def _page_in(words: Sequence[str]) -> Page | None:
@@ -124,7 +132,9 @@ def _no_page(name: str, rest: Sequence[str]) -> ProfileError:
     if name == DEMO or os.path.exists(os.path.expanduser(name)):
         return ProfileError("usage", f"{shown} is not a page.", f"{PROGRAM} report overview {shown}", EXIT_USAGE)
     near = import_module("tpuprof.tui.cli.habits").near_page(name)
-    sentence = f"There is no page {shown}; {near} shows {about(near)}." if near else f"There is no page {shown}."
+    sentence = (
+        f"There is no page {shown}; {near} shows {_pages().about(near)}." if near else f"There is no page {shown}."
+    )
     hint = (
         f"{PROGRAM} report {' '.join([near, *map(printable, rest)])}"
         if near
@@ -141,9 +151,7 @@ def trend_parser() -> UsageParser:
 
 
 def _page_parser(command: str, page: Page) -> UsageParser:
-    what = about(page.name)
-    calls = [f"{command} {example}" for example in examples(page.name)]
-    parser = options.new_parser(command, f"{what[0].upper()}{what[1:]}.", calls, of=partial(PageParser, page))
+    parser = options.new_parser(command, "", of=partial(PageParser, page))
     if command == "trend":
         parser.set_defaults(page=page.name)
     else:

@@ -115,7 +115,7 @@ def test_every_format_of_a_page_takes_a_step(page: Any, call: Call) -> None:
 def test_a_page_without_steps_says_why(page: Any, call: Call) -> None:
     sentence, hint = call.error(EXIT_USAGE, "report", page.name, "demo", "--step", "104")
     assert sentence.startswith(f"The page {page.name} can't be shown for one step. ")
-    assert hint.startswith("try: report ")
+    assert hint.startswith("try: tpuprof-tui report ")
 
 
 def test_a_call_takes_one_part(call: Call) -> None:
