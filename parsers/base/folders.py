@@ -17,9 +17,6 @@ from tpuprof.parsers.base.text import printable
 
 NAME = "tpuprof-tui"
 
-LEASES = "profilers"
-"""The folder in that of the state where leases of profilers lie (`parsers.capture.leases`)."""
-
 ONLY_BELOW = "TPUPROF_ONLY_BELOW"
 """The variable that holds a process, and all that it starts, below a folder whose path has no links."""
 

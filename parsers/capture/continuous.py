@@ -11,32 +11,20 @@ import secrets
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.capture import errors, model
 from tpuprof.parsers.capture.client import RpcCall, Server, profile_request
 from tpuprof.parsers.capture.model import Address, CaptureOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Switched:
-    """What came of switching continuous profiling on or off at one server.
-
-    Attributes:
-        was_so: it was on, or off, already.
-        problem: why the server did not do so; None where it did, or where it was so.
-    """
-
-    address: Address
-    was_so: bool
-    problem: ProfileError | None
-
-
-def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> list[Switched]:
+def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> list[tuple[Address, ProfileError | None]]:
     """Turns continuous profiling on or off at all servers at the same time.
 
     Args:
         addresses: as `parse_addresses` takes them.
         options: with which tracers, once it is on; and how long a server may take to answer.
+
+    Returns:
+        Each server, and why it did not do so; None where it did, or where it was so before.
 
     Raises:
         ProfileError: `bad_address`, or `no_grpc`.
@@ -50,19 +38,18 @@ def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> li
             calls.append(
                 (address, server.start_continuous(request, seconds) if is_on else server.stop_continuous(seconds))
             )
-        return [_switched(call, address, seconds, is_on) for address, call in calls]
+        return [(address, _problem(call, address, seconds, is_on)) for address, call in calls]
 
 
-def _switched(call: RpcCall, address: Address, seconds: float, is_on: bool) -> Switched:
+def _problem(call: RpcCall, address: Address, seconds: float, is_on: bool) -> ProfileError | None:
     if not call.wait(seconds + 1):
         call.cancel()
-        return Switched(address, False, errors.unreachable(address, "DEADLINE_EXCEEDED", "", seconds))
+        return errors.unreachable(address, "DEADLINE_EXCEEDED", "", seconds)
     status = call.status()
-    was_so = status.name == ("ALREADY_EXISTS" if is_on else "NOT_FOUND")
-    if status.name == "OK" or was_so:
-        return Switched(address, was_so, None)
+    if status.name in ("OK", "ALREADY_EXISTS" if is_on else "NOT_FOUND"):
+        return None
     if status.name in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
-        return Switched(address, False, errors.unreachable(address, status.name, status.details, seconds))
+        return errors.unreachable(address, status.name, status.details, seconds)
     if status.name == "UNIMPLEMENTED":
-        return Switched(address, False, errors.no_snapshots(address))
-    return Switched(address, False, errors.refused(address, status.name, status.details))
+        return errors.no_snapshots(address)
+    return errors.refused(address, status.name, status.details)

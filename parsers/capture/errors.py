@@ -59,19 +59,14 @@ def unreachable(address: Address, status: str, details: str, seconds: float) -> 
     return failure("no_server", f"No profiler server listens at {address}.", start_lines(address.port))
 
 
-def refused(address: Address, status: str, details: str, holder: int | None = None) -> ProfileError:
-    """The server answered with an error: the name of the gRPC status, and the server's text, or gRPC's.
-
-    Args:
-        holder: the process that is known to keep continuous profiling on there.
-    """
+def refused(address: Address, status: str, details: str) -> ProfileError:
+    """The server answered with an error: the name of the gRPC status, and the server's text, or gRPC's."""
     words = printable(" ".join(details.split()))[:_LONGEST_DETAIL].rstrip(".")
     answer = f": {words}" if words else ""
     if _ANOTHER_SESSION.search(details) or status == "ALREADY_EXISTS":
-        by = "" if holder is None else f" by tpuprof-tui watch --continuous (process {holder})"
-        hint = "wait until the program's own trace, the other capture or the other watch ends; if continuous profiling "
+        hint = "wait until the program's own trace or the other capture ends; if continuous profiling "
         hint += f"was left on: tpuprof-tui capture --continuous off {address}"
-        return failure("another_session", f"Another profile is being taken at {address}{by}.", hint)
+        return failure("another_session", f"Another profile is being taken at {address}.", hint)
     if status == "RESOURCE_EXHAUSTED" or _TOO_LARGE.search(details):
         hint = "a shorter time (--duration), or less of the host: --host-tracer-level 1 --python-tracer-level 0"
         return failure("too_large", f"The profile of {address} is too large to be sent{answer}.", hint)

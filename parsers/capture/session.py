@@ -20,7 +20,7 @@ from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, one_pa
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
-from tpuprof.parsers.capture import client, errors, leases, model
+from tpuprof.parsers.capture import client, errors, model
 from tpuprof.parsers.capture.files import RunFolder, run_name, safe_name
 from tpuprof.parsers.capture.model import (
     Address,
@@ -64,10 +64,6 @@ def capture(
     if scheme_of(logdir):
         raise errors.not_local(logdir)
     servers, stop = model.parse_addresses(addresses), stop or CaptureStop()
-    if not options.is_snapshot:
-        for each in leases.clear([str(server) for server in servers]):
-            sentence = f"{each.address}: {leases.sentence_on(each)}"
-            on_progress(CaptureProgress(str(each.address), "connecting", None, options.duration_ms, None, sentence))
     clock = time.monotonic()
     run = RunFolder(logdir, run_name(time.time()))
     try:
@@ -241,7 +237,7 @@ class _Job:
         if status.name == "DEADLINE_EXCEEDED":
             raise errors.too_late(self.address, self.options)
         if status.name != "OK":
-            raise errors.refused(self.address, status.name, status.details, leases.holder(str(self.address)))
+            raise errors.refused(self.address, status.name, status.details)
         answer = client.read_answer(call.response())
         if answer is None:
             raise errors.not_a_profile(self.address)

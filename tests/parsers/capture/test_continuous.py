@@ -17,6 +17,11 @@ from tpuprof.parsers.capture.session import capture
 SNAPSHOT = CaptureOptions(is_snapshot=True)
 
 
+def problems(addresses: list[str], is_on: bool, options: CaptureOptions) -> list[str | None]:
+    """The code of each server's problem."""
+    return [None if problem is None else problem.code for _, problem in switch(addresses, is_on, options)]
+
+
 def test_on_snapshot_off(tmp_path: Path) -> None:
     with FakeProfiler() as server:
         with pytest.raises(ProfileError) as caught:
@@ -24,14 +29,23 @@ def test_on_snapshot_off(tmp_path: Path) -> None:
         assert caught.value.exit_code == EXIT_CAPTURE_FAILED
         assert "--continuous on" in caught.value.hint and not list(tmp_path.iterdir())
         options = CaptureOptions(host_tracer_level=3)
-        (done,) = switch([server.address], True, options)
-        assert str(done.address) == server.address and done.problem is None and not done.was_so and server.kept
+        ((address, problem),) = switch([server.address], True, options)
+        assert str(address) == server.address and problem is None and server.kept
         assert server.requests[-1].opts.host_tracer_level == 3
-        assert switch([server.address], True, options)[0].was_so  # it is on: what was wanted
+        assert problems([server.address], True, options) == [None] and server.kept, "it is on: what was wanted"
         result = capture([server.address], SNAPSHOT, str(tmp_path))
         assert [file.size_bytes for file in result.files] == [len(server.profile)]
-        assert switch([server.address], False, options)[0].problem is None and not server.kept
-        assert switch([server.address], False, options)[0].was_so
+        for _ in range(2):
+            assert problems([server.address], False, options) == [None] and not server.kept
+
+
+def test_the_programs_own_trace_goes_on(tmp_path: Path) -> None:
+    with FakeProfiler() as server, server.own_trace():
+        assert problems([server.address], True, CaptureOptions()) == ["another_session"]
+        with pytest.raises(ProfileError) as caught:
+            capture([server.address], CaptureOptions(duration_ms=10), str(tmp_path))
+        assert caught.value.code == "another_session"
+        assert server.is_tracing and not server.terminated and not server.kept
 
 
 def test_servers_that_can_not(tmp_path: Path) -> None:
@@ -41,9 +55,8 @@ def test_servers_that_can_not(tmp_path: Path) -> None:
     address = f"127.0.0.1:{other.add_insecure_port('127.0.0.1:0')}"
     other.start()
     with FakeProfiler() as server:
-        done = switch([server.address, nobody, address], True, CaptureOptions(connect_seconds=20))
-    codes = [None if each.problem is None else each.problem.code for each in done]
-    assert codes == [None, "no_server", "no_snapshots"]
+        done = problems([server.address, nobody, address], True, CaptureOptions(connect_seconds=20))
+    assert done == [None, "no_server", "no_snapshots"]
     with pytest.raises(ProfileError) as caught:
         capture([address], SNAPSHOT, str(tmp_path))
     assert caught.value.code == "no_snapshots"

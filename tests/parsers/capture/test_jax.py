@@ -114,8 +114,8 @@ def test_snapshots_of_what_a_program_did_before(address: str, tmp_path: Path) ->
     with pytest.raises(ProfileError) as caught:
         capture([address], snapshot, str(tmp_path))
     assert caught.value.code == "nothing_kept"
-    assert [each.problem for each in switch([address], True, CaptureOptions())] == [None]
-    assert [each.problem for each in switch([address], True, CaptureOptions())] == [None]  # it is on already
+    assert [problem for _, problem in switch([address], True, CaptureOptions())] == [None]
+    assert [problem for _, problem in switch([address], True, CaptureOptions())] == [None]  # it is on already
     time.sleep(1.0)
     try:
         for _ in range(2):
@@ -123,4 +123,4 @@ def test_snapshots_of_what_a_program_did_before(address: str, tmp_path: Path) ->
             assert Session(run).timeline().event_count > 20
             time.sleep(0.5)
     finally:
-        assert [each.problem for each in switch([address], False, CaptureOptions())] == [None]
+        assert [problem for _, problem in switch([address], False, CaptureOptions())] == [None]

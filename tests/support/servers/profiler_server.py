@@ -93,7 +93,6 @@ class FakeProfiler:
     Args:
         respond: what Profile does.
         data: the profile it has.
-        continuous: whether it knows continuous profiling.
 
     Attributes:
         requests: those for Profile, in the order they came.
@@ -101,7 +100,7 @@ class FakeProfiler:
         address: ``127.0.0.1:PORT``.
     """
 
-    def __init__(self, respond: Respond = sends_it, data: bytes | None = None, continuous: bool = True) -> None:
+    def __init__(self, respond: Respond = sends_it, data: bytes | None = None) -> None:
         self.profile = profile() if data is None else data
         self.requests: list[ProfileRequest] = []
         self.terminated: list[str] = []
@@ -124,8 +123,6 @@ class FakeProfiler:
             name: grpc.unary_unary_rpc_method_handler(method, ProfileRequest.FromString, lambda answer: answer)
             for name, method in (("StartContinuousProfiling", self._start), ("StopContinuousProfiling", self._end))
         }
-        if not continuous:
-            handlers = {name: handler for name, handler in handlers.items() if "Continuous" not in name}
         handlers["GetSnapshot"] = grpc.unary_unary_rpc_method_handler(
             self._snapshot, GetSnapshotRequest.FromString, ProfileResponse.SerializeToString
         )

@@ -23,16 +23,13 @@ def watch_parser() -> UsageParser:
     looks = parser.part("looks")
     slower = "a step is slow at so many medians (default: 1.2)"
     looks.add_argument("--slower", type=values.ratio, default=1.2, metavar="TIMES", help=slower)
-    every = "time between two looks (default: 60s, or 19 times a look; 30s with --continuous)"
+    every = "time between two looks (default: 60s, or 19 times a look)"
     looks.add_argument("--every", type=values.seconds, metavar="TIME", help=every)
     until = "end after this time, such as 12h (default: SIGTERM, SIGHUP or ctrl+C)"
     looks.add_argument("--for", dest="length", type=values.any_time, metavar="TIME", help=until)
     add_asking(looks)
-    either = looks.add_mutually_exclusive_group()
-    kept = "make the servers keep their last seconds, so that fewer steps are missed; other traces fail then"
-    either.add_argument("--continuous", action="store_true", help=kept)
     once = "one look, for CI: exit code 6 if a step is slower than the others, 7 if no server answers"
-    either.add_argument("--once", action="store_true", help=once)
+    looks.add_argument("--once", action="store_true", help=once)
     profiles = parser.part("profiles")
     where = "where profiles are kept (default: a folder of its own in $XDG_STATE_HOME/tpuprof-tui/watch)"
     add(profiles, "--output", metavar="DIR", help=where)

@@ -95,10 +95,10 @@ def tried_again(once: Callable[[], CaptureResult], retries: int) -> CaptureResul
 
 def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
     done = switch(args.addresses, args.continuous == "on", options)
-    for each in done:
-        if each.problem is None:
-            common.note(f"{each.address} {_ON.format(each.address) if args.continuous == 'on' else _OFF}")
-    failed = [each.problem for each in done if each.problem is not None]
+    for address, problem in done:
+        if problem is None:
+            common.note(f"{address} {_ON.format(address) if args.continuous == 'on' else _OFF}")
+    failed = [problem for _, problem in done if problem is not None]
     if failed:
         raise failed[0]
     return EXIT_OK

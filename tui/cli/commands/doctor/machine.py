@@ -10,10 +10,10 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
-from tpuprof.parsers.base.folders import LEASES, cache_folder, content_below, state_folder
+from tpuprof.parsers.base.folders import cache_folder, content_below, state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.archives import BOUND_BYTES
 from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
@@ -191,18 +191,8 @@ def folders(config: Config) -> DoctorSection:
         copies_row,
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
         DoctorLine("state", f"{state_folder()}, {_words(*content_below(state_folder(), _MOST_FILES))}"),
-        *_left_on(),
     ]
     return DoctorSection("cache", "Cache", rows, exit_code=exit_code)
-
-
-def _left_on() -> Iterator[DoctorLine]:
-    """Turns continuous profiling off where watches that were killed left it on; says so, without names of machines."""
-    if not os.path.isdir(os.path.join(state_folder(), LEASES)):
-        return
-    leases = importlib.import_module("tpuprof.parsers.capture.leases")  # the client, which needs numpy
-    for each in leases.clear():
-        yield DoctorLine("watch", leases.sentence_on(each), each.problem is not None)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:

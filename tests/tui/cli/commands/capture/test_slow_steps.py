@@ -22,9 +22,9 @@ from tpuprof.parsers.capture.files import RunFolder
 from tpuprof.parsers.capture.model import CaptureResult, HostCapture
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.cli.commands.capture.watch.command import line_of
-from tpuprof.tui.cli.commands.capture.watch.judged import Event, Look, Usual, none_since
+from tpuprof.tui.cli.commands.capture.watch.judged import Event, Look, Usual, judge
 from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
-from tpuprof.tui.cli.commands.capture.watch.slow_steps import Clock, Plan, Servers, SlowSteps
+from tpuprof.tui.cli.commands.capture.watch.slow_steps import Clock, Plan, SlowSteps
 
 MS = 10**9
 BIG = 1 << 30
@@ -71,21 +71,15 @@ class Passing(Clock):
         self.time += seconds
 
 
-class Program(Servers):
+class Program:
     """Looks at a program: a profile each, or why there is none; then the user ends it."""
 
-    def __init__(self, logdir: Path, *looks: bytes | str, keeps: bool = False) -> None:
-        self.logdir, self.looks, self.keeps = logdir, list(looks), keeps
-        self.begun = self.ended = self.made = 0
+    def __init__(self, logdir: Path, *looks: bytes | str) -> None:
+        self.logdir, self.looks = logdir, list(looks)
+        self.made, self.traced_ms = 0, list[int]()
 
-    def begin(self) -> str:
-        if self.looks and self.looks[0] == "down":
-            self.looks.pop(0)
-            raise failure("no_server", "No profiler server listens there.")
-        self.begun += 1
-        return "short captures"
-
-    def look(self, usual_ps: float | None, folder: str) -> CaptureResult:
+    def look(self, folder: str, duration_ms: int) -> CaptureResult:
+        self.traced_ms.append(duration_ms)
         if not self.looks:
             raise Cancelled
         look = self.looks.pop(0)
@@ -93,12 +87,6 @@ class Program(Servers):
             raise failure(look, "Nothing came.")
         self.made += 1
         return written(folder, self.made, look)
-
-    def look_ps(self, usual_ps: float | None) -> float:
-        return 2000.0 * MS
-
-    def end(self) -> None:
-        self.ended += 1
 
     @property
     def left(self) -> list[str]:
@@ -109,14 +97,16 @@ class Program(Servers):
 class Watched:
     """Slow steps with what was told and said of them, and how it paused."""
 
-    def __init__(self, program: Program, space: int = BIG, length: float | None = None, once: bool = False) -> None:
+    def __init__(
+        self, program: Program, space: int = BIG, length: float | None = None, once: bool = False, rests: float = 0.0
+    ) -> None:
         self.told: list[tuple[Event, str | None]] = []
         self.said: list[str] = []
         self.clock = Passing(length)
         kept = KeptRuns(str(program.logdir), space)
-        plan = Plan(1.2, 30.0, once, "watching 1 server")
+        plan = Plan(1.2, 2000, 30.0, once, rests)
         tell = lambda event, path: self.told.append((event, path))  # noqa: E731
-        self.slow = SlowSteps(program, plan, kept, self.clock, tell, self.said.append)
+        self.slow = SlowSteps(program.look, plan, kept, self.clock, tell, self.said.append)
 
     def run(self) -> Watched:
         self.slow.watch()
@@ -135,8 +125,7 @@ def test_the_look_with_a_slow_step_is_told_and_kept(tmp_path: Path) -> None:
     assert event.step_ps == 180 * MS and event.usual_ps == 100 * MS and not event.lasts
     assert (event.host, event.core) == ("worker-0", "worker-0:1") and event.why and event.worth_ps
     assert path is not None and Path(path).name == "run_002" and program.left == ["run_002"]
-    assert program.ended == 1 and watched.said == ["watching 1 server; looking every 30 s at short captures"]
-    assert watched.clock.pauses == [30.0] * 3
+    assert not watched.said and watched.clock.pauses == [30.0] * 3
 
 
 def test_a_line_is_json_with_a_reason_for_each_null(tmp_path: Path) -> None:
@@ -162,7 +151,9 @@ def test_a_stall_says_why_the_cost_of_its_reason_is_unknown() -> None:
     page, usual = training_overview(), Usual()
     usual.add([100.0 * MS] * 6)
     reason = replace(page.findings[0], worth_ps=None)
-    event = none_since(Look(replace(page, findings=(reason,)), None), 900.0 * MS, usual, 1.2)
+    environment = replace(page.environment, profile_duration_ps=900 * MS)
+    page = replace(page, findings=(reason,), steps=(), environment=environment)
+    event = judge(Look(page, None), usual, 1.2)
     assert event is not None and (event.why, event.worth_ps) == (reason.title, None)
     assert event.unknown["worth_ms"] == reason.basis and "why" not in event.unknown
 
@@ -181,16 +172,6 @@ def test_a_stall_is_told_once_until_steps_end_again(tmp_path: Path) -> None:
     assert not Watched(short).run().told, "a step may be under way"
 
 
-def test_servers_that_keep_their_last_steps_stall_where_these_stay_the_same(tmp_path: Path) -> None:
-    """A snapshot has the steps before the stall, so each look has steps."""
-    later = profile([100, 101, 100, 102, 100, 99])
-    program = Program(tmp_path, STEADY, STEADY, STEADY, later, keeps=True)
-    told = Watched(program).run().told
-    assert [(event.kind, event.step_ps) for event, _ in told] == [("stall", 30_000 * MS), ("stall over", 60_000 * MS)]
-    captured = Watched(Program(tmp_path / "captures", STEADY, STEADY)).run()
-    assert not captured.told, "short captures of a program may look alike"
-
-
 def test_looks_too_short_for_a_step_are_said_once(tmp_path: Path) -> None:
     nothing = profile([], length_ms=2000)
     watched = Watched(Program(tmp_path, nothing, nothing)).run()
@@ -204,45 +185,37 @@ def test_a_program_of_which_nothing_ran_stalls(tmp_path: Path) -> None:
 
 
 def test_it_waits_longer_and_longer_for_a_program_and_begins_anew(tmp_path: Path) -> None:
-    down = ["down"] * 8
-    program = Program(tmp_path, *down, STEADY, "connection_lost", *["down"] * 2, profile([300] * 6))
+    program = Program(tmp_path, *["no_server"] * 8, STEADY, *["connection_lost"] * 3, "empty_trace", profile([300] * 6))
     watched = Watched(program).run()
     assert watched.clock.pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert watched.clock.pauses[8:] == [30, 1, 2, 4, 30]
+    assert watched.clock.pauses[8:] == [30, 1, 2, 4, 30, 30]
     assert not watched.told, "another program may have longer steps"
-    assert watched.said == [
-        "No profiler server listens there. Trying again until it is back.",
-        "back again, looking every 30 s at short captures",
-        "Nothing came. Trying again until it is back.",
-        "back again, looking every 30 s at short captures",
-    ]
-
-
-def test_servers_that_forgot_are_asked_again_to_keep_their_last_seconds(tmp_path: Path) -> None:
-    program = Program(tmp_path, STEADY, "nothing_kept", STEADY, keeps=True)
-    assert not Watched(program).run().told and program.begun == 2
-    forgets = Program(tmp_path / "again", "nothing_kept", "nothing_kept", keeps=True)
-    assert 0 not in Watched(forgets).run().clock.pauses, "and not without a pause"
+    assert watched.said == ["Nothing came. Trying again until it is back.", "The program is back."] * 2
 
 
 def test_another_profile_of_the_program_is_waited_for(tmp_path: Path) -> None:
     program = Program(tmp_path, STEADY, *["another_session"] * 3, SLOW)
     watched = Watched(program).run()
-    assert watched.clock.pauses == [30.0] * 5 and program.begun == 1 and len(watched.told) == 1, "the median is kept"
+    assert watched.clock.pauses == [30.0] * 5 and len(watched.told) == 1, "the median is kept"
     assert [said for said in watched.said if "Waiting" in said] == ["Nothing came. Waiting: "]
 
 
 def test_short_captures_rest_longer_after_a_long_one(tmp_path: Path) -> None:
-    watched = Watched(Program(tmp_path, STEADY))
-    watched.slow._plan = replace(watched.slow._plan, rests=19.0)
+    watched = Watched(Program(tmp_path, STEADY), rests=19.0)
     assert watched.run().clock.pauses == [38.0], "the look took 2 s"
 
 
-def test_what_will_not_pass_ends_it_and_leaves_the_servers_as_they_were(tmp_path: Path) -> None:
+def test_looks_at_long_steps_are_longer(tmp_path: Path) -> None:
+    program = Program(tmp_path, profile([900] * 6), STEADY)
+    Watched(program).run()
+    assert program.traced_ms[:2] == [2000, 3600], "four steps of 900 ms"
+
+
+def test_what_will_not_pass_ends_it(tmp_path: Path) -> None:
     program = Program(tmp_path, STEADY, "unwritable", STEADY)
     with pytest.raises(ProfileError):
         Watched(program).run()
-    assert program.ended == 1 and program.made == 1
+    assert program.made == 1
 
 
 def test_it_ends_after_its_time(tmp_path: Path) -> None:
@@ -256,7 +229,7 @@ def test_once_is_one_look(tmp_path: Path) -> None:
     watched = Watched(program, once=True).run()
     assert program.made == 1 and watched.slow.events == 1 and not watched.clock.pauses
     with pytest.raises(ProfileError):
-        Watched(Program(tmp_path / "down", "down"), once=True).run()
+        Watched(Program(tmp_path / "down", "no_server"), once=True).run()
 
 
 # --- the space

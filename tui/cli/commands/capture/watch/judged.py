@@ -123,7 +123,7 @@ def judge(look: Look, usual: Usual, slower: float) -> Event | None:
     times = [float(step.duration_ps) for step in look.page.steps]
     usual_ps = usual.median_ps(times)
     if not times:
-        return _stalled(look, look.page.environment.profile_duration_ps, usual_ps, slower, "no step ended")
+        return _stalled(look, usual_ps, slower)
     slow = [] if usual_ps is None else [time for time in times if time > slower * usual_ps]
     lasts = 2 * len(slow) > len(times)
     if lasts:
@@ -142,11 +142,6 @@ def nothing_ran(look_ps: float, usual: Usual, slower: float) -> Event | None:
     return Event("stall", look_ps, usual_ps, unknown, why="nothing ran")
 
 
-def none_since(look: Look, since_ps: float, usual: Usual, slower: float) -> Event | None:
-    """A stall at servers that keep their last steps: the newest step is that of the look before; None if too short."""
-    return _stalled(look, since_ps, usual.median_ps(), slower, "no step ended since the look before")
-
-
 def stall_over(stalled_ps: float, usual: Usual) -> Event:
     """The event that follows a stall once steps end again."""
     why = "steps end again"
@@ -161,11 +156,12 @@ def _is_stall(length_ps: float, usual_ps: float, slower: float) -> bool:
     return length_ps >= max(slower, _STALLED) * usual_ps
 
 
-def _stalled(look: Look, length_ps: float | None, usual_ps: float | None, slower: float, none: str) -> Event | None:
+def _stalled(look: Look, usual_ps: float | None, slower: float) -> Event | None:
+    length_ps = look.page.environment.profile_duration_ps
     if length_ps is None or usual_ps is None or not _is_stall(length_ps, usual_ps, slower):
         return None
     why, worth, unknown = _explained(_reason(look.page.findings, None, None))
-    unknown |= dict.fromkeys(("step", "host", "core", "owner"), none)
+    unknown |= dict.fromkeys(("step", "host", "core", "owner"), "no step ended")
     return Event("stall", float(length_ps), usual_ps, unknown, why=why, worth_ps=worth)
 
 
