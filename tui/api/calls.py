@@ -1,20 +1,32 @@
-"""Single calls for scripts and notebooks."""
+"""What `import tpuprof` offers to call: opening, and single questions for scripts and notebooks."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.capture.model import CaptureOptions
+from tpuprof.parsers.files.file_kinds import may_be_hlo, recognised
+from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.sides import launches, refuse_arrays, refuse_same, run_before
+from tpuprof.parsers.session.hlo import HloSession, leads_to_hlo, open_hlo
+from tpuprof.parsers.session.live_arrays import leads_to_arrays, open_arrays
+from tpuprof.parsers.session.one_core import narrowed
+from tpuprof.parsers.session.opening import open_run
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.api.chosen import check_texts
-from tpuprof.tui.api.opening import Bytes, open_profile, opener, path_of, written
-from tpuprof.tui.api.profile import Profile
-from tpuprof.tui.api.result import Result, oom_of
-from tpuprof.tui.pages import command_named
+from tpuprof.tui.api.arguments import check
+from tpuprof.tui.api.profile import ARRAYS, LOG, MODULES, PROFILE, Kind, Profile
+from tpuprof.tui.api.result import Result, oom_of, result_of
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.terminal.custom import read_config
+from tpuprof.tui.terminal.progress import ProgressLine
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
@@ -23,21 +35,147 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.memory.compiled import CompiledModules
     from tpuprof.tui.api.table import Table
 
+Bytes = bytes | bytearray | memoryview
+_CAPTURE = Later("tpuprof.parsers.capture.session:capture")
+"""Loads gRPC."""
+
+
+def open_profile(
+    path: str | os.PathLike[str] | Bytes,
+    *,
+    run: str | None = None,
+    host: str | None = None,
+    core: str | int | None = None,
+    cache: bool = True,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> Profile:
+    """Opens a profile; files are read on demand.
+
+    Args:
+        path: a logdir, any folder above it, a run, a file, an archive, a glob or a URL; ``"demo"`` for the demo; a
+            compiler's dump, a device memory profile, a log with an out-of-memory error; or the bytes of a file.
+        run: name of the run, or its beginning; None for the newest.
+        host: the only host to read; None for all hosts.
+        core: the one core (``0``, ``host0:2``) or chip (``host0:chip1``), by any of its names; None for all cores.
+        cache: whether to keep what was read in the user's cache folder, unless ``TPUPROF_CACHE`` is ``off``.
+        jobs: how many processor cores may read; None for all.
+        progress: whether a line on standard error says how far reading is; None: in a notebook or another interactive
+            session.
+
+    Raises:
+        ProfileError: the path has no profile (exit code 3), it can't be read (4), or it has no such run, host or core
+            (3).
+
+    >>> import tpuprof
+    >>> with tpuprof.open("demo", core=0) as profile:
+    ...     profile.name, profile.run.core
+    ('demo', 'demo:0')
+    """
+    check(run=run, host=host, core=core)
+    folder = None
+    if isinstance(path, Bytes):
+        folder, cache = mkdtemp(prefix="tpuprof-"), False
+        path = _written(path, folder)
+    try:
+        logdir, kind = _found(_path_of(path))
+        opened = _opener(cache, jobs, progress)
+        if kind is not PROFILE:
+            made = HloSession(logdir.runs[0]) if kind is MODULES else None
+            return Profile(logdir, made, None, opened, kind, folder)
+        chosen = logdir.find_run(run)
+        chosen = chosen if core is None else narrowed(chosen, str(core), host)
+        chosen.files(host)
+        return Profile(logdir, opened(chosen), host, opened, folder=folder)
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _found(path: str) -> tuple[Logdir, Kind]:
+    """What a path leads to, by a first look as on the command line; to a profile if it leads to nothing else."""
+    if (arrays := leads_to_arrays(path)) is not None:
+        return open_arrays(arrays), ARRAYS
+    where = local_path(path)
+    known = recognised(where)
+    if known is not None and known.reader == "log":
+        return Logdir(path, (Run(os.path.basename(where), where, (), ()),), (), ()), LOG
+    if may_be_hlo(where) and leads_to_hlo(path):
+        return open_hlo(path), MODULES
+    return open_logdir(path), PROFILE
+
+
+def _path_of(path: object) -> str:
+    """A path as a text; that of the demo for its name."""
+    check(path=path)
+    return demo_path() if path == "demo" else os.fsdecode(path)  # type: ignore[arg-type] # it is checked
+
+
+def _written(data: Bytes, folder: str) -> str:
+    """A file in a folder with some bytes, for readers of files: its name says nothing of what it is."""
+    path = os.path.join(folder, "data", "bytes")
+    os.makedirs(os.path.dirname(path))
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def _opener(cache: bool = True, jobs: int | None = None, progress: bool | None = None) -> Callable[[Run], Session]:
+    """What opens a run; arguments as of `open_profile`."""
+    config, line = read_config(os.environ), ProgressLine(sys.stderr.write)
+    is_shown = hasattr(sys, "ps1") if progress is None else progress
+
+    def draw(now: Progress) -> None:
+        if now.bytes_done < now.bytes_total:
+            line(now)
+        else:
+            line.clear()
+
+    def opened(run: Run) -> Session:
+        on_progress, is_kept = draw if is_shown else lambda _: None, cache and config.cache
+        return open_run(run, on_progress, lambda: False, cache=is_kept, cache_bytes=config.cache_bytes, jobs=jobs)
+
+    return opened
+
+
+def capture(
+    address: str | Sequence[str],
+    logdir: str | os.PathLike[str] = ".",
+    *,
+    ms: int = CaptureOptions().duration_ms,
+    options: CaptureOptions | None = None,
+) -> Profile:
+    """Asks running programs for a profile, writes it below a logdir, and opens it.
+
+    Args:
+        address: of the profiler server, ``host:port``, or several of them; ``@workers:port`` for all of a slice.
+        logdir: the run is written to ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS``.
+        ms: how long to trace.
+        options: all options of a capture, instead of `ms`.
+
+    Raises:
+        ProfileError: no server gave a profile, or the folder can't be written (exit code 7).
+    """
+    addresses = [address] if isinstance(address, str) else list(address)
+    result = _CAPTURE(addresses, options or CaptureOptions(duration_ms=ms), os.fspath(logdir))
+    return open_profile(result.run_path)
+
+
+def runs(path: str | os.PathLike[str], *, facts: bool = False) -> Table:
+    """The runs of a logdir, the newest first; with `facts` their step time, device and modules, some 10 ms each.
+
+    >>> import tpuprof
+    >>> tpuprof.runs("demo")["name"].tolist()
+    ['demo']
+    """
+    return open_profile(path).table("runs", facts=facts)
+
 
 def findings(
     path: str | os.PathLike[str] | Bytes, *, run: str | None = None, host: str | None = None
 ) -> tuple[Finding, ...]:
-    """Finds why a program is slow, the largest saving first; `Profile.table` has the findings as columns.
-
-    Args:
-        path, run, host: as in `tpuprof.open`.
-
-    Returns:
-        Frozen dataclasses: `kind`, `title`, `worth_ps` (picoseconds a step, or in the capture: `per` says which; None
-        where unknown), `evidence`, `advice`, and `subject` with the ops, hosts and cores.
-
-    Raises:
-        ProfileError: as `tpuprof.open`.
+    """Why a program is slow; see `Profile.findings`, and for the arguments `tpuprof.open`.
 
     >>> import tpuprof
     >>> [finding.kind for finding in tpuprof.findings("demo")][:2]
@@ -54,21 +192,7 @@ def kernel_times(
     module: str | None = None,
     core: str | int | None = None,
 ) -> Int64s:
-    """Times each run of a kernel.
-
-    Args:
-        path: of a profile, or its bytes, as in `tpuprof.open`.
-        name: of an HLO op, a kernel (a custom call), or a framework op.
-        module: ``name`` or ``name(program id)`` of its module; None for the module in which it takes most time.
-        core: the only core to read; None for all.
-
-    Returns:
-        int64[runs], in picoseconds (divide by 1e6 for microseconds): core by core, each in the order of the profile;
-        from start to end by the device's clock.
-
-    Raises:
-        ProfileError: `unknown_op` with the nearest names; `no_runs` if the profile has the op but no run of it; and
-            those of `tpuprof.open`.
+    """How long each run of a kernel took, in picoseconds; see `Profile.kernel_times`, and for `path` `tpuprof.open`.
 
     >>> import numpy, tpuprof
     >>> times = tpuprof.kernel_times("demo", "fusion.349")
@@ -79,22 +203,22 @@ def kernel_times(
         return profile.kernel_times(name, module)
 
 
-def runs(path: str | os.PathLike[str], *, facts: bool = False) -> Table:
-    """The runs of a logdir, the newest first.
+def memory(path: str | os.PathLike[str] | Bytes) -> CompiledModules:
+    """The memory of compiled modules: of a profile, or of a compiler's dump; errors as of `tpuprof.open`."""
+    with open_profile(path) as profile:
+        return profile.memory()
 
-    Args:
-        path: as in `tpuprof.open`.
-        facts: whether to look into each run, some 10 ms each, for its step time, device and modules.
 
-    Raises:
-        ProfileError: the path leads to no run.
+def fit(path: str | os.PathLike[str] | Bytes, *, module: str | None = None, device: str | None = None) -> BatchFit:
+    """The largest batch with which a compiled module fits; see `Profile.fit`, and for `path` `tpuprof.open`.
 
     >>> import tpuprof
-    >>> tpuprof.runs("demo")["name"].tolist()
-    ['demo']
+    >>> found = tpuprof.fit("demo")
+    >>> found.batch, found.largest
+    (8, 13)
     """
-    logdir, opened = open_logdir(path_of(path)), opener()
-    return Profile(logdir, opened(logdir.runs[0]), None, opened).table("runs", facts=facts)
+    with open_profile(path) as profile:
+        return profile.fit(module, device)
 
 
 def diff(
@@ -116,24 +240,25 @@ def diff(
     Raises:
         ProfileError: there is only one run, or a run can't be read.
     """
-    check_texts('diff("logs", host="host0")', host=host)
-    refuse_arrays(path_of(side) for side in (before, after) if not isinstance(side, Profile | None))
-    opened = opener()
+    check(host=host)
+    refuse_arrays(_path_of(side) for side in (before, after) if not isinstance(side, Profile | None))
+    opened = _opener()
 
     def sessions(side: str | os.PathLike[str] | Profile) -> list[Session]:
         if isinstance(side, Profile):
             return [side.session]
-        return [opened(run) for run in launches(path_of(side), open_logdir(path_of(side)))]
+        return [opened(run) for run in launches(_path_of(side), open_logdir(_path_of(side)))]
 
     if after is None:
-        logdir = open_logdir(path_of(before))
-        one, other = [opened(run_before(path_of(before), logdir, logdir.runs[0]))], [opened(logdir.runs[0])]
+        logdir = open_logdir(_path_of(before))
+        newest = logdir.runs[0]
+        one, other = [opened(run_before(_path_of(before), logdir, newest))], [opened(newest)]
     else:
         one, other = sessions(before), sessions(after)
     runs_before = [session.run for session in one]
     refuse_same(runs_before, [session.run for session in other], runs_before)
     compared, _ = compare_launches((one, other), host)
-    return Result("diff", compared, command_named("diff").load_report().read(compared))
+    return result_of("diff", compared, compared)
 
 
 def oom(*sources: str | os.PathLike[str] | Bytes | Exception) -> Result:
@@ -160,22 +285,4 @@ def _source(source: str | os.PathLike[str] | Bytes | Exception, folder: str) -> 
         source = str(source).encode("utf-8", "surrogateescape")
     if isinstance(source, str) and ("\n" in source or (" " in source and not os.path.lexists(source))):
         source = source.encode("utf-8", "surrogateescape")
-    return written(source, mkdtemp(dir=folder)) if isinstance(source, Bytes) else path_of(source)
-
-
-def memory(path: str | os.PathLike[str] | Bytes) -> CompiledModules:
-    """The memory of compiled modules: of a profile, or of a compiler's dump; errors as of `tpuprof.open`."""
-    with open_profile(path) as profile:
-        return profile.memory()
-
-
-def fit(path: str | os.PathLike[str] | Bytes, *, module: str | None = None, device: str | None = None) -> BatchFit:
-    """The largest batch with which a compiled module fits; see `Profile.fit`, and for `path` `tpuprof.open`.
-
-    >>> import tpuprof
-    >>> found = tpuprof.fit("demo")
-    >>> found.batch, found.largest
-    (8, 13)
-    """
-    with open_profile(path) as profile:
-        return profile.fit(module, device)
+    return _written(source, mkdtemp(dir=folder)) if isinstance(source, Bytes) else _path_of(source)

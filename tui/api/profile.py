@@ -2,70 +2,80 @@
 
 from __future__ import annotations
 
-import json
-import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from numbers import Integral, Real
+from numbers import Integral
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.tpus import generation_named
 from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.ops.one_op import NO_RUN, one_op, op_runs
-from tpuprof.parsers.pages.shared.key import Later, named_in
+from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
+from tpuprof.parsers.pages.shared.key import Later, PageKey
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.parsers.session.live_arrays import open_arrays
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.api.chosen import (
-    as_table,
-    check_limit,
-    check_options,
-    check_texts,
-    chosen_table,
-    refused,
-    table_options,
-)
-from tpuprof.tui.api.kinds import OF_MODULES, PROFILE, Kind
+from tpuprof.tui.api.arguments import check
 from tpuprof.tui.api.result import LOOK, Result, oom_of
-from tpuprof.tui.api.table import Table
-from tpuprof.tui.pages import Page, PageName, page_named
+from tpuprof.tui.api.table import Table, as_table
+from tpuprof.tui.pages import PAGE_NAMES, Page, PageName, page_named
 from tpuprof.tui.report.choice import nearest_or_first
-from tpuprof.tui.report.page import Listed, Report, ReportRequest, check_part
+from tpuprof.tui.report.page import Listed, ReportRequest, check_part
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
-    from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
     from tpuprof.parsers.memory.batch.fit import BatchFit
-    from tpuprof.parsers.pages.collectives.model import CollectivesPage
-    from tpuprof.parsers.pages.counters.page import CountersPage
     from tpuprof.parsers.pages.findings.finding import Finding
-    from tpuprof.parsers.pages.hosts.model import HostsPage
-    from tpuprof.parsers.pages.input.model import InputPipelinePage
     from tpuprof.parsers.pages.memory.compiled import CompiledModules
-    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.one_op import OpPage
-    from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
-    from tpuprof.parsers.pages.ops.ops import OpsPage
-    from tpuprof.parsers.pages.ops.roofline import RooflinePage
-    from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.pages.shared.latencies import InferencePage
     from tpuprof.parsers.steps.step_account import Account
     from tpuprof.parsers.timeline.model import Timeline
+
 _PS_PER_MS = 10**9
 _QUERY = Later("tpuprof.tui.api.sql.engine:table_of")
 Made = TypeVar("Made")
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of what may be open: a profile, or another file that has some of its pages.
+
+    Attributes:
+        what: it is, with an article.
+        pages: that it has.
+        has: how what it has is asked for, for a hint.
+    """
+
+    what: str
+    pages: tuple[PageName, ...]
+    has: str = ""
+
+    def lacks(self, path: str, page: str = "") -> ProfileError:
+        """The error for what it does not have."""
+        sentence = f"{printable(path)} is {self.what}: it has no {f'page {page}' if page else 'profile of a program'}."
+        return ProfileError("lacks_page", sentence, self.has, EXIT_NOT_FOUND)
+
+
+PROFILE = Kind("a profile", PAGE_NAMES)
+MODULES = Kind(
+    "a dump of compiled modules", ("memory", "graph"), 'memory(), fit(), table("memory", "buffers") or table("graph")'
+)
+ARRAYS = Kind("a device memory profile", ("live-arrays",), 'table("live-arrays")')
+LOG = Kind("a log", (), "oom() looks for out-of-memory errors")
+
+
 class Profile:
     """One run of a logdir, made by `tpuprof.open`. One thread at a time may use it.
 
-    Its methods that are named after pages return frozen dataclasses, with times in picoseconds, rates in FLOP/s or
+    `overview`, `op`, `memory` and their like return frozen dataclasses, with times in picoseconds, rates in FLOP/s or
     bytes/s and shares as fractions (0-1); what is unknown is None. `table` and `report` have the figures and the units
     of ``tpuprof-tui report PAGE --format json``. What a file does not have, such as the ops of a compiler's dump,
     raises a `ProfileError` that says what it has.
@@ -132,15 +142,13 @@ class Profile:
 
     # --- pages
 
-    def _page(self, key: str) -> Made:  # type: ignore[type-var] # of the key's type
-        """A page, by the module under `parsers.pages` that is imported for it, and its key there."""
-        session = self._readable if key in OF_MODULES and self._readable is not None else self.session
-        page: Made = session.page(named_in(f"tpuprof.parsers.pages.{key}"), self._host)
-        return page
+    def page(self, key: PageKey[Made]) -> Made:
+        """A page, by its key under `tpuprof.parsers.pages`, such as ``ops.key.OPS``."""
+        return self.session.page(key, self._host)
 
     def overview(self) -> Overview:
         """Step time, what bounds it, where it goes, and why the program is slow."""
-        return self._page("overview.model:OVERVIEW")
+        return self.page(OVERVIEW)
 
     def findings(self) -> tuple[Finding, ...]:
         """Why the program is slow, the largest saving first."""
@@ -148,11 +156,7 @@ class Profile:
 
     def ledger(self) -> Account | None:
         """The owner of each picosecond of a step; None without steps."""
-        return self._page("overview.model:LEDGER")
-
-    def ops(self) -> OpsPage:
-        """HLO ops, by self time."""
-        return self._page("ops.key:OPS")
+        return self.page(LEDGER)
 
     def op(self, name: str | None = None, module: str | None = None) -> OpPage:
         """All about one op, with the spread of its runs.
@@ -164,57 +168,31 @@ class Profile:
         Raises:
             ProfileError: there is no such op or module, with the nearest names.
         """
-        check_texts('op("fusion.3", module="jit_step")', name=name, module=module)
+        check(name=name, module=module)
         return one_op(self.session, self._host, name, module)
 
     def kernel_times(self, name: str, module: str | None = None) -> Int64s:
-        """How long each run of an op or kernel took; see `tpuprof.kernel_times`."""
-        check_texts('kernel_times("fusion.3", module="jit_step")', name=name, module=module)
+        """How long each run of a kernel took, from start to end by the device's clock.
+
+        Args:
+            name, module: as in `op`.
+
+        Returns:
+            int64[runs], in picoseconds: core by core, each in the order of the profile.
+
+        Raises:
+            ProfileError: `unknown_op` with the nearest names; `no_runs` if the profile has the op but no run of it.
+        """
+        check(name=name, module=module)
         found = op_runs(self.session, self._host, name, module)
         if not sum(len(of.duration_ps) for of in found.runs):
             why = found.why_none or NO_RUN
             raise ProfileError("no_runs", f"{printable(name)} has no known run: {why}.", "", EXIT_NOT_FOUND)
         return np.concatenate([of.duration_ps for of in found.runs])
 
-    def op_profile(self) -> OpProfilePage:
-        """Ops as trees by program, category and scope."""
-        return self._page("ops.op_profile:OP_PROFILE")
-
-    def framework_ops(self) -> FrameworkOpsPage:
-        """Ops of the framework, on the device and on the host."""
-        return self._page("ops.framework_ops:FRAMEWORK_OPS")
-
-    def roofline(self) -> RooflinePage:
-        """How close ops come to the core's roof."""
-        return self._page("ops.roofline:ROOFLINE")
-
-    def collectives(self) -> CollectivesPage:
-        """Collectives: how much of them compute hides, who is late, and how much of the links' bandwidth they reach."""
-        return self._page("collectives.page:COLLECTIVES")
-
-    def counters(self) -> CountersPage:
-        """Use of a core's units, from hardware counters."""
-        return self._page("counters.page:COUNTERS")
-
-    def input(self) -> InputPipelinePage:
-        """The input pipeline."""
-        return self._page("input.input:INPUT")
-
-    def inference(self) -> InferencePage:
-        """Latencies of requests, or of runs of a module."""
-        return self._page("inference:INFERENCE")
-
-    def hosts_page(self) -> HostsPage:
-        """Hosts and cores compared."""
-        return self._page("hosts.hosts:HOSTS")
-
     def memory(self) -> CompiledModules:
         """The memory of compiled modules."""
-        return self._page("memory.key:MEMORY")
-
-    def memory_profile(self) -> MemoryProfilePage:
-        """Memory over time, as allocators record it."""
-        return self._page("memory.key:MEMORY_PROFILE")
+        return (self._readable or self.session).page(MEMORY, self._host)
 
     def fit(self, module: str | None = None, device: str | None = None) -> BatchFit:
         """The largest batch with which a compiled module fits, and how many bytes a larger batch takes, by arithmetic.
@@ -226,7 +204,7 @@ class Profile:
         Raises:
             ProfileError: there is no such module.
         """
-        made: BatchFit = self._content("memory", {"module": module, "device": device}, 0)[2].fit
+        made: BatchFit = self._read("memory", {"module": module, "device": device}).page.fit
         return made
 
     def oom(self) -> Result:
@@ -274,9 +252,8 @@ class Profile:
         >>> len(slow) > 0, slow.keys()
         (True, ('name', 'category'))
         """
-        check_limit(limit)
-        tables, warnings = self._tables(page, options)
-        return chosen_table(tables, key, page, table_options(filter, sort, columns), limit, warnings)
+        read = self._read(page, options)
+        return read.table(key, filter=filter, sort=sort, columns=columns, limit=limit)
 
     def tables(self, page: PageName, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of the command line
         """The keys of the tables that a page has for `table`, the main one first.
@@ -285,7 +262,7 @@ class Profile:
         >>> tpuprof.open("demo").tables("hosts")
         ('hosts', 'left_out', 'steps')
         """
-        return tuple(listed.table.key for listed in self._tables(page, options)[0])
+        return self._read(page, options).tables()
 
     def events(
         self, from_ms: float | None = None, to_ms: float | None = None, track: str = "", *, limit: int = 0
@@ -301,9 +278,7 @@ class Profile:
         Raises:
             ProfileError: no track has such a name, or the file can't be read.
         """
-        for ms in (from_ms, to_ms):
-            if ms is not None and not (isinstance(ms, Real) and math.isfinite(ms)):
-                raise refused("events", ms, "milliseconds", 'events(300, 400, track="XLA Ops")')
+        check(from_ms=from_ms, to_ms=to_ms, track=track, limit=limit)
         begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms, to_ms))
         return self.events_between(begin, end, track, limit)
 
@@ -316,12 +291,11 @@ class Profile:
             ProfileError: as in `events`.
         """
         interval = {"from_ps": from_ps or 0, "to_ps": to_ps, "track": track or None}
-        reader, request, content = self._content("timeline", interval, limit)
-        assert reader.sections is not None, "the timeline has tables"
-        listed = reader.sections(content, request)[0]
+        read = self._read("timeline", interval, limit)
+        listed = read.listed()[0]
         shown = listed.table.length(listed.source)
-        left_out = len(content.selection) - shown
-        return as_table(listed, range(shown), columns or listed.table.json, left_out, reader.warnings(content))
+        left_out = len(read.page.selection) - shown
+        return as_table(listed, range(shown), columns or listed.table.json, left_out, read.warnings)
 
     def query(
         self, sql: str, *, engine: Literal["auto", "sqlite", "duckdb"] = "auto", limit: int = 0, seconds: int = 30
@@ -340,7 +314,7 @@ class Profile:
         >>> tpuprof.open("demo").query("SELECT count(*) AS ops FROM ops").values("ops")
         [490]
         """
-        check_limit(limit)
+        check(sql=sql, limit=limit)
         made: Table = _QUERY(sql, self, engine, limit, seconds)
         return made
 
@@ -354,40 +328,36 @@ class Profile:
         Raises:
             ProfileError: as in `table`.
         """
-        reader, request, content = self._content(page, options, limit)
-        made = reader.writers["json"](content, request)
-        assert not callable(made), "JSON is text"
-        document: dict[str, Any] = json.loads(made if isinstance(made, str) else "".join(made))
-        return document
+        return self._read(page, options, limit).report(limit=limit)
 
-    def _tables(self, page: str, options: Mapping[str, Any]) -> tuple[Sequence[Listed], Sequence[str]]:
-        """The tables of a page, and what there is to warn of."""
-        if (sections := self._page_named(page).load_report().sections) is None:
-            raise ProfileError("usage", f"The page {page} has no tables.", f"report({page!r})", EXIT_USAGE)
-        reader, request, content = self._content(page, options, 0)
-        return sections(content, request), reader.warnings(content)
+    def _read(self, name: str, options: Mapping[str, Any], limit: int = 0) -> Result:
+        """A page by its name, and how it is printed."""
+        page = self._page_named(name)
+        request, report = self._request(page, options, limit), page.load_report()
+        report.check(request.options, request.form, limit)
+        content = report.read(request)
 
-    def _content(self, page: str, options: Mapping[str, Any], limit: int) -> tuple[Report[Any], ReportRequest, Any]:
-        """How a page is printed, what is asked for of it, and what that is."""
-        record = self._page_named(page)
-        request, reader = self._request(record, options, limit), record.load_report()
-        reader.check(request.options, request.form, limit)
-        return reader, request, reader.read(request)
+        def listed() -> Sequence[Listed]:
+            return () if report.sections is None else report.sections(content, request)
+
+        def write(form: str, _: int) -> Iterable[str]:
+            made = report.writers[form](content, request)
+            assert not callable(made), "JSON is text"
+            return (made,) if isinstance(made, str) else made
+
+        return Result(name, content, listed, write, report.warnings(content))
 
     def _request(self, page: Page, options: Mapping[str, Any], limit: int) -> ReportRequest:
         for name in options:
             if name not in page.options:
                 hint = f"one of: {', '.join(page.options)}" if page.options else "leave it out"
                 raise ProfileError("usage", f"The page {page.name} has no option {printable(name)}.", hint, EXIT_USAGE)
-        check_limit(limit)
+        check(limit=limit)
         given, run, logdir = {**dict.fromkeys(page.options), **options}, self.run, self._logdir
         given |= {"step": str(given["step"])} if isinstance(given.get("step"), Integral) else {}
-        check_options(given)
+        check(**given)
         page.check_groups(given.get("by"))
-        if device := given.get("device"):
-            given["device"] = generation_named(device)
-            if given["device"] is None:
-                raise refused("device", device, "a TPU whose memory is known", 'device="v5e"')
+        given |= {"device": generation_named(given["device"])} if given.get("device") else {}
 
         def session(of: Run) -> Session:
             return self.session if of == run else self._opened(of)
@@ -406,7 +376,7 @@ class Profile:
         Raises:
             ProfileError: there is none, or what is open does not have it.
         """
-        check_texts('table("ops")', page=name)
+        check(page=name)
         if (page := page_named(name)) is None:
             hint = f"one of: {', '.join(nearest_or_first(name, self.pages))}"
             raise ProfileError("usage", f"There is no page {printable(name)}.", hint, EXIT_USAGE)

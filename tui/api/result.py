@@ -1,19 +1,21 @@
-"""What a command finds in its files: a comparison, or the errors of a log."""
+"""What is read of a page or by a command: its tables, and how it is printed."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
-from tpuprof.parsers.memory.oom.dumps import read_dumps
-from tpuprof.parsers.memory.oom.files import checked_size, nothing_found, scan_file, shown_name, sorted_files, whole_log
-from tpuprof.tui.api.chosen import check_limit, chosen_table, table_options
-from tpuprof.tui.api.table import Table
+from tpuprof.parsers.memory.oom.files import errors_of, shown_name, sorted_files
+from tpuprof.tui.api.arguments import check
+from tpuprof.tui.api.table import Table, as_table
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.choice import choose, nearest_or_first
+from tpuprof.tui.report.page import Listed, TableOptions, TextLook, chosen_of
 
 LOOK = TextLook(110, ascii_only=False, color=False)
 """How text looks that Python asks for."""
@@ -24,15 +26,25 @@ class Result:
 
     Attributes:
         page: it as frozen dataclasses, with units as those of a `Profile`.
+        warnings: what there is to warn of, a sentence each.
     """
 
-    def __init__(self, name: str, page: Any, content: Any) -> None:  # noqa: ANN401 - of the command
+    def __init__(
+        self,
+        name: str,
+        page: Any,  # noqa: ANN401 - any page
+        listed: Callable[[], Sequence[Listed]],
+        write: Callable[[str, int], Iterable[str]],
+        warnings: Sequence[str] = (),
+    ) -> None:
         self.page = page
-        self._name, self._content, self._report = name, content, command_named(name).load_report()
+        self.listed = listed
+        self.warnings = warnings
+        self._name, self._write = name, write
 
     def tables(self) -> tuple[str, ...]:
         """The keys of its tables, the main one first."""
-        return tuple(listed.table.key for listed in self._report.sections(self._content))
+        return tuple(listed.table.key for listed in self.listed())
 
     def table(
         self,
@@ -44,22 +56,47 @@ class Result:
         limit: int = 0,
     ) -> Table:
         """One of its tables; arguments and errors as of `Profile.table`."""
-        check_limit(limit)
-        sections = self._report.sections(self._content)
-        return chosen_table(sections, key, self._name, table_options(filter, sort, columns), limit, ())
+        check(key=key, filter=filter, sort=sort, columns=columns, limit=limit)
+        keys = columns if isinstance(columns, str) else ",".join(columns)
+        options = chosen_of({"filter": filter, "sort": sort, "columns": keys}) or TableOptions()
+        by_key = {listed.table.key: listed for listed in self.listed()}
+        if (listed := by_key.get(next(iter(by_key), "") if key is None else key)) is None:
+            known = nearest_or_first(key or "", list(by_key))
+            sentence = f"The page {self._name} has no table{f' {printable(key)}' if key else ' with columns'}."
+            hint = f"one of: {', '.join(known)}" if known else f"report({self._name!r}) has all of it"
+            raise ProfileError("usage", sentence, hint, EXIT_USAGE)
+        chosen = choose(listed, options, limit, listed.table.json)
+        return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), self.warnings)
 
     def report(self, *, limit: int = 0) -> dict[str, Any]:
         """The JSON that the command prints; `limit` as on the command line, 0 for all rows."""
-        check_limit(limit)
-        document: dict[str, Any] = json.loads(self._report.writers["json"](self._content, LOOK, limit))
+        check(limit=limit)
+        document: dict[str, Any] = json.loads("".join(self._write("json", limit)))
         return document
 
     def __repr__(self) -> str:
-        return self._report.writers["text"](self._content, LOOK, 0)
+        return "".join(self._write("text", 0))
 
     def _repr_markdown_(self) -> str:
         """The command's Markdown, for a notebook."""
-        return self._report.writers["md"](self._content, LOOK, 0)
+        return "".join(self._write("md", 0))
+
+
+def result_of(command: str, page: Any, *read: Any) -> Result:  # noqa: ANN401 - any page
+    """What a command finds.
+
+    Args:
+        page: for those who ask for it, None for what is printed.
+        read: what the report of the command reads.
+    """
+    report = command_named(command).load_report()
+    content = report.read(*read)
+    return Result(
+        command,
+        content if page is None else page,
+        lambda: report.sections(content),
+        lambda form, limit: (report.writers[form](content, LOOK, limit),),
+    )
 
 
 def oom_of(paths: Sequence[str]) -> Result:
@@ -69,12 +106,6 @@ def oom_of(paths: Sequence[str]) -> Result:
         ProfileError: as `tpuprof.oom`.
     """
     given = sorted_files([os.path.expanduser(path) for path in paths], None)
-    for path in given.logs:
-        checked_size(path)
-    log = whole_log(given, [scan_file(path) for path in given.logs], read_dumps(given.dumps))
-    first = (given.logs or given.dumps)[0]
-    if not log.reports:
-        raise nothing_found(first, log)
+    log = errors_of(given)
     arrays = None if given.arrays is None else read_live_arrays(given.arrays)
-    errors = command_named("oom").load_report().read(log, first, shown_name(first), arrays)
-    return Result("oom", errors, errors)
+    return result_of("oom", None, log, given.first, shown_name(given.first), arrays)

@@ -8,16 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.api.types import ARROW, POLARS, as_array, fitting_type, stored
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.report.choice import nearest_or_first
+from tpuprof.tui.report.fields import columns as columns_of
 from tpuprof.tui.report.fields import records
-from tpuprof.tui.report.shared.database import SqlType, sql_type
+from tpuprof.tui.report.page import Listed
+from tpuprof.tui.report.shared.database import LARGEST_EXACT, TYPES, SqlType, fitting_type, sql_type, stored
 from tpuprof.tui.report.shared.optional import package
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ class Table:
         """
         values = self.values(key)
         if key not in self._arrays:
-            self._arrays[key] = as_array(values, self._of_unit(key))
+            self._arrays[key] = as_array(values, self._type(key))
         return self._arrays[key]
 
     def values(self, key: str) -> Sequence[Any]:
@@ -140,8 +142,14 @@ class Table:
             ProfileError: Polars is not installed.
         """
         library = package("polars")
-        columns = {key: (values, POLARS[kind](library)) for key, (kind, values) in self._typed().items()}
-        made: polars.DataFrame = library.DataFrame([library.Series(key, *column) for key, column in columns.items()])
+        columns = []
+        for key, values in self._values.items():
+            kind = self._type(key)
+            of_items = getattr(library, TYPES[kind].polars)
+            columns.append(
+                library.Series(key, stored(values, kind), library.List(of_items) if "[]" in kind else of_items)
+            )
+        made: polars.DataFrame = library.DataFrame(columns)
         return made
 
     def to_arrow(self) -> pyarrow.Table:
@@ -151,7 +159,11 @@ class Table:
             ProfileError: PyArrow is not installed.
         """
         library = package("pyarrow")
-        columns = {key: library.array(values, ARROW[kind](library)) for key, (kind, values) in self._typed().items()}
+        columns = {}
+        for key, values in self._values.items():
+            kind = self._type(key)
+            of_items = getattr(library, TYPES[kind].arrow)()
+            columns[key] = library.array(stored(values, kind), library.list_(of_items) if "[]" in kind else of_items)
         made: pyarrow.Table = library.table(columns)
         return made
 
@@ -168,14 +180,9 @@ class Table:
         """The same for what reads data frames by the older protocol."""
         return self.to_arrow().__dataframe__(nan_as_null, allow_copy)
 
-    def _typed(self) -> dict[str, tuple[SqlType, list[Any]]]:
-        """Each column's type in data frames, and its values of that type."""
-        kinds = {key: fitting_type(values, self._of_unit(key)) for key, values in self._values.items()}
-        return {key: (kind, stored(self._values[key], kind)) for key, kind in kinds.items()}
-
-    def _of_unit(self, key: str) -> SqlType | None:
+    def _type(self, key: str) -> SqlType:
         unit = next(column.unit for column in self.columns if column.key == key)
-        return sql_type(key, unit) if unit else None
+        return fitting_type(self._values[key], sql_type(key, unit) if unit else None)
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {counted(len(self), 'row')}, {', '.join(self._values)}>"
@@ -200,3 +207,23 @@ def _cell(value: object) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     text = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
     return f"<td{' align=right' if is_number else ''}>{escape(printable(text))}</td>"
+
+
+def as_array(values: Sequence[Any], kind: SqlType) -> NDArray[Any]:
+    """A column of a type as numpy has it; see `Table`."""
+    is_known, largest = None not in values, max((abs(value) for value in values if type(value) is int), default=0)
+    if is_known and kind in ("BOOLEAN", "BIGINT", "UBIGINT"):
+        return np.array(values, TYPES[kind].numpy)
+    if kind in ("BIGINT", "UBIGINT", "DOUBLE") and largest <= LARGEST_EXACT:
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+    made = np.empty(len(values), object)
+    for row, value in enumerate(values):  # one by one: numpy would take lists for rows
+        made[row] = value
+    return made
+
+
+def as_table(listed: Listed, rows: Sequence[int], keys: Sequence[str], left_out: int, warnings: Sequence[str]) -> Table:
+    """Some rows of a page's table, with a description of each column."""
+    table = listed.table
+    described = [Column(of.key, of.unit.name, of.meaning, of.null) for of in table.chosen(keys)]
+    return Table(table.key, described, columns_of(table, listed.source, rows, keys), left_out, warnings)

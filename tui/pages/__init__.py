@@ -24,33 +24,11 @@ if TYPE_CHECKING:
     from tpuprof.tui.widgets.tab import Tab as View
 
 
-PageName = Literal[
-    "runs",
-    "trend",
-    "hosts",
-    "cores",
-    "overview",
-    "findings",
-    "ledger",
-    "model",
-    "input",
-    "inference",
-    "timeline",
-    "ops",
-    "op",
-    "op-profile",
-    "sources",
-    "framework-ops",
-    "collectives",
-    "sparse-core",
-    "kernels",
-    "roofline",
-    "counters",
-    "graph",
-    "memory",
-    "memory-profile",
-    "live-arrays",
-]
+_OfRuns = Literal["runs", "trend", "hosts", "cores"]
+_OfSteps = Literal["overview", "findings", "ledger", "model", "input", "inference", "timeline"]
+_OfOps = Literal["ops", "op", "op-profile", "sources", "framework-ops", "collectives", "sparse-core", "kernels"]
+_OfMachines = Literal["roofline", "counters", "graph", "memory", "memory-profile", "live-arrays"]
+PageName = Literal[_OfRuns, _OfSteps, _OfOps, _OfMachines]
 """The names of all pages, for editors and type checkers."""
 
 

@@ -63,5 +63,7 @@ class ProgressLine(RedrawnLine):
             self._lock.release()
 
     def clear(self) -> None:
+        """Takes the line away; what is read next has one again once it takes long."""
         with self._lock:
             super().clear()
+            self._due = self._clock() + FIRST_AFTER_SECONDS

@@ -41,6 +41,10 @@ class OomFiles:
     dumps: tuple[str, ...]
     arrays: str | None
 
+    @property
+    def first(self) -> str:
+        return (self.logs or self.dumps)[0]
+
 
 def sorted_files(paths: Sequence[str], arrays: str | None) -> OomFiles:
     """Sorts paths by their names and first bytes; `arrays` is one that was called a device memory profile.
@@ -152,6 +156,20 @@ def whole_log(given: OomFiles, logs: Sequence[OomLog], dumps: Sequence[Dumped]) 
     log = joined([shown_name(path) for path in given.logs], logs)
     whole = with_dumps(log, found)
     return replace(whole, notes=(*whole.notes, *notes))
+
+
+def errors_of(given: OomFiles) -> OomLog:
+    """The errors in files, at least one.
+
+    Raises:
+        ProfileError: there is none, or a file can't be read.
+    """
+    for path in given.logs:
+        checked_size(path)
+    log = whole_log(given, [scan_file(path) for path in given.logs], read_dumps(given.dumps))
+    if not log.reports:
+        raise nothing_found(given.first, log)
+    return log
 
 
 def nothing_found(path: str, log: OomLog) -> ProfileError:

@@ -53,9 +53,7 @@ def test_stable_names_are_all_there() -> None:
     assert Path(tpuprof.__file__ or "").with_name("py.typed").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["tpuprof", "tpuprof.tui.api.profile", "tpuprof.tui.api.opening", "tpuprof.tui.api.calls"]
-)
+@pytest.mark.parametrize("name", ["tpuprof", "tpuprof.tui.api.profile", "tpuprof.tui.api.calls"])
 def test_examples_in_docstrings_are_true(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted and not found.failed

@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.documents import EVIL
 from tpuprof import Column, ProfileError, Table
-from tpuprof.tui.api.types import as_array
+from tpuprof.tui.api.table import as_array
+from tpuprof.tui.report.shared.database import fitting_type
 
 
 def table(**values: Any) -> Table:
@@ -38,7 +39,7 @@ def table(**values: Any) -> Table:
     ],
 )
 def test_an_array_loses_nothing(values: list[object], kind: str) -> None:
-    array = as_array(values)
+    array = as_array(values, fitting_type(values))
     back = [None if isinstance(value, float) and np.isnan(value) else value for value in array.tolist()]
     assert array.dtype.kind == kind and array.shape == (len(values),) and back == values
 

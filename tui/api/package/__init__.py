@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.tui.api.calls import diff, findings, fit, kernel_times, memory, oom, runs
-    from tpuprof.tui.api.live import capture
-    from tpuprof.tui.api.opening import open_profile as open
+    from tpuprof.tui.api.calls import capture, diff, findings, fit, kernel_times, memory, oom, runs
+    from tpuprof.tui.api.calls import open_profile as open
     from tpuprof.tui.api.profile import Profile
     from tpuprof.tui.api.result import Result
     from tpuprof.tui.api.table import Column, Table
@@ -50,18 +49,14 @@ __all__ = [
     "runs",
 ]
 
-_CALLS = ("diff", "findings", "fit", "kernel_times", "memory", "oom", "runs")
 _PLACES = {
-    "Column": "tui.api.table:Column",
-    "Profile": "tui.api.profile:Profile",
-    "ProfileError": "parsers.base.errors:ProfileError",
-    "Result": "tui.api.result:Result",
-    "Table": "tui.api.table:Table",
-    "capture": "tui.api.live:capture",
-    "open": "tui.api.opening:open_profile",
-    **{name: f"tui.api.calls:{name}" for name in _CALLS},
+    "Column": "tui.api.table",
+    "Profile": "tui.api.profile",
+    "ProfileError": "parsers.base.errors",
+    "Result": "tui.api.result",
+    "Table": "tui.api.table",
 }
-"""Where each name comes from. It is imported when it is used first, for the command line imports this file too."""
+"""Where names come from that are not calls. They are imported when they are used: the command line imports this too."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names above
@@ -69,10 +64,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names above
         from importlib.metadata import version  # noqa: PLC0415 - slow
 
         return version("tpuprof-tui")
-    if name not in _PLACES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = _PLACES[name].partition(":")
-    found = getattr(import_module(f"{__name__}.{module}"), attribute)
+    module = import_module(f"{__name__}.{_PLACES.get(name, 'tui.api.calls')}")
+    found = getattr(module, "open_profile" if name == "open" else name)
     globals()[name] = found
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.hosts.model import SharedSteps
 from tpuprof.parsers.steps.step_account import Account, AccountRow
 from tpuprof.tui.api.profile import Profile
@@ -103,7 +104,7 @@ def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: E
 
 def _of_steps(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
     """Each step on each core, with the owners of the core's time: of the first group, which the ledger shows."""
-    page, owners = profile.hosts_page(), {name: table.fields[name] for name in names if name in table.fields}
+    page, owners = profile.page(HOSTS), {name: table.fields[name] for name in names if name in table.fields}
     account, made = profile.ledger() if owners else None, list[Columns]()
     for steps in page.every_step:
         columns = _times(steps)

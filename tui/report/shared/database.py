@@ -1,13 +1,13 @@
-"""Columns of tables in SQL: the types that units have there, by DuckDB's names, and how rows get into DuckDB.
+"""The types of columns in SQL, Parquet, numpy, Arrow and Polars, by DuckDB's names, and how rows get into DuckDB.
 
-A type follows from the unit alone, so that a table has the same columns for every profile.
+In SQL a type follows from the unit alone, so that a table has the same columns for every profile. Elsewhere a column
+has the type of its unit where that holds every value. Objects are their JSON as text.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,26 @@ from tpuprof.tui.report.fields import Field
 
 SqlType = Literal["VARCHAR", "VARCHAR[]", "BOOLEAN", "BIGINT", "UBIGINT", "DOUBLE"]
 
+
+@dataclass(frozen=True, slots=True)
+class TypeNames:
+    """A type in numpy, where unknown values have none of their own, and its names in PyArrow and Polars.
+
+    Of a list they are those of its items.
+    """
+
+    numpy: type[Any]
+    arrow: str
+    polars: str
+
+
+TYPES: Mapping[SqlType, TypeNames] = {
+    **dict.fromkeys(("VARCHAR", "VARCHAR[]"), TypeNames(object, "string", "String")),
+    "BOOLEAN": TypeNames(np.bool_, "bool_", "Boolean"),
+    "BIGINT": TypeNames(np.int64, "int64", "Int64"),
+    "UBIGINT": TypeNames(np.uint64, "uint64", "UInt64"),
+    "DOUBLE": TypeNames(np.float64, "float64", "Float64"),
+}
 _BY_UNIT: Mapping[str, SqlType] = {
     **dict.fromkeys(("count", "ps", "bytes"), "BIGINT"),
     **dict.fromkeys(("list of texts", "list of problems"), "VARCHAR[]"),
@@ -34,7 +54,12 @@ _BY_KEY: Mapping[str, SqlType] = {
 }
 """Of numbers without a unit; and means, and amounts of work that are stored as doubles."""
 
+LARGEST_EXACT = 2**53
+"""Every whole number up to it is a double."""
+
+_INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 _APART = "\x1f"  # between the texts of a list; no text has it once it is fit to print
+_AS_LIST = f"CASE WHEN {{0}} = '' THEN [] ELSE string_split({{0}}, '{_APART}') END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +95,40 @@ def is_plain(field: Field[Any]) -> bool:
     return not field.unit.parts and "object" not in field.unit.name
 
 
-def fitting(column: SqlColumn, values: Sequence[Any]) -> SqlColumn:
-    """The column with a type that loses nothing of some values, where that of its unit would."""
-    kinds = {type(value) for value in values if value is not None}
-    if column.type in ("BIGINT", "UBIGINT", "DOUBLE") and not kinds <= {int, float, bool}:
-        return replace(column, type="VARCHAR")
-    if column.type in ("BIGINT", "UBIGINT") and float in kinds:
-        is_whole = all(type(value) is not float or value.is_integer() for value in values)
-        return column if is_whole else replace(column, type="DOUBLE")
-    return column
+def fitting_type(values: Sequence[Any], of_unit: SqlType | None = None) -> SqlType:
+    """The type that loses nothing of some values: the type of their unit, or one that fits them.
+
+    Args:
+        values: None where unknown.
+        of_unit: None where they have no unit.
+    """
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds or of_unit == "VARCHAR":
+        return of_unit or "VARCHAR"
+    if kinds <= {int, float}:
+        return _of_numbers(values, float in kinds, of_unit)
+    if kinds <= {list, tuple} and (of_unit == "VARCHAR[]" or all(type(i) is str for v in values for i in v or ())):
+        return "VARCHAR[]"
+    return "BOOLEAN" if kinds == {bool} else "VARCHAR"
+
+
+def _of_numbers(values: Sequence[Any], has_floats: bool, of_unit: SqlType | None) -> SqlType:
+    whole = [value for value in values if type(value) is int]
+    low, high = min(whole, default=0), max(whole, default=0)
+    if has_floats or (of_unit == "DOUBLE" and max(-low, high) <= LARGEST_EXACT):
+        return "DOUBLE"
+    if low >= 0 and (of_unit == "UBIGINT" or high > _INT64.max):
+        return "UBIGINT" if high <= _UINT64.max else "VARCHAR"
+    return "BIGINT" if _INT64.min <= low and high <= _INT64.max else "VARCHAR"
+
+
+def stored(values: Sequence[Any], kind: SqlType) -> Sequence[Any]:
+    """Values as those of a type: texts fit to print, floats of whole numbers, None where unknown."""
+    if kind == "VARCHAR":
+        return [None if value is None else as_text(value) for value in values]
+    if kind == "VARCHAR[]":
+        return [None if value is None else [as_text(item) for item in value] for value in values]
+    return [None if value is None else float(value) for value in values] if kind == "DOUBLE" else values
 
 
 def quoted(name: str) -> str:
@@ -102,26 +152,23 @@ def insert(connection: Any, name: str, columns: Sequence[SqlColumn], values: Seq
     parts = []
     for number, (column, of_column) in enumerate(zip(columns, values, strict=True)):
         value, known = f"v{number}", f"k{number}"
-        stored, expression = _STORED[column.type]
-        arrays[value] = stored(of_column)
+        arrays[value] = _filled(of_column, column.type)
         arrays[known] = np.array([each is not None for each in of_column], np.bool_)
-        parts.append(f"CASE WHEN {known} THEN {expression.format(value)} END")
+        expression = _AS_LIST.format(value) if column.type == "VARCHAR[]" else value
+        parts.append(f"CASE WHEN {known} THEN {expression} END")
     connection.register("given", arrays)
     names = ", ".join(quoted(column.name) for column in columns)
     connection.execute(f"INSERT INTO {quoted(name)} ({names}) SELECT {', '.join(parts)} FROM given")  # noqa: S608 - names of ours
     connection.unregister("given")
 
 
-def _numbers(kind: type[np.generic]) -> Callable[[Sequence[Any]], NDArray[Any]]:
-    return lambda values: np.array([0 if value is None else value for value in values], kind)
-
-
-def _texts(values: Sequence[Any]) -> NDArray[Any]:
-    return _objects(["" if value is None else as_text(value) for value in values])
-
-
-def _lists(values: Sequence[Any]) -> NDArray[Any]:
-    return _objects([_APART.join(map(as_text, value or ())) for value in values])
+def _filled(values: Sequence[Any], kind: SqlType) -> NDArray[Any]:
+    """A column as an array, which has no unknown values: they are zero or empty."""
+    given = stored(values, kind)
+    if kind == "VARCHAR[]":
+        given = [_APART.join(texts or ()) for texts in given]
+    empty = "" if kind == "VARCHAR" else 0
+    return np.array([empty if value is None else value for value in given], TYPES[kind].numpy)
 
 
 def as_text(value: object) -> str:
@@ -129,20 +176,3 @@ def as_text(value: object) -> str:
     if isinstance(value, Problem):
         value = value.sentence
     return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _objects(values: Sequence[str]) -> NDArray[Any]:
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made
-
-
-_STORED: Mapping[SqlType, tuple[Callable[[Sequence[Any]], NDArray[Any]], str]] = {
-    "VARCHAR": (_texts, "{}"),
-    "VARCHAR[]": (_lists, f"CASE WHEN {{0}} = '' THEN [] ELSE string_split({{0}}, '{_APART}') END"),
-    "BOOLEAN": (_numbers(np.bool_), "{}"),
-    "BIGINT": (_numbers(np.int64), "{}"),
-    "UBIGINT": (_numbers(np.uint64), "{}"),
-    "DOUBLE": (_numbers(np.float64), "{}"),
-}
-"""How values of each type go in: an array, and what of it is the value in SQL."""

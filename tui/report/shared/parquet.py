@@ -14,7 +14,7 @@ from tpuprof.tui.report.choice import choose
 from tpuprof.tui.report.fields import Table, columns
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Content, Report, ReportRequest, TableOptions
-from tpuprof.tui.report.shared.database import create, fitting, insert, sql_column
+from tpuprof.tui.report.shared.database import SqlColumn, create, fitting_type, insert, sql_type
 from tpuprof.tui.report.shared.optional import package
 
 _PIECE = 1 << 20
@@ -44,7 +44,10 @@ def table_parquet(table: Table[Any], source: object, rows: Sequence[int], keys: 
     """
     duckdb = package("duckdb")
     values = columns(table, source, rows, keys)
-    described = [fitting(replace(sql_column(of), name=of.key), values[of.key]) for of in table.chosen(keys)]
+    described = [
+        SqlColumn(of.key, fitting_type(values[of.key], sql_type(of.key, of.unit.name)), of.unit.name, of.meaning)
+        for of in table.chosen(keys)
+    ]
 
     def produce(write: Write) -> None:
         with TemporaryDirectory(prefix="tpuprof-") as folder, duckdb.connect(":memory:") as connection:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
-from tpuprof.tui.api.types import as_array
+from tpuprof.tui.api.table import as_array
 from tpuprof.tui.draw.spans import ASCII, BLOCK
 from tpuprof.tui.report.choice import report_of_rows
 from tpuprof.tui.report.fields import (
@@ -34,7 +34,7 @@ from tpuprof.tui.report.fields import (
     searched_texts,
 )
 from tpuprof.tui.report.page import Head, TableOptions, TextLook
-from tpuprof.tui.report.shared.database import as_text
+from tpuprof.tui.report.shared.database import as_text, fitting_type
 from tpuprof.tui.report.shared.exporting import Export, ShownTable, default_path, kind_of
 from tpuprof.tui.report.shared.target import check_output
 from tpuprof.tui.report.text import cut_name
@@ -126,7 +126,7 @@ NUMBERS = st.none() | st.integers(-9, 9) | st.floats(-9, 9)
 
 @given(st.lists(VALUES, max_size=5) | st.lists(NUMBERS, max_size=5) | st.lists(st.booleans()))
 def test_an_array_holds_what_the_column_holds(values: list[object]) -> None:
-    found = as_array(values)
+    found = as_array(values, fitting_type(values))
     back = [None if isinstance(each, float) and math.isnan(each) else each for each in found.tolist()]
     assert back == values and found.shape == (len(values),)
     kinds = {type(value) for value in values}

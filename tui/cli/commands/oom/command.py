@@ -21,6 +21,7 @@ from tpuprof.parsers.memory.oom.dumps import read_dumps
 from tpuprof.parsers.memory.oom.files import (
     OomFiles,
     checked_size,
+    errors_of,
     named_dumps,
     nothing_found,
     refuse_device,
@@ -77,17 +78,13 @@ def run_oom(args: argparse.Namespace) -> int:
 
 def made_oom(args: argparse.Namespace) -> str:
     """What is printed of the errors in files; see `run_oom`."""
-    given = _sorted(args)
-    log = whole_log(given, [scan_file(path) for path in given.logs], read_dumps(given.dumps))
-    if not log.reports:
-        raise nothing_found(args.file, log)
-    return _printed(args, log)
+    return _printed(args, errors_of(_sorted(args)))
 
 
 def _sorted(args: argparse.Namespace) -> OomFiles:
     given = sorted_files(args.files, args.arrays_file)
     args.arrays = None if given.arrays is None else read_live_arrays(given.arrays)
-    args.file = (given.logs or given.dumps)[0]
+    args.file = given.first
     return given
 
 

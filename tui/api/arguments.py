@@ -1,0 +1,66 @@
+"""What the arguments of calls have to be, and the error of one that is something else."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.tpus import generation_named
+
+Kind = tuple[Callable[[object], bool], str, str]
+"""Whether a value is right, what it has to be, and an example."""
+
+_TEXT: Kind = (lambda value: isinstance(value, str | None), "a text", '{}="..."')
+_NUMBER: Kind = (lambda value: isinstance(value, Real | None), "a number", "{}=1")
+_KINDS: Mapping[str, Kind] = {
+    "path": (
+        lambda value: isinstance(value, str | os.PathLike),
+        "a path, or the bytes of a file",
+        'tpuprof.open("logs")',
+    ),
+    "page": (lambda value: isinstance(value, str), "a text", 'table("ops")'),
+    "core": (lambda value: isinstance(value, str | Integral | None), "a name or a number", "core=0"),
+    "limit": (
+        lambda value: isinstance(value, Integral) and int(value) >= 0,
+        "a number of rows, 0 for all",
+        "limit=20",
+    ),
+    "columns": (
+        lambda value: isinstance(value, Sequence) and all(isinstance(key, str) for key in value),
+        "a list of keys",
+        'columns=["name", "self_time_ps"]',
+    ),
+    "device": (
+        lambda value: value is None or (isinstance(value, str) and generation_named(value) is not None),
+        "a TPU whose memory is known",
+        'device="v5e"',
+    ),
+    **dict.fromkeys(
+        ("from_ms", "to_ms"),
+        (
+            lambda value: value is None or (isinstance(value, Real) and math.isfinite(value)),
+            "milliseconds",
+            'events(300, 400, track="XLA Ops")',
+        ),
+    ),
+    **dict.fromkeys(("from_ps", "to_ps", "around", "model_flops", "tokens", "fail_on_regression"), _NUMBER),
+    **dict.fromkeys(("facts", "fit"), _NUMBER),
+}
+"""By the name of an argument; those of all others are texts."""
+
+
+def check(**given: object) -> None:
+    """Checks arguments by their names.
+
+    Raises:
+        ProfileError: one of them is not what it has to be.
+    """
+    for name, value in given.items():
+        is_right, wanted, example = _KINDS.get(name, _TEXT)
+        if not is_right(value):
+            sentence = f"{name}: {printable(repr(value))} is not {wanted}."
+            raise ProfileError("usage", sentence, example.format(name), EXIT_USAGE)
