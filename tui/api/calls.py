@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from tpuprof.tui.api.table import Table
 
 Bytes = bytes | bytearray | memoryview
+Path = str | os.PathLike[str]
 _CAPTURE = Later("tpuprof.parsers.capture.session:capture")
 """Loads gRPC."""
 
 
 def open_profile(
-    path: str | os.PathLike[str] | Bytes,
+    path: Path | Bytes,
     *,
     run: str | None = None,
     host: str | None = None,
@@ -73,24 +74,19 @@ def open_profile(
     ('demo', 'demo:0')
     """
     check(run=run, host=host, core=core)
-    folder = None
-    if isinstance(path, Bytes):
-        folder, cache = mkdtemp(prefix="tpuprof-"), False
-        path = _written(path, folder)
-    try:
+    with ExitStack() as folder:
+        if isinstance(path, Bytes):
+            cache, data = False, path
+            path = _written(data, folder.enter_context(TemporaryDirectory(prefix="tpuprof-")))
         logdir, kind = _found(_path_of(path))
         opened = _opener(cache, jobs, progress)
         if kind is not PROFILE:
             made = HloSession(logdir.runs[0]) if kind is MODULES else None
-            return Profile(logdir, made, None, opened, kind, folder)
+            return Profile(logdir, made, None, opened, kind, folder.pop_all().close)
         chosen = logdir.find_run(run)
         chosen = chosen if core is None else narrowed(chosen, str(core), host)
         chosen.files(host)
-        return Profile(logdir, opened(chosen), host, opened, folder=folder)
-    except BaseException:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+        return Profile(logdir, opened(chosen), host, opened, PROFILE, folder.pop_all().close)
 
 
 def _found(path: str) -> tuple[Logdir, Kind]:
@@ -141,7 +137,7 @@ def _opener(cache: bool = True, jobs: int | None = None, progress: bool | None =
 
 def capture(
     address: str | Sequence[str],
-    logdir: str | os.PathLike[str] = ".",
+    logdir: Path = ".",
     *,
     ms: int = CaptureOptions().duration_ms,
     options: CaptureOptions | None = None,
@@ -162,7 +158,7 @@ def capture(
     return open_profile(result.run_path)
 
 
-def runs(path: str | os.PathLike[str], *, facts: bool = False) -> Table:
+def runs(path: Path, *, facts: bool = False) -> Table:
     """The runs of a logdir, the newest first; with `facts` their step time, device and modules, some 10 ms each.
 
     >>> import tpuprof
@@ -172,9 +168,7 @@ def runs(path: str | os.PathLike[str], *, facts: bool = False) -> Table:
     return open_profile(path).table("runs", facts=facts)
 
 
-def findings(
-    path: str | os.PathLike[str] | Bytes, *, run: str | None = None, host: str | None = None
-) -> tuple[Finding, ...]:
+def findings(path: Path | Bytes, *, run: str | None = None, host: str | None = None) -> tuple[Finding, ...]:
     """Why a program is slow; see `Profile.findings`, and for the arguments `tpuprof.open`.
 
     >>> import tpuprof
@@ -185,13 +179,7 @@ def findings(
         return profile.findings()
 
 
-def kernel_times(
-    path: str | os.PathLike[str] | Bytes,
-    name: str,
-    *,
-    module: str | None = None,
-    core: str | int | None = None,
-) -> Int64s:
+def kernel_times(path: Path | Bytes, name: str, *, module: str | None = None, core: str | int | None = None) -> Int64s:
     """How long each run of a kernel took, in picoseconds; see `Profile.kernel_times`, and for `path` `tpuprof.open`.
 
     >>> import numpy, tpuprof
@@ -203,13 +191,13 @@ def kernel_times(
         return profile.kernel_times(name, module)
 
 
-def memory(path: str | os.PathLike[str] | Bytes) -> CompiledModules:
+def memory(path: Path | Bytes) -> CompiledModules:
     """The memory of compiled modules: of a profile, or of a compiler's dump; errors as of `tpuprof.open`."""
     with open_profile(path) as profile:
         return profile.memory()
 
 
-def fit(path: str | os.PathLike[str] | Bytes, *, module: str | None = None, device: str | None = None) -> BatchFit:
+def fit(path: Path | Bytes, *, module: str | None = None, device: str | None = None) -> BatchFit:
     """The largest batch with which a compiled module fits; see `Profile.fit`, and for `path` `tpuprof.open`.
 
     >>> import tpuprof
@@ -221,12 +209,7 @@ def fit(path: str | os.PathLike[str] | Bytes, *, module: str | None = None, devi
         return profile.fit(module, device)
 
 
-def diff(
-    before: str | os.PathLike[str] | Profile,
-    after: str | os.PathLike[str] | Profile | None = None,
-    *,
-    host: str | None = None,
-) -> Result:
+def diff(before: Path | Profile, after: Path | Profile | None = None, *, host: str | None = None) -> Result:
     """Compares two runs: what changed, why, and how much of it is noise.
 
     Args:
@@ -244,7 +227,7 @@ def diff(
     refuse_arrays(_path_of(side) for side in (before, after) if not isinstance(side, Profile | None))
     opened = _opener()
 
-    def sessions(side: str | os.PathLike[str] | Profile) -> list[Session]:
+    def sessions(side: Path | Profile) -> list[Session]:
         if isinstance(side, Profile):
             return [side.session]
         return [opened(run) for run in launches(_path_of(side), open_logdir(_path_of(side)))]
@@ -261,7 +244,7 @@ def diff(
     return result_of("diff", compared, compared)
 
 
-def oom(*sources: str | os.PathLike[str] | Bytes | Exception) -> Result:
+def oom(*sources: Path | Bytes | Exception) -> Result:
     """Finds out what ran out of memory, and what to do first.
 
     Args:
@@ -279,7 +262,7 @@ def oom(*sources: str | os.PathLike[str] | Bytes | Exception) -> Result:
         return oom_of([_source(source, folder) for source in sources])
 
 
-def _source(source: str | os.PathLike[str] | Bytes | Exception, folder: str) -> str:
+def _source(source: Path | Bytes | Exception, folder: str) -> str:
     """The path of a source; of a text that is not a path the path of a file with it."""
     if isinstance(source, Exception):
         source = str(source).encode("utf-8", "surrogateescape")

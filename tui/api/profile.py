@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from numbers import Integral
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -88,7 +87,7 @@ class Profile:
         host: str | None,
         opened: Callable[[Run], Session],
         kind: Kind = PROFILE,
-        folder: str | None = None,
+        close: Callable[[], object] = lambda: None,
     ) -> None:
         self._logdir = logdir
         self._readable = session
@@ -97,7 +96,7 @@ class Profile:
         self._kind = kind
         self.run: Run = logdir.runs[0] if session is None else session.run
         """What it is of."""
-        self._close = weakref.finalize(self, lambda: None if folder is None else rmtree(folder, ignore_errors=True))
+        self._close = weakref.finalize(self, close)
 
     def __enter__(self) -> Profile:
         return self

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
 from tpuprof.tui.report.fields import records
 from tpuprof.tui.report.page import Listed
-from tpuprof.tui.report.shared.database import LARGEST_EXACT, TYPES, SqlType, fitting_type, sql_type, stored
+from tpuprof.tui.report.shared.database import LARGEST_EXACT, TYPES, Column, SqlType, column_of, fitting_type, stored
 from tpuprof.tui.report.shared.optional import package
 
 if TYPE_CHECKING:
@@ -28,23 +27,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 _MOST_SHOWN = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table.
-
-    Attributes:
-        key: its name, the same as in JSON and CSV; a dot stands for an object within an object there.
-        unit: of its values; empty where it has none.
-        meaning: what it says, in a sentence.
-        unknown_when: why a value may be unknown; empty if it never is.
-    """
-
-    key: str
-    unit: str
-    meaning: str
-    unknown_when: str = ""
 
 
 class Table:
@@ -98,11 +80,7 @@ class Table:
         return tuple(self._values)
 
     def __getitem__(self, key: str) -> NDArray[Any]:
-        """A column.
-
-        Raises:
-            ProfileError: no column has that key.
-        """
+        """A column; raises as `values`."""
         values = self.values(key)
         if key not in self._arrays:
             self._arrays[key] = as_array(values, self._type(key))
@@ -127,20 +105,12 @@ class Table:
         return records(self._values)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A pandas data frame with the numpy columns.
-
-        Raises:
-            ProfileError: pandas is not installed.
-        """
+        """A pandas data frame with the numpy columns; a `ProfileError` where pandas is not installed."""
         made: pandas.DataFrame = package("pandas").DataFrame({key: self[key] for key in self._values})
         return made
 
     def to_polars(self) -> polars.DataFrame:
-        """A Polars data frame; unknown values are null.
-
-        Raises:
-            ProfileError: Polars is not installed.
-        """
+        """A Polars data frame, null where unknown; a `ProfileError` where Polars is not installed."""
         library = package("polars")
         columns = []
         for key, values in self._values.items():
@@ -153,11 +123,7 @@ class Table:
         return made
 
     def to_arrow(self) -> pyarrow.Table:
-        """An Arrow table; unknown values are null.
-
-        Raises:
-            ProfileError: PyArrow is not installed.
-        """
+        """An Arrow table, null where unknown; a `ProfileError` where PyArrow is not installed."""
         library = package("pyarrow")
         columns = {}
         for key, values in self._values.items():
@@ -181,8 +147,8 @@ class Table:
         return self.to_arrow().__dataframe__(nan_as_null, allow_copy)
 
     def _type(self, key: str) -> SqlType:
-        unit = next(column.unit for column in self.columns if column.key == key)
-        return fitting_type(self._values[key], sql_type(key, unit) if unit else None)
+        column = next(column for column in self.columns if column.key == key)
+        return fitting_type(self._values[key], column.type if column.unit else None)
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {counted(len(self), 'row')}, {', '.join(self._values)}>"
@@ -225,5 +191,5 @@ def as_array(values: Sequence[Any], kind: SqlType) -> NDArray[Any]:
 def as_table(listed: Listed, rows: Sequence[int], keys: Sequence[str], left_out: int, warnings: Sequence[str]) -> Table:
     """Some rows of a page's table, with a description of each column."""
     table = listed.table
-    described = [Column(of.key, of.unit.name, of.meaning, of.null) for of in table.chosen(keys)]
+    described = list(map(column_of, table.chosen(keys)))
     return Table(table.key, described, columns_of(table, listed.source, rows, keys), left_out, warnings)

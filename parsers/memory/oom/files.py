@@ -87,25 +87,6 @@ def named_dumps(names: Iterable[str], log: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def checked_size(path: str) -> int | None:
-    """Size of a log; None where it is no regular file, such as a pipe.
-
-    Raises:
-        ProfileError: it can't be read, or is none.
-    """
-    shown, hint = printable(path), "tpuprof-tui oom LOG"
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise ProfileError("not_found", f"There is no file {shown}.", hint, EXIT_NOT_FOUND) from None
-    except (OSError, ValueError) as error:
-        raise unreadable_log(path, error) from error
-    if stat.S_ISCHR(status.st_mode):
-        with opened_log(path) as file:
-            refuse_device(file, shown)
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
 def refuse_device(file: BinaryIO, shown: str) -> None:
     """Refuses what never ends, such as /dev/zero; a terminal and /dev/null do."""
     with contextlib.suppress(OSError, ValueError):  # what stands for standard input has no descriptor
@@ -118,23 +99,24 @@ def scan_file(path: str, on_progress: Callable[[int], None] | None = None) -> Oo
     """The errors of a log; `on_progress` gets how many bytes are read.
 
     Raises:
-        ProfileError: it can't be read.
+        ProfileError: it can't be read, or is none.
     """
     try:
         with opened_log(path) as file:
+            refuse_device(file, printable(path))
             return scan_log(file, on_progress)
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError):
+        sentence = f"There is no file {printable(path)}."
+        raise ProfileError("not_found", sentence, "tpuprof-tui oom LOG", EXIT_NOT_FOUND) from None
+    except (OSError, ValueError) as error:
         raise unreadable_log(path, error) from error
 
 
 def opened_log(path: str) -> BinaryIO:
     """A log; one that waits for more though it is a file, as /proc/kmsg does, ends where that begins."""
-    try:
-        waits = ONLY_BELOW not in os.environ and not stat.S_ISREG(os.stat(path).st_mode)
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if waits else opened(path)
-        return open(descriptor, "rb", buffering=0)
-    except (OSError, ValueError) as error:
-        raise unreadable_log(path, error) from error
+    waits = ONLY_BELOW not in os.environ and not stat.S_ISREG(os.stat(path).st_mode)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if waits else opened(path)
+    return open(descriptor, "rb", buffering=0)
 
 
 def unreadable_log(path: str, error: Exception) -> ProfileError:
@@ -164,8 +146,6 @@ def errors_of(given: OomFiles) -> OomLog:
     Raises:
         ProfileError: there is none, or a file can't be read.
     """
-    for path in given.logs:
-        checked_size(path)
     log = whole_log(given, [scan_file(path) for path in given.logs], read_dumps(given.dumps))
     if not log.reports:
         raise nothing_found(given.first, log)

@@ -76,14 +76,9 @@ def test_a_report_is_what_the_command_prints(page: PageName, call: Call) -> None
 
 
 def test_rows_and_columns_are_chosen_as_by_the_command(call: Call) -> None:
-    asked = {
-        "filter": "roofline_efficiency<60%",
-        "sort": "occurrences:asc",
-        "columns": ["name", "occurrences"],
-        "limit": 7,
-    }
-    made = tpuprof.open("demo").table("ops", None, **asked)  # type: ignore[arg-type]
-    words = ["--filter", "roofline_efficiency<60%", "--sort", "occurrences:asc", "--columns", "name,occurrences"]
+    chosen = {"filter": "roofline_efficiency<60%", "sort": "occurrences:asc", "columns": "name,occurrences"}
+    made = tpuprof.open("demo").table("ops", None, **chosen, limit=7)
+    words = [word for name, value in chosen.items() for word in (f"--{name}", value)]
     document = call.json("report", "ops", "demo", "--limit", "7", *words, "--format", "json")
     assert made.to_dicts() == document["rows"] and made.left_out == document["left_out_rows"] > 0
     assert made.columns[1].unit == "count" and made.columns[1].meaning
@@ -109,6 +104,7 @@ def test_one_core_and_one_host(logdirs: dict[str, str], call: Call) -> None:
     assert ops.to_dicts() == document["ops"]
     profile = tpuprof.open(logdirs["hosts"], host="host1")
     assert profile.hosts == ("host1",) and profile.overview().hosts == ("host1",)
+    assert tpuprof.findings(logdirs["hosts"], host="host1") == profile.overview().findings
 
 
 def test_times_of_a_kernel_are_those_of_its_page() -> None:
@@ -116,12 +112,6 @@ def test_times_of_a_kernel_are_those_of_its_page() -> None:
     times, spread = profile.kernel_times("fusion.349"), profile.op("fusion.349").all_runs
     assert times.dtype == np.int64 and len(times) == spread.runs and int(times.sum()) == spread.total_ps
     assert (int(times.min()), int(times.max())) == (spread.minimum_ps, spread.maximum_ps)
-
-
-def test_findings_are_those_of_the_overview() -> None:
-    findings = tpuprof.findings("demo")
-    assert findings == tpuprof.open("demo").overview().findings and findings[0].kind == "collective"
-    assert [op.name for op in findings[1].subject.ops][:2] == ["fusion.416", "fusion.349"]
 
 
 def test_a_capture_is_an_open_profile(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
 import pandas
 import polars
 import pyarrow
@@ -13,35 +12,10 @@ import pytest
 
 from tests.support.documents import EVIL
 from tpuprof import Column, ProfileError, Table
-from tpuprof.tui.api.table import as_array
-from tpuprof.tui.report.shared.database import fitting_type
 
 
 def table(**values: Any) -> Table:
     return Table("rows", [Column(key, "count", f"what {key} is") for key in values], values)
-
-
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([1, 2], "i"),
-        ([1.5, 2], "f"),
-        ([1, None], "f"),
-        ([True, False], "b"),
-        ([True, None], "O"),
-        (["a", None], "O"),
-        ([None, None], "O"),
-        ([[1, 2], [3, 4]], "O"),
-        ([2**60, None], "O"),
-        ([2**63], "u"),
-        ([2**64], "O"),
-        ([], "O"),
-    ],
-)
-def test_an_array_loses_nothing(values: list[object], kind: str) -> None:
-    array = as_array(values, fitting_type(values))
-    back = [None if isinstance(value, float) and np.isnan(value) else value for value in array.tolist()]
-    assert array.dtype.kind == kind and array.shape == (len(values),) and back == values
 
 
 def test_a_table_is_read_by_key() -> None:
@@ -54,9 +28,6 @@ def test_a_table_is_read_by_key() -> None:
             rows[key]  # type: ignore[index]
         assert raised.value.hint.startswith(hint)
     assert len(table()) == 0 and not [*table()]
-
-
-def test_keys_with_dots_are_objects_in_rows() -> None:
     assert table(**{"a.b": [1], "a.c": [2]}).to_dicts() == [{"a": {"b": 1, "c": 2}}]
 
 
@@ -111,14 +82,11 @@ def test_a_package_that_is_missing_is_named(name: str, monkeypatch: pytest.Monke
     assert polars.DataFrame(table(name=["a"])).height == 1  # by Polars where PyArrow is missing
 
 
-def test_names_of_a_profile_are_no_markup_in_a_notebook() -> None:
+def test_a_notebook_gets_the_first_rows_with_names_as_text() -> None:
     evil = f'{EVIL}<script>alert("1")</script>'
     html = Table(evil, [Column("<b>", '"x"', "<i>")], {"<b>": [evil, 3, None, 1234.5]}, left_out=2)._repr_html_()
     assert "<script" not in html and "<b>" not in html and "<i>" not in html and "\x1b" not in html
     assert "&lt;script&gt;" in html and "<td align=right>1,234.5</td>" in html and "<td>n/a</td>" in html
     assert "2 more rows not shown" in html
-
-
-def test_a_notebook_gets_the_first_rows_alone() -> None:
     html = table(number=list(range(1000)))._repr_html_()
     assert html.count("<tr>") == 51 and "1,000 rows, 950 more rows not shown" in html

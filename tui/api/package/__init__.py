@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from tpuprof.tui.api.calls import open_profile as open
     from tpuprof.tui.api.profile import Profile
     from tpuprof.tui.api.result import Result
-    from tpuprof.tui.api.table import Column, Table
+    from tpuprof.tui.api.table import Table
+    from tpuprof.tui.report.shared.database import Column
 
     __version__: str
 
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Column": "tui.api.table",
+    "Column": "tui.report.shared.database",
     "Profile": "tui.api.profile",
     "ProfileError": "parsers.base.errors",
     "Result": "tui.api.result",

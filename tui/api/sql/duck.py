@@ -11,7 +11,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.tui.api.sql.engine import MIB, Limits, not_one_select
 from tpuprof.tui.api.sql.sqlite import Sqlite
-from tpuprof.tui.report.shared.database import SqlColumn, create, insert
+from tpuprof.tui.report.shared.database import Column, create, insert
 from tpuprof.tui.report.shared.optional import package
 
 _LOCKED = {
@@ -50,14 +50,14 @@ class Duck:
             with suppress(duckdb.Error):
                 self._connection.execute(f"SET {name}={value}")
         self._connection.execute("SET enable_progress_bar=false; SET lock_configuration=true")
-        self._tables: dict[str, Sequence[SqlColumn]] = {}
+        self._tables: dict[str, Sequence[Column]] = {}
         self._statement = ""
         self.errors: tuple[type[Exception], ...] = (duckdb.Error,)
         self.interrupt, self.close = self._connection.interrupt, self._connection.close
 
-    def create(self, name: str, columns: Sequence[SqlColumn]) -> None:
+    def create(self, name: str, columns: Sequence[Column]) -> None:
         self._tables[name] = columns
-        create(self._connection, name, columns)
+        create(self._connection, name, {column.name: column.type for column in columns})
 
     def needed(self, sql: str, is_explained: bool) -> Mapping[str, Collection[str]]:
         found, explained = self._connection.extract_statements(sql), "EXPLAIN of " if is_explained else ""
@@ -82,8 +82,8 @@ class Duck:
         except self._duckdb.Error:
             return self._tables
 
-    def insert(self, name: str, columns: Sequence[SqlColumn], values: Sequence[Sequence[Any]]) -> None:
-        insert(self._connection, name, columns, values)
+    def insert(self, name: str, columns: Sequence[Column], values: Sequence[Sequence[Any]]) -> None:
+        insert(self._connection, name, {column.name: column.type for column in columns}, values)
 
     def run(self, most: int) -> tuple[Sequence[str], Sequence[str], Sequence[Sequence[Any]]]:
         self._connection.execute("BEGIN TRANSACTION READ ONLY")

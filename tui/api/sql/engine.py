@@ -22,9 +22,9 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
-from tpuprof.tui.api.table import Column, Table
+from tpuprof.tui.api.table import Table
 from tpuprof.tui.report.choice import nearest_or_first
-from tpuprof.tui.report.shared.database import SqlColumn
+from tpuprof.tui.report.shared.database import Column
 
 EngineName = Literal["auto", "sqlite", "duckdb"]
 """``auto`` is DuckDB where it is installed, else SQLite."""
@@ -99,7 +99,7 @@ class Engine(Protocol):
     more_events: str
     errors: tuple[type[Exception], ...]
 
-    def create(self, name: str, columns: Sequence[SqlColumn]) -> None:
+    def create(self, name: str, columns: Sequence[Column]) -> None:
         """Creates an empty table."""
 
     def needed(self, sql: str, is_explained: bool) -> Mapping[str, Collection[str]]:
@@ -112,7 +112,7 @@ class Engine(Protocol):
             ProfileError: it is not one SELECT; and `errors`.
         """
 
-    def insert(self, name: str, columns: Sequence[SqlColumn], values: Sequence[Sequence[Any]]) -> None:
+    def insert(self, name: str, columns: Sequence[Column], values: Sequence[Sequence[Any]]) -> None:
         """Puts rows into a table, as `database.insert`."""
 
     def run(self, most: int) -> tuple[Sequence[str], Sequence[str], Sequence[Sequence[Any]]]:

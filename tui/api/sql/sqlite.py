@@ -18,7 +18,7 @@ import numpy as np
 
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.tui.api.sql.engine import Limits, not_one_select
-from tpuprof.tui.report.shared.database import SqlColumn, SqlType, as_text, quoted
+from tpuprof.tui.report.shared.database import Column, SqlType, as_text, quoted
 
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _FORBIDDEN = ("load_extension", "fts3_tokenizer")
@@ -81,7 +81,7 @@ class Sqlite:
         self._is_select = False
         self.interrupt, self.close = made.interrupt, made.close
 
-    def create(self, name: str, columns: Sequence[SqlColumn]) -> None:
+    def create(self, name: str, columns: Sequence[Column]) -> None:
         made = ", ".join(f"{quoted(column.name)} {_DECLARED[column.type]}" for column in columns)
         self._connection.execute(f"CREATE TABLE {quoted(name)} ({made})")
         self._declared |= {column.name: column.type for column in columns}
@@ -123,7 +123,7 @@ class Sqlite:
         is_allowed = action in _ALLOWED and second not in _FORBIDDEN
         return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
-    def insert(self, name: str, columns: Sequence[SqlColumn], values: Sequence[Sequence[Any]]) -> None:
+    def insert(self, name: str, columns: Sequence[Column], values: Sequence[Sequence[Any]]) -> None:
         self._connection.set_authorizer(None)
         stored = [
             [None if value is None else _STORED[column.type](value) for value in of_column]

@@ -13,7 +13,7 @@ from tpuprof.parsers.steps.step_account import Account, AccountRow
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.pages import PageName, page_named
 from tpuprof.tui.report.fields import Field
-from tpuprof.tui.report.shared.database import SqlColumn, is_plain, sql_column
+from tpuprof.tui.report.shared.database import Column, column_of, is_plain
 from tpuprof.tui.report.units import TIME_MS
 
 Columns = dict[str, Sequence[Any]]
@@ -61,7 +61,7 @@ class SqlTable:
     meaning: str
     page: PageName
     read: Callable[[SqlTable, Profile, Sequence[str], EventsAsked], SqlRows]
-    first: tuple[SqlColumn, ...] = ()
+    first: tuple[Column, ...] = ()
     without: tuple[str, ...] = ()
 
     @property
@@ -73,11 +73,11 @@ class SqlTable:
         tables = report.tables if report.section_tables is None else report.section_tables()
         table = next(table for table in tables if table.key == self.name)
         chosen = (field for field in table.chosen(table.json) if is_plain(field) and field.key not in self.without)
-        return {sql_column(field).name: field for field in chosen}
+        return {column_of(field).name: field for field in chosen}
 
     @property
-    def columns(self) -> list[SqlColumn]:
-        return [*self.first, *map(sql_column, self.fields.values())]
+    def columns(self) -> list[Column]:
+        return [*self.first, *map(column_of, self.fields.values())]
 
     def keys(self, names: Sequence[str]) -> dict[str, str]:
         """The keys of the columns of these names that are of the page's table."""
@@ -159,13 +159,13 @@ def _of_buffers(table: SqlTable, profile: Profile, names: Sequence[str], _: Even
     return SqlRows({**made}, modules.warnings)
 
 
-_MODULE = SqlColumn("module", "VARCHAR", "text", "its compiled module, name(program id)")
+_MODULE = Column("module", "text", "its compiled module, name(program id)")
 _OF_STEPS = (
-    SqlColumn("group", "BIGINT", "count", "the number of the group of cores whose step it is"),
-    SqlColumn("name", "VARCHAR", "text", "the step's name, or number; a step has a row for each core"),
-    SqlColumn("core", "VARCHAR", "text", "the core, as all pages have it, host:2"),
-    SqlColumn("duration_ms", "DOUBLE", "ms", "how long the core's own part of the step takes"),
-    SqlColumn("own_time_ms", "DOUBLE", "ms", "that without waiting for other cores"),
+    Column("group", "count", "the number of the group of cores whose step it is"),
+    Column("name", "text", "the step's name, or number; a step has a row for each core"),
+    Column("core", "text", "the core, as all pages have it, host:2"),
+    Column("duration_ms", "ms", "how long the core's own part of the step takes"),
+    Column("own_time_ms", "ms", "that without waiting for other cores"),
 )
 _EVENT = "an event of the timeline; derived tracks only if --track names them"
 _STEP = "a step on a core: its time, and the owners of that time"

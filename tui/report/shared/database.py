@@ -63,31 +63,35 @@ _AS_LIST = f"CASE WHEN {{0}} = '' THEN [] ELSE string_split({{0}}, '{_APART}') E
 
 
 @dataclass(frozen=True, slots=True)
-class SqlColumn:
-    """A column of a table in SQL.
+class Column:
+    """A column of a table.
 
     Attributes:
-        name: its key with underscores for dots.
-        type: of its values there.
-        unit, meaning, unknown_when: as of a `Field`; what is unknown is NULL.
+        key: its name, the same as in JSON and CSV; a dot stands for an object within an object there.
+        unit: of its values; empty where it has none.
+        meaning: what it says, in a sentence.
+        unknown_when: why a value may be unknown; empty if it never is.
     """
 
-    name: str
-    type: SqlType
+    key: str
     unit: str
     meaning: str
     unknown_when: str = ""
 
+    @property
+    def name(self) -> str:
+        """Its name in SQL."""
+        return self.key.replace(".", "_")
 
-def sql_type(key: str, unit: str) -> SqlType:
-    """The type of a quantity, by its key and the name of its unit."""
-    return "VARCHAR" if unit == "text" else _BY_KEY.get(key, _BY_UNIT.get(unit, "DOUBLE"))
+    @property
+    def type(self) -> SqlType:
+        """Its type in SQL, by its key and its unit."""
+        return "VARCHAR" if self.unit == "text" else _BY_KEY.get(self.key, _BY_UNIT.get(self.unit, "DOUBLE"))
 
 
-def sql_column(field: Field[Any]) -> SqlColumn:
+def column_of(field: Field[Any]) -> Column:
     """The column of a quantity."""
-    kind = sql_type(field.key, field.unit.name)
-    return SqlColumn(field.key.replace(".", "_"), kind, field.unit.name, field.meaning, field.null)
+    return Column(field.key, field.unit.name, field.meaning, field.null)
 
 
 def is_plain(field: Field[Any]) -> bool:
@@ -136,13 +140,13 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def create(connection: Any, name: str, columns: Sequence[SqlColumn]) -> None:  # noqa: ANN401 - DuckDB's
-    """Creates an empty table."""
-    made = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
+def create(connection: Any, name: str, types: Mapping[str, SqlType]) -> None:  # noqa: ANN401 - DuckDB's
+    """Creates an empty table with columns of these names and types."""
+    made = ", ".join(f"{quoted(column)} {kind}" for column, kind in types.items())
     connection.execute(f"CREATE TABLE {quoted(name)} ({made})")
 
 
-def insert(connection: Any, name: str, columns: Sequence[SqlColumn], values: Sequence[Sequence[Any]]) -> None:  # noqa: ANN401
+def insert(connection: Any, name: str, types: Mapping[str, SqlType], values: Sequence[Sequence[Any]]) -> None:  # noqa: ANN401
     """Puts rows into some columns of a table.
 
     Args:
@@ -150,14 +154,14 @@ def insert(connection: Any, name: str, columns: Sequence[SqlColumn], values: Seq
     """
     arrays: dict[str, NDArray[Any]] = {}
     parts = []
-    for number, (column, of_column) in enumerate(zip(columns, values, strict=True)):
+    for number, (kind, of_column) in enumerate(zip(types.values(), values, strict=True)):
         value, known = f"v{number}", f"k{number}"
-        arrays[value] = _filled(of_column, column.type)
+        arrays[value] = _filled(of_column, kind)
         arrays[known] = np.array([each is not None for each in of_column], np.bool_)
-        expression = _AS_LIST.format(value) if column.type == "VARCHAR[]" else value
+        expression = _AS_LIST.format(value) if kind == "VARCHAR[]" else value
         parts.append(f"CASE WHEN {known} THEN {expression} END")
     connection.register("given", arrays)
-    names = ", ".join(quoted(column.name) for column in columns)
+    names = ", ".join(map(quoted, types))
     connection.execute(f"INSERT INTO {quoted(name)} ({names}) SELECT {', '.join(parts)} FROM given")  # noqa: S608 - names of ours
     connection.unregister("given")
 

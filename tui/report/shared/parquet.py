@@ -14,7 +14,7 @@ from tpuprof.tui.report.choice import choose
 from tpuprof.tui.report.fields import Table, columns
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Content, Report, ReportRequest, TableOptions
-from tpuprof.tui.report.shared.database import SqlColumn, create, fitting_type, insert, sql_type
+from tpuprof.tui.report.shared.database import column_of, create, fitting_type, insert
 from tpuprof.tui.report.shared.optional import package
 
 _PIECE = 1 << 20
@@ -44,16 +44,13 @@ def table_parquet(table: Table[Any], source: object, rows: Sequence[int], keys: 
     """
     duckdb = package("duckdb")
     values = columns(table, source, rows, keys)
-    described = [
-        SqlColumn(of.key, fitting_type(values[of.key], sql_type(of.key, of.unit.name)), of.unit.name, of.meaning)
-        for of in table.chosen(keys)
-    ]
+    types = {of.key: fitting_type(values[of.key], of.type) for of in map(column_of, table.chosen(keys))}
 
     def produce(write: Write) -> None:
         with TemporaryDirectory(prefix="tpuprof-") as folder, duckdb.connect(":memory:") as connection:
             path = os.path.join(folder, "table.parquet")
-            create(connection, table.key, described)
-            insert(connection, table.key, described, [values[column.name] for column in described])
+            create(connection, table.key, types)
+            insert(connection, table.key, types, list(map(values.__getitem__, types)))
             try:
                 connection.table(table.key).write_parquet(path)
             except duckdb.Error as error:

@@ -133,8 +133,12 @@ def test_an_array_holds_what_the_column_holds(values: list[object]) -> None:
     assert (found.dtype == np.bool_) == (kinds == {bool})
     if kinds == {int} and all(isinstance(value, int) and abs(value) < 2**63 for value in values):
         assert found.dtype == np.int64
-    if kinds - {type(None)} == {int, float} and all(
-        abs(value) < 9 for value in values if isinstance(value, (int, float))
+    numbers = kinds - {type(None)}
+    if (
+        kinds != {int}
+        and numbers
+        and numbers <= {int, float}
+        and all(abs(value) < 9 for value in values if isinstance(value, (int, float)))
     ):
         assert found.dtype == np.float64
 

@@ -20,7 +20,6 @@ from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.memory.oom.dumps import read_dumps
 from tpuprof.parsers.memory.oom.files import (
     OomFiles,
-    checked_size,
     errors_of,
     named_dumps,
     nothing_found,
@@ -63,8 +62,7 @@ def run_oom(args: argparse.Namespace) -> int:
         log = whole_log(given, logs, dumps)
         needs_keys = is_shown and log.reports and not sys.stdin.isatty()
         return _finish(args, given, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
-    sizes = [checked_size(path) for path in given.logs]
-    size = None if None in sizes else sum(filter(None, sizes))
+    size = sum(map(os.path.getsize, given.logs)) if all(map(os.path.isfile, given.logs)) else None
     with _reading_shown(shown_name(args.file), size) as on_progress:
         logs = []
         for path in given.logs:
