@@ -46,14 +46,12 @@ _OPTIONS: Mapping[str, str] = {
     **{"--where": "--filter", "--order-by": "--sort", "--sort-by": "--sort", "--group-by": "--by"},
     **{"--csv": "--format csv", "--html": "--format html", "--since": "--from", "--until": "--to"},
 }
-_NEAR_PAGES: Mapping[str, str] = {
+_NEAR: Mapping[str, str] = {
     **{"cost": "ops", "flops": "ops", "top": "ops", "fusion": "ops", "hotspots": "ops", "time": "ledger"},
     **{"bandwidth": "roofline", "hbm": "memory", "oom": "memory", "peak": "memory", "utilization": "counters"},
     **{"stalls": "findings", "bottlenecks": "findings", "problems": "findings", "idle": "ledger", "waits": "ledger"},
     **{"gpu": "kernels", "tpu": "cores", "cpu": "hosts", "devices": "cores", "stragglers": "cores"},
     **{"network": "collectives", "ici": "collectives", "allreduce": "collectives", "code": "sources"},
-}
-_NEAR_OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("--percentile", "--percentiles", "--p50", "--p90", "--p99"), "tpuprof-tui report inference PATH"),
     **{"-f": "--format or --filter", "-s": "--sort or --step", "-v": "--debug", "--verbose": "--debug"},
     **{"-c": "--core or --columns", "--indent": "--json", "--pretty": "--json", "--jq": "--keys"},
@@ -98,11 +96,7 @@ def _options(words: Sequence[str], logdir: str) -> list[str]:
     return [*made, *last]
 
 
-def near_page(name: str) -> str:
-    """The page that comes nearest to a word by what it means; empty where none does."""
-    return _NEAR_PAGES.get(name.lower().replace("_", "-"), "")
-
-
-def near_option(name: str) -> str:
-    """What comes nearest to an option by what it means; empty where nothing does."""
-    return _NEAR_OPTIONS.get(name.replace("_", "-"), "")
+def nearest_in_meaning(name: str) -> str:
+    """The page, or the option, that comes nearest to another program's by what it means; empty where none does."""
+    name = name.replace("_", "-")
+    return _NEAR.get(name) or _NEAR.get(name.lower(), "")

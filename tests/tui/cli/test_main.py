@@ -64,7 +64,6 @@ from tpuprof.tui.terminal.progress import ProgressLine
         ["report", "overview", "--module", "jit_step"],
         ["report", "memory-profile", "--space", "vmem"],
         ["report", "memory", "--space", "l2"],
-        ["--ascii", "report", "overview"],
         ["--json"],
     ],
 )

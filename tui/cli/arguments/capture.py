@@ -9,7 +9,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.tui.cli.arguments import options, values
-from tpuprof.tui.cli.arguments.options import UsageParser, add
+from tpuprof.tui.cli.arguments.options import UsageParser, add, switch, value
 
 _CALLS = (
     "capture localhost:9012",
@@ -24,6 +24,12 @@ _EPILOG = """the program starts the server, once, before its training loop:
 It contacts only the addresses given, without encryption; ssh -L reaches others.
 """
 _LONGEST = model.LONGEST_MS / 1000
+_TRACED = partial(values.seconds, least=0.001, most=_LONGEST)
+_TRACERS = {
+    "host": "0 off, 1 annotations, 2 costly calls, 3 all",
+    "device": "0 off, 1 on",
+    "python": "0 off, 1 every Python call, which is slow",
+}
 
 
 def capture_parser() -> UsageParser:
@@ -32,33 +38,27 @@ def capture_parser() -> UsageParser:
     what += "prints the run's path and opens it."
     parser = options.new_parser("capture", what, _CALLS, _EPILOG)
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
-    capture = parser.part("capture")
-    add_asking(capture)
-    to_wait = partial(values.seconds, least=0, most=_LONGEST)
-    delay = "before tracing, once the servers have answered"
-    capture.add_argument("--delay", type=to_wait, default=0.0, metavar="TIME", help=delay)
-    where = "the logdir; it gets a run (default: .)"
-    add(capture, "--output", metavar="DIR", default=".", help=where)
-    capture.add_argument("--no-open", action="store_true", help="only write the run and print its path")
-    tracers = parser.part("what is traced, as in XProf's dialogue")
-    defaults, level = CaptureOptions(), partial(values.whole_number, most=model.HIGHEST_LEVEL)
-    for name, default, levels in (
-        ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly calls, 3 all"),
-        ("device", defaults.device_tracer_level, "0 off, 1 on"),
-        ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which is slow"),
-    ):
-        meaning = f"{levels} (default: {default})"
-        tracers.add_argument(f"--{name}-tracer-level", type=level, default=default, metavar="N", help=meaning)
-    option = "of the profiler: tpu_trace_mode=TRACE_COMPUTE; key:string=5"
-    tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
-    watching = parser.part("long jobs, and the seconds before a slowdown")
-    kept = "fetch the last seconds that the server has kept"
-    watching.add_argument("--snapshot", action="store_true", help=kept)
-    switch = "make the servers keep them; other traces fail then"
-    watching.add_argument("--continuous", choices=("on", "off"), metavar="on|off", help=switch)
-    retries = "if no server answers yet, or another traces"
-    most = partial(values.whole_number, most=1000)
-    watching.add_argument("--retries", type=most, default=0, metavar="N", help=retries)
+    part = parser.part("capture")
+    add_asking(part)
+    delay = partial(values.seconds, least=0, most=_LONGEST)
+    part.add_argument("--delay", **value("TIME", "before tracing, once the servers have answered", delay, default=0.0))
+    add(part, "--output", metavar="DIR", default=".", help="the logdir; it gets a run (default: .)")
+    part.add_argument("--no-open", **switch("only write the run and print its path"))
+    part = parser.part("what is traced, as in XProf's dialogue")
+    level = partial(values.whole_number, most=model.HIGHEST_LEVEL)
+    for name, levels in _TRACERS.items():
+        default = getattr(CaptureOptions(), f"{name}_tracer_level")
+        part.add_argument(
+            f"--{name}-tracer-level", **value("N", f"{levels} (default: {default})", level, default=default)
+        )
+    of_profiler = "of the profiler: tpu_trace_mode=TRACE_COMPUTE; key:string=5"
+    part.add_argument("--option", **value("KEY=VALUE", of_profiler, _option, action="append", default=[]))
+    part = parser.part("long jobs, and the seconds before a slowdown")
+    part.add_argument("--snapshot", **switch("fetch the last seconds that the server has kept"))
+    kept = "make the servers keep them; other traces fail then"
+    part.add_argument("--continuous", **value("on|off", kept, choices=("on", "off")))
+    again = partial(values.whole_number, most=1000)
+    part.add_argument("--retries", **value("N", "if no server answers yet, or another traces", again, default=0))
     options.add_common(parser)
     options.add_screen(parser)
     return parser
@@ -66,12 +66,11 @@ def capture_parser() -> UsageParser:
 
 def add_asking(part: argparse._ArgumentGroup) -> None:
     """How long to trace, and how long to wait for what was traced."""
-    defaults = CaptureOptions()
-    trace = partial(values.seconds, least=0.001, most=_LONGEST)
-    length = f"how long to trace (default: {defaults.duration_ms / 1000:g}s)"
-    part.add_argument("--duration", type=trace, default=defaults.duration_ms / 1000, metavar="TIME", help=length)
-    wait = f"for the data after that (default: {defaults.grace_seconds:g}s)"
-    part.add_argument("--wait", type=values.seconds, default=defaults.grace_seconds, metavar="TIME", help=wait)
+    for name, meaning, seconds, default in (
+        ("--duration", "how long to trace", _TRACED, CaptureOptions().duration_ms / 1000),
+        ("--wait", "for the data after that", values.seconds, CaptureOptions().grace_seconds),
+    ):
+        part.add_argument(name, **value("TIME", f"{meaning} (default: {default:g}s)", seconds, default=default))
 
 
 def _option(text: str) -> tuple[str, model.OptionValue]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.tui.cli.arguments import options, values
-from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add, new_parser
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add, new_parser, value
 
 REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "python", "memory", "whole", "measured"),)
 """What can be required of a profile, `tui.cli.commands.doctor.required.REQUIREMENTS`."""
@@ -58,10 +60,26 @@ def doctor_parser() -> UsageParser:
     parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
     needs = "what the newest run of PATH must have, separated by commas; exit code 7 if it lacks any, with what to "
     needs += f"do about it: {', '.join(REQUIRED)}"
-    parser.part("checks").add_argument("--require", metavar="WHAT", action="append", help=needs)
+    parser.part("checks").add_argument("--require", **value("WHAT", needs, _requirements, action="extend"))
     options.add_output(parser, ("text", "json", "md"))
     options.add_common(parser, look=False)
     return parser
+
+
+def _requirements(text: str) -> list[str]:
+    """Names of what is required, separated by commas.
+
+    Raises:
+        ProfileError: `usage`, for a name that is none, or without any.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = next((name for name in names if name not in REQUIRED), "")
+    if names and not unknown:
+        return names
+    sentence = f"--require does not know {printable(unknown)}." if unknown else "--require is empty."
+    near = nearest(unknown, REQUIRED)
+    hint = f"--require {', '.join(near)}" if near else f"--require with any of: {', '.join(REQUIRED)}"
+    raise ProfileError("usage", sentence, hint, EXIT_USAGE)
 
 
 def completion_parser() -> UsageParser:

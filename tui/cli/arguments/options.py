@@ -39,11 +39,13 @@ _NO_VALUE = pattern(r"argument (\S+): expected (?:one|at least one) argument")
 _SHORT: Mapping[str, tuple[str, ...]] = {"--output": ("-o",), "--limit": ("-n",)}
 
 
-def _value(metavar: str, meaning: str = "", kind: Callable[[str], object] = str, **more: object) -> Mapping[str, Any]:
+def value(metavar: str, meaning: str = "", kind: Callable[[str], object] = str, **more: object) -> Mapping[str, Any]:
+    """An option with a value, as `argparse` takes it."""
     return {"metavar": metavar, "help": meaning, "type": kind, **more}
 
 
-def _switch(meaning: str = "", **more: object) -> Mapping[str, Any]:
+def switch(meaning: str = "", **more: object) -> Mapping[str, Any]:
+    """An option without a value."""
     return {"action": "store_true", "help": meaning, **more}
 
 
@@ -51,52 +53,49 @@ _LATER, _UP_TO = "only events from this instant on, on the trace's clock", "only
 _REGRESSION = "exit code 6 if steps got slower by more than that and noise, 4 if unknown"
 _VOCABULARY: Mapping[str, Mapping[str, Any]] = {
     # which run, and which part of it
-    "--run": _value("RUN", "its beginning is enough"),
-    "--host": _value("HOST"),
-    "--core": _value("CORE", "2, HOST:2, HOST:chip1"),
-    "--group": _value("N", "of report cores", values.group, dest="core"),
-    "--step": _value("STEP", "only this step, by its name, or these: 104-108"),
-    "--from": _value("MS", _LATER, values.milliseconds, dest="from_ps"),
-    "--to": _value("MS", _UP_TO, values.milliseconds, dest="to_ps"),
-    "--track": _value("NAME", "only tracks with NAME in their section / name"),
-    "--op": _value("NAME", "an HLO op, kernel or framework op (default: the longest)"),
-    "--module": _value("MODULE", "name, or name(program id) (default: the largest HBM peak)"),
-    "--space": _value("SPACE", f"{', '.join(SPACES)} (default: hbm)", choices=SPACES),
-    "--device": _value("TPU", "the TPU that HLO files are for: v5e, v6e-8, trillium", values.device),
+    "--run": value("RUN", "its beginning is enough"),
+    "--host": value("HOST"),
+    "--core": value("CORE", "2, HOST:2, HOST:chip1"),
+    "--group": value("N", "of report cores", values.group, dest="core"),
+    "--step": value("STEP", "only this step, by its name, or these: 104-108"),
+    "--from": value("MS", _LATER, values.milliseconds, dest="from_ps"),
+    "--to": value("MS", _UP_TO, values.milliseconds, dest="to_ps"),
+    "--track": value("NAME", "only tracks with NAME in their section / name"),
+    "--op": value("NAME", "an HLO op, kernel or framework op (default: the longest)"),
+    "--module": value("MODULE", "name, or name(program id) (default: the largest HBM peak)"),
+    "--space": value("SPACE", f"{', '.join(SPACES)} (default: hbm)", choices=SPACES),
+    "--device": value("TPU", "the TPU that HLO files are for: v5e, v6e-8, trillium", values.device),
     # what is made of it
-    "--by": _value("BY"),
-    "--facts": _switch("step time, device and modules too; some 10 ms a run"),
-    "--fit": _switch("how large the batch may be"),
-    "--around": _value("N", "steps over operands and users (default: 1)", values.whole_number),
-    "--model-flops": _value("N", "of a step, on all cores (default: what the compiler counts)", values.amount),
-    "--tokens": _value("N", "tokens, or samples, in a step", values.amount),
-    "--requests": _value("NAME", "the host annotation whose spans are the requests"),
-    "--dump": _value("DIR", "schedules: LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR"),
-    "--fail-on-regression": _value("PERCENT", _REGRESSION, values.percent),
-    "--fail-on": _value("TEXT", "exit code 6 if a finding matches: >5%, kind=collective; 4 if unknown"),
-    "--require": {
-        "action": "append",
-        **_value("TEXT", "exit code 6 if a figure does not match: mfu>40%; 4 if unknown"),
-    },
+    "--by": value("BY"),
+    "--facts": switch("step time, device and modules too; some 10 ms a run"),
+    "--fit": switch("how large the batch may be"),
+    "--around": value("N", "steps over operands and users (default: 1)", values.whole_number),
+    "--model-flops": value("N", "of a step, on all cores (default: what the compiler counts)", values.amount),
+    "--tokens": value("N", "tokens, or samples, in a step", values.amount),
+    "--requests": value("NAME", "the host annotation whose spans are the requests"),
+    "--dump": value("DIR", "schedules: LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR"),
+    "--fail-on-regression": value("PERCENT", _REGRESSION, values.percent),
+    "--fail-on": value("TEXT", "exit code 6 if a finding matches: >5%, kind=collective; 4 if unknown"),
+    "--require": value("TEXT", "exit code 6 if a figure does not match: mfu>40%; 4 if unknown", action="append"),
     # rows, and what is printed of them
-    "--filter": _value("TEXT", "rows that match: KEY>1ms, KEY=text, KEY:part, word, !word"),
-    "--sort": _value("KEY", "by a column; KEY:asc or KEY:desc sets the direction"),
-    "--columns": _value("KEYS", "these columns, separated by commas"),
-    "--limit": _value("N", kind=values.whole_number),
-    "--keys": _value("KEYS", "of JSON only these keys; a.b is b in a"),
-    "--output": _value("FILE", "write to FILE instead of standard output"),
-    "--mask": _switch("of HTML: replace names of people, machines, runs and files"),
-    "--time-limit": _value("TIME", kind=values.whole_seconds),
+    "--filter": value("TEXT", "rows that match: KEY>1ms, KEY=text, KEY:part, word, !word"),
+    "--sort": value("KEY", "by a column; KEY:asc or KEY:desc sets the direction"),
+    "--columns": value("KEYS", "these columns, separated by commas"),
+    "--limit": value("N", kind=values.whole_number),
+    "--keys": value("KEYS", "of JSON only these keys; a.b is b in a"),
+    "--output": value("FILE", "write to FILE instead of standard output"),
+    "--mask": switch("of HTML: replace names of people, machines, runs and files"),
+    "--time-limit": value("TIME", kind=values.whole_seconds),
     # what every command has
-    "--width": _value("CELLS", "of text", partial(values.whole_number, most=MOST_WIDTH), default=0),
-    "--ascii": _switch(default=None),
-    "--color": _value("WHEN", ", ".join(COLOR_CHOICES), choices=COLOR_CHOICES, default="auto"),
-    "--theme": _value("THEME", ", ".join(THEMES), choices=THEMES),
-    "--mouse": _switch("over SSH too", default=None),
+    "--width": value("CELLS", "of text", partial(values.whole_number, most=MOST_WIDTH), default=0),
+    "--ascii": switch(default=None),
+    "--color": value("WHEN", ", ".join(COLOR_CHOICES), choices=COLOR_CHOICES, default="auto"),
+    "--theme": value("THEME", ", ".join(THEMES), choices=THEMES),
+    "--mouse": switch("over SSH too", default=None),
     "--no-mouse": {"dest": "mouse", "action": "store_false"},
-    "--jobs": _value("N", "cores to read with", partial(values.whole_number, least=1)),
+    "--jobs": value("N", "cores to read with", partial(values.whole_number, least=1)),
     "--no-cache": {"dest": "cache", "action": "store_false", "help": "read the files again"},
-    "--debug": _switch("traceback of an error"),
+    "--debug": switch("traceback of an error"),
 }
 """Options by name, as `argparse` takes them; `add` adds them."""
 
@@ -136,7 +135,7 @@ class UsageParser(argparse.ArgumentParser):
     def _nearest(self, message: str) -> str:
         """The options or values that are nearest to the wrong one; empty if none is near."""
         if (given := NO_OPTION.match(message)) is not None:
-            if near := import_module("tpuprof.tui.cli.habits").near_option(given[1]):
+            if near := import_module("tpuprof.tui.cli.habits").nearest_in_meaning(given[1]):
                 return str(near)
             known = [option for action in self._actions for option in action.option_strings if option[:2] == "--"]
             return " or ".join(nearest(given[1], known, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import groupby
@@ -29,19 +29,6 @@ _INSTEAD = {
 }
 """What other pages have in place of an option."""
 
-_WHY_NO_STEPS: Mapping[str, str] = {
-    "runs": "It lists runs.",
-    "trend": "It compares runs.",
-    "overview": "It shows means over all steps.",
-    "findings": "Findings are about all steps.",
-    "model": "It shows means over all steps.",
-    "inference": "It shows requests or runs of modules.",
-    "graph": "It shows compiled modules.",
-    "memory": "It shows compiled modules.",
-    "memory-profile": "Its memory is not measured by step.",
-    "live-arrays": "Its file has one moment.",
-}
-
 
 class PageParser(UsageParser):
     """The options of one page; its help has the keys of its columns."""
@@ -51,15 +38,14 @@ class PageParser(UsageParser):
         self.page = page
 
     def format_help(self) -> str:
-        report, pages = self.page.load_report(), _pages()
+        pages = _pages()
         self.description = pages.sentence(self.page.name)
         command = self.prog.removeprefix(f"{PROGRAM} ")
         self.examples = tuple(f"{command} {example}" for example in pages.examples(self.page.name))
         hidden = ("host", "core") if self.page.without_host else ()
         for action in self._actions:
             action.help = argparse.SUPPRESS if action.dest in hidden else action.help
-        if report.csv_table is not None:
-            keys = [field.key for field in report.csv_table.fields if not field.key.endswith("_bar")]
+        if keys := column_keys(self.page):
             self.part("rows").description = f"KEY: {', '.join(_shortened(keys))}"
         return super().format_help()
 
@@ -76,6 +62,12 @@ class PageParser(UsageParser):
         super().error(message)
 
 
+def column_keys(page: Page) -> list[str]:
+    """The keys of the columns of a page's table; none of a page without one."""
+    table = page.load_report().csv_table
+    return [] if table is None else [field.key for field in table.fields if not field.key.endswith("_bar")]
+
+
 def _shortened(keys: Iterable[str]) -> Iterator[str]:
     """Keys of columns; those of one object are put together, ``a.{b,c}``."""
     for parent, of_parent in groupby(keys, lambda key: key.rpartition(".")[0]):
@@ -89,8 +81,7 @@ def _shortened(keys: Iterable[str]) -> Iterator[str]:
 def _of_others(option: str, owners: Sequence[str], page: str) -> ProfileError:
     sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
     if option == "--step":
-        why = _WHY_NO_STEPS.get(page, "It covers the whole capture.")
-        sentence = f"The page {page} can't be shown for one step. {why}"
+        sentence = f"The page {page} can't be shown for one step. It is not divided by steps."
     hint = f"{PROGRAM} report {owners[0]} --help" if len(owners) == 1 else f"{PROGRAM} report --help"
     return ProfileError("usage", sentence, _INSTEAD.get(option, hint), EXIT_USAGE)
 
@@ -131,15 +122,11 @@ def _no_page(name: str, rest: Sequence[str]) -> ProfileError:
     shown = printable(name)
     if name == DEMO or os.path.exists(os.path.expanduser(name)):
         return ProfileError("usage", f"{shown} is not a page.", f"{PROGRAM} report overview {shown}", EXIT_USAGE)
-    near = import_module("tpuprof.tui.cli.habits").near_page(name)
-    sentence = (
-        f"There is no page {shown}; {near} shows {_pages().about(near)}." if near else f"There is no page {shown}."
-    )
-    hint = (
-        f"{PROGRAM} report {' '.join([near, *map(printable, rest)])}"
-        if near
-        else nearest_hint(name, PAGE_NAMES, f"{PROGRAM} report --help")
-    )
+    near = import_module("tpuprof.tui.cli.habits").nearest_in_meaning(name)
+    sentence, hint = f"There is no page {shown}.", nearest_hint(name, PAGE_NAMES, f"{PROGRAM} report --help")
+    if near:
+        sentence = f"There is no page {shown}; {near} shows {_pages().about(near)}."
+        hint = f"{PROGRAM} report {' '.join([near, *map(printable, rest)])}"
     return ProfileError("usage", sentence, hint, EXIT_USAGE)
 
 

@@ -12,6 +12,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.cli.arguments.itself import REQUIRED
 from tpuprof.tui.cli.arguments.options import DEMO, HERE
+from tpuprof.tui.cli.arguments.report import column_keys
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES, page_named
 from tpuprof.tui.report.output import write_stdout
@@ -35,9 +36,7 @@ compdef _tpuprof_tui tpuprof-tui
 """,
 }
 _LISTED: Mapping[str, tuple[str, str]] = {
-    "--run": ("runs", "name"),
-    "--before": ("runs", "name"),
-    "--after": ("runs", "name"),
+    **dict.fromkeys(("--run", "--before", "--after"), ("runs", "name")),
     "--host": ("hosts", "host"),
     "--core": ("cores", "core"),
     "--op": ("ops", "name"),
@@ -52,46 +51,43 @@ def run_completion(args: argparse.Namespace) -> int:
         return EXIT_OK
     *before, begun = args.words
     kept, comma, part = begun.rpartition(",")
-    found = [f"{kept}{comma}{each}" for each in candidates(before, begun) if each.startswith(part if comma else begun)]
+    found = [f"{kept}{comma}{each}" for each in _candidates(before, begun) if each.startswith(part)]
     write_stdout("".join(f"{each}\n" for each in found))
     return EXIT_OK
 
 
-def candidates(before: Sequence[str], begun: str) -> Iterable[str]:
+def _candidates(before: Sequence[str], begun: str) -> Iterable[str]:
     """What may stand behind some words."""
     if not before:
         return [*filter(None, COMMANDS), DEMO]
     if before == ["report"]:
         return PAGE_NAMES
-    command = before[0] if before[0] in COMMANDS else ""
-    words = before[1:] if command else before
+    is_command = before[0] in COMMANDS
+    words = before[1:] if is_command else before
     try:
-        actions = COMMANDS[command].parser(words)._actions
+        options = COMMANDS[before[0] if is_command else ""].parser(words)._option_string_actions
     except ProfileError:
         return ()
-    option = next((action for action in actions if before[-1] in action.option_strings and action.nargs != 0), None)
-    if option is not None:
-        return _values(before[-1], option, words)
-    flags = [flag for action in actions for flag in action.option_strings]
-    return flags if begun.startswith("-") else [DEMO]
+    option = options.get(before[-1])
+    if option is not None and option.nargs != 0:
+        return option.choices or _values(before[-1], words)
+    return options if begun.startswith("-") else [DEMO]
 
 
-def _values(flag: str, option: argparse.Action, words: Sequence[str]) -> Iterable[str]:
-    """What an option takes."""
-    if option.choices is not None or flag == "--require":
-        return REQUIRED if option.choices is None else list(option.choices)
+def _values(flag: str, words: Sequence[str]) -> Iterable[str]:
+    """What an option takes: names of the program, keys of a page, or values that a profile has."""
+    if flag in _LISTED:
+        return _of_profile(*_LISTED[flag], words)
     page = page_named(words[0])
-    if page is not None and flag in ("--columns", "--sort", "--filter"):
-        table = page.load_report().csv_table
-        return () if table is None else [field.key for field in table.fields if not field.key.endswith("_bar")]
-    if page is not None and flag == "--by":
+    if page is None:
+        return REQUIRED if flag == "--require" else ()
+    if flag == "--by":
         return (*page.groups, *page.other_groups)
-    return _of_profile(flag, words) if flag in _LISTED else ()
+    return column_keys(page) if flag in ("--columns", "--sort", "--filter") else ()
 
 
-def _of_profile(flag: str, words: Sequence[str]) -> Iterable[str]:
-    """The values that a profile has; of its ops those with most time."""
-    page, column = _LISTED[flag]
+def _of_profile(page: str, column: str, words: Sequence[str]) -> Iterable[str]:
+    """The values in a column of a page; of ops those with most time."""
     path = next((word for word in words if word == DEMO or os.path.lexists(os.path.expanduser(word))), HERE)
     call = [page, path, "--json", "--columns", column, "--limit", "200"]
     made, _ = import_module("tpuprof.tui.cli.commands.report").made_report(COMMANDS["report"].parsed(call))

@@ -18,8 +18,7 @@ from tpuprof.tui.cli.common import existing, version_of
 from tpuprof.tui.terminal.custom import Config, read_config
 
 _WITH_PATH = f"{PROGRAM} doctor PATH --require device,steps"
-_REQUIRED = "tpuprof.tui.cli.commands.doctor.required:"  # numpy, which may be missing
-_wanted_of, _required = Later(f"{_REQUIRED}wanted_of"), Later(f"{_REQUIRED}required")
+_required = Later("tpuprof.tui.cli.commands.doctor.required:required")  # numpy, which may be missing
 
 
 def run_doctor(args: argparse.Namespace) -> int:
@@ -46,16 +45,15 @@ def doctor_report(
     Args:
         path: a logdir, or anything that `open_logdir` takes; None leaves that part out.
         form: ``text``, ``md`` for a fenced block, or ``json``.
-        require: names of what the newest run has to hold, with commas; None to require nothing.
+        require: names of what the newest run has to hold; None to require nothing.
 
     Returns:
         The text, and the exit code of the first thing that is wrong with the path or a variable, else 0.
 
     Raises:
-        ProfileError: `usage`: nothing is called so that is required, or no path is given.
+        ProfileError: `usage`: something is required, and no path is given.
     """
-    names = None if require is None else _wanted_of(list(require))
-    if names is not None and path is None:
+    if require is not None and path is None:
         raise ProfileError("usage", "--require needs the PATH of a profile.", _WITH_PATH, EXIT_USAGE)
     config, problem = Config(), None
     try:
@@ -63,19 +61,17 @@ def doctor_report(
     except ProfileError as error:
         problem = error
     parts = [machine.program(env, problem), machine.extras(), machine.terminal(env), machine.folders(config)]
-    parts += [] if path is None else _parts_of(path, names, config)
+    parts += [] if path is None else _parts_of(path, require, config)
     exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)
     return FORMS[form](version_of(PROGRAM), parts, Mask(env)), exit_code
 
 
 def made_doctor(args: argparse.Namespace) -> str:
     """What is printed of a path alone, as JSON: what it leads to, and what it has of what is required."""
-    names = None if args.require is None else _wanted_of(list(args.require))
-    return as_json(version_of(PROGRAM), _parts_of(args.path, names, read_config(os.environ)), Mask({}))
+    return as_json(version_of(PROGRAM), _parts_of(args.path, args.require, read_config(os.environ)), Mask({}))
 
 
-def _parts_of(path: str, names: tuple[str, ...] | None, config: Config) -> list[DoctorSection]:
+def _parts_of(path: str, names: Sequence[str] | None, config: Config) -> list[DoctorSection]:
     """What a path leads to; and, with names, what it has of these, unless it can't be read."""
     found = logdir(path)
-    is_judged = names is not None and not found.exit_code
-    return [found, _required(path, names, config)] if is_judged else [found]
+    return [found] if names is None or found.exit_code else [found, _required(path, names, config)]

@@ -92,20 +92,11 @@ class Mask:
         return [self.value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def verdict(parts: Sequence[DoctorSection]) -> str:
-    """The first line: whether anything is wrong."""
-    count = sum(1 for part in parts for _ in part.problems())
-    return f"{counted(count, 'problem')}, marked with !" if count else "nothing is wrong"
-
-
 def as_text(version: str, parts: Sequence[DoctorSection], mask: Mask) -> str:
     """All that is said, no line wider than `WIDTH`; rows that are wrong begin with ``!``."""
-    return "\n".join([f"{PROGRAM} {version}: {verdict(parts)}\n", *(_lines(part, mask) for part in parts)])
-
-
-def as_markdown(version: str, parts: Sequence[DoctorSection], mask: Mask) -> str:
-    """The same in a fence."""
-    return fenced(as_text(version, parts, mask))
+    count = sum(1 for part in parts for _ in part.problems())
+    verdict = f"{counted(count, 'problem')}, marked with !" if count else "nothing is wrong"
+    return "\n".join([f"{PROGRAM} {version}: {verdict}\n", *(_lines(part, mask) for part in parts)])
 
 
 def _lines(part: DoctorSection, mask: Mask, indent: int = 0) -> str:
@@ -138,4 +129,8 @@ def _facts(part: DoctorSection) -> dict[str, object]:
     return {**(part.facts or {"rows": [[row.name, row.text] for row in part.rows]}), **inner}
 
 
-FORMS = {"text": as_text, "md": as_markdown, "json": as_json}  # makes a text of the program's version and what is said
+FORMS = {
+    "text": as_text,
+    "md": lambda *said: fenced(as_text(*said)),
+    "json": as_json,
+}  # makes a text of the program's version and what is said

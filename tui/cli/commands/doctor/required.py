@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping, Sequence
 
-from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_UNREADABLE, EXIT_USAGE, FAILED, ProfileError, one_part
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_UNREADABLE, FAILED, ProfileError, one_part
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import open_logdir
@@ -133,24 +132,6 @@ REQUIREMENTS: Mapping[str, Requirement] = {
 """Everything that may be required, by its name."""
 
 
-def wanted_of(texts: list[str]) -> tuple[str, ...]:
-    """The names in texts with commas, each once, in their order.
-
-    Raises:
-        ProfileError: `usage`, for a name that is none, or without any.
-    """
-    names = tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
-    listed = ", ".join(REQUIREMENTS)
-    if not names:
-        raise ProfileError("usage", "--require is empty.", f"--require with any of: {listed}", EXIT_USAGE)
-    for name in names:
-        if name not in REQUIREMENTS:
-            near = ", ".join(get_close_matches(name, REQUIREMENTS, 3, 0.5))
-            hint = f"--require {near}" if near else f"--require with any of: {listed}"
-            raise ProfileError("usage", f"--require does not know {printable(name)}.", hint, EXIT_USAGE)
-    return names
-
-
 def _why_missing(name: str, profile: Profile, failed: list[str]) -> Why:
     """Why a profile lacks something; `failed` gets its name where an error in looking keeps that unknown."""
     try:
@@ -163,7 +144,7 @@ def _why_missing(name: str, profile: Profile, failed: list[str]) -> Why:
         return error.sentence
 
 
-def required(path: str, names: tuple[str, ...], config: Config) -> DoctorSection:
+def required(path: str, names: Sequence[str], config: Config) -> DoctorSection:
     """What of the named the newest run at a path has, and what it lacks; the exit code is 7 where it lacks any.
 
     What can't be read has none of it, and the exit code of that error.
