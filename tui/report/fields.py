@@ -33,6 +33,7 @@ Reader = Callable[[Source, Rows], "Sequence[Any] | NDArray[Any]"]
 
 RowColumns = Mapping[str, Sequence[Value]]  # columns of a table by key, as JSON and CSV hold them
 NO_REASON = "the profile does not say"
+ALL_FIELDS = ("*",)
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,14 @@ class Table(Generic[Source]):
         json, csv, markdown, screen: keys of the fields that each shows; `csv` is as `json` where it is empty.
         length: how many rows there are.
         places: where its rows stand in JSON, where that is not ``key[]`` alone; `[]` is any element of a list.
+
+    JSON has all fields, in their order, where `json` is `ALL_FIELDS`.
     """
 
     key: str
     fields: tuple[Field[Source], ...]
     length: Callable[[Source], int]
-    json: tuple[str, ...]
+    json: tuple[str, ...] = ALL_FIELDS
     csv: tuple[str, ...] = ()
     markdown: tuple[str, ...] = ()
     screen: tuple[str, ...] = ()
@@ -115,6 +118,8 @@ class Table(Generic[Source]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_key", {quantity.key: quantity for quantity in self.fields})
+        if self.json == ALL_FIELDS:
+            object.__setattr__(self, "json", tuple(self.by_key))
 
     def chosen(self, keys: Sequence[str]) -> list[Field[Source]]:
         return [self.by_key[key] for key in keys]
@@ -171,10 +176,21 @@ def attribute(
 ) -> Metric[Any]:
     """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key.
 
-    What has ``_ms`` in its key is stored in ``_ps``, an object of several such figures without either.
+    It is None where an object on the way is None. What has ``_ms`` in its key is stored in ``_ps``, an object of
+    several such figures without either.
     """
     stored = key.removesuffix("_ms") if unit.parts else f"{key[:-2]}ps" if key.endswith("_ms") else key
-    return Metric(key, unit, attrgetter(name or stored), meaning, null, heading, short, words)
+    return Metric(key, unit, known_attribute(name or stored), meaning, null, heading, short, words)
+
+
+def known_attribute(name: str) -> Callable[[Any], Any]:
+    """Reads the attribute of a dotted name; None where an object on the way is None."""
+    way, _, last = name.rpartition(".")
+    read = attrgetter(last)
+    if not way:
+        return read
+    above = known_attribute(way)
+    return lambda source: None if (of := above(source)) is None else read(of)
 
 
 def named(
@@ -198,11 +214,11 @@ def named(
 
 
 def of_each(read: str | Callable[[Any], Any], within: str = "") -> Reader[Any]:
-    """Reads what each item has under a dotted name, or what a function makes of it.
+    """Reads what each item has under a dotted name (`known_attribute`), or what a function makes of it.
 
     The items are those of the source, or of the sequence that it has under the dotted name `within`.
     """
-    value = attrgetter(read) if isinstance(read, str) else read
+    value = known_attribute(read) if isinstance(read, str) else read
 
     def values(source: Any, rows: Rows) -> list[Any]:  # noqa: ANN401 - any table's source
         items = attrgetter(within)(source) if within else source

@@ -265,7 +265,6 @@ KERNELS: Table[Kernels] = Table(
     "kernels",
     _KERNEL_FIELDS,
     len,
-    json=tuple(quantity.key for quantity in _KERNEL_FIELDS),
     markdown=in_order("op scope unit use_percent runs time_ps"),
 )
 

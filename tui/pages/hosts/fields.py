@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -82,8 +81,7 @@ def _known(
 
 def _step_time(name: str, unit: Unit, meaning: str, title: str = "", heading: str = "") -> tuple[str, Field[HostsPage]]:
     """A field of the summary over a host's own steps."""
-    read = attrgetter(f"{name}_ps" if unit is TIME_MS else name)
-    of_row = _of_row(lambda row: None if row.step_time is None else read(row.step_time))
+    of_row = _of_row(f"step_time.{name}{'_ps' if unit is TIME_MS else ''}")
     screen = _column(unit, title, title) if title else None
     key, words = f"step_time_ms.{name}", f"{meaning} of its own steps, each up to its own end"
     return "step_time", Field(key, unit, of_row, words, "the host has no steps", heading or title, screen)
@@ -226,7 +224,6 @@ CORES: Table[HostsPage] = Table(
         Field("lost_steps", TEXTS, _of_row(lambda row: list(row.lost_steps)), _LOST),
     ),
     HOSTS.length,
-    json=("core", "host", "chip", *_OF_CORES, "lost_steps"),
     markdown=(
         *("core", "busy_percent", "step_time_ms.average", "own_time_ms", "slowest_in_steps", "cost_ms"),
         *("collective_wait_percent", "input_percent", "step_idle_percent"),

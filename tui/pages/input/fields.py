@@ -6,12 +6,23 @@ input to the device (`device_feed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, PipelineStage, StepWait
+from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, StepWait
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.fields import (
+    NO_REASON,
+    Field,
+    Metric,
+    Rows,
+    Table,
+    attribute,
+    listed,
+    nested,
+    object_table,
+    of_each,
+)
 from tpuprof.tui.report.shared.quantities import BOTTLENECK, STEP_COUNT, STEP_TIME, STEP_TIMES
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, divided
 
@@ -53,10 +64,7 @@ STEPS: Table[Sequence[StepWait]] = object_table(
 
 
 def _part(key: str, heading: str, meaning: str) -> Metric[InputPipelinePage]:
-    def read(page: InputPipelinePage) -> float | None:
-        return None if page.breakdown is None else getattr(page.breakdown, f"{key}_ps")
-
-    return Metric(f"breakdown_us.{key}", TIME_US, read, meaning, NO_REASON, heading)
+    return attribute(f"breakdown_us.{key}", TIME_US, meaning, heading, null=NO_REASON, name=f"breakdown.{key}_ps")
 
 
 BREAKDOWN = (
@@ -110,21 +118,18 @@ OPS: Table[Sequence[InputOp]] = object_table(
 )
 
 
-def _of_stage(
-    key: str, unit: Unit, read: Callable[[InputPipelinePage, PipelineStage], Any], meaning: str
-) -> Field[InputPipelinePage]:
-    return Field(key, unit, lambda page, rows: [read(page, page.stages[row]) for row in rows], meaning)
+def _stage_names(page: InputPipelinePage, rows: Rows) -> list[str]:
+    return [page.ops[page.stages[row].op].name for row in rows]
 
 
 STAGES: Table[InputPipelinePage] = Table(
     "stages",
     (
-        _of_stage("name", VERBATIM, lambda page, stage: page.ops[stage.op].name, "the op's name"),
-        _of_stage("label", VERBATIM, lambda _, stage: stage.label, "its name without the name of the enclosing stage"),
-        _of_stage("depth", NUMBER, lambda _, stage: stage.depth, "how many stages it feeds, directly or not"),
+        Field("name", VERBATIM, _stage_names, "the op's name"),
+        Field("label", VERBATIM, of_each("label", "stages"), "its name without the name of the enclosing stage"),
+        Field("depth", NUMBER, of_each("depth", "stages"), "how many stages it feeds, directly or not"),
     ),
     lambda page: len(page.stages),
-    ("name", "label", "depth"),
 )
 """The same ops in the order of the pipeline, each below the one that it feeds."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
@@ -149,7 +148,7 @@ def _ages(source: ListedRuns, rows: Rows) -> list[str]:
 
 def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "") -> tuple[str, Field[ListedRuns]]:
     null = "the profile does not say, or the run has not been read"
-    return attribute, Field(key, unit, _of_row(_known(attrgetter(attribute))), meaning, null, heading)
+    return attribute, Field(key, unit, _of_row(f"facts.{attribute}"), meaning, null, heading)
 
 
 _CORE_STEP = (
@@ -189,7 +188,7 @@ _FOUND = ("run",)  # what a filter calls the fields that it looks at: there is o
 def _row(
     key: str,
     unit: Unit,
-    read: Callable[[RunRow], Any],
+    read: str | Callable[[RunRow], Any],
     meaning: str,
     heading: str = "",
     screen: ColumnSpec[ListedRuns] | None = None,
@@ -218,16 +217,16 @@ RUNS: Table[ListedRuns] = Table(
     "runs",
     (
         _row("sign", _TEXT, lambda row: "newest" if row.is_newest else "", "whether it is the newest run", "", _SIGN),
-        _row("name", _TEXT, attrgetter("run.name"), "the name of its folder", "run", _NAME),
-        _row("path", _TEXT, attrgetter("run.path"), "where it lies"),
+        _row("name", _TEXT, "run.name", "the name of its folder", "run", _NAME),
+        _row("path", _TEXT, "run.path", "where it lies"),
         _row("hosts", TEXTS, lambda row: [file.host for file in row.run.hosts], "hosts that have a file in it"),
         _row("host_count", _TALLY, lambda row: len(row.run.hosts), _HOST_COUNT, "hosts", _HOSTS, False),
-        _row("size_bytes", FILE_BYTES, attrgetter("run.size_bytes"), "the size of its files", "size", _SIZE),
+        _row("size_bytes", FILE_BYTES, "run.size_bytes", "the size of its files", "size", _SIZE),
         Field("modified", _UTC, _of_row(lambda row: utc(row.run.modified)), _WRITTEN, _NO_TIME, "modified"),
         Field("age", _WORDS, _ages, "how old it is", screen=ColumnSpec("time", "age", 6), filter=_FOUND),
-        _row("problems", PROBLEMS, attrgetter("problems"), "what is wrong with its files"),
+        _row("problems", PROBLEMS, "problems", "what is wrong with its files"),
         _row("problem_count", _FAULTS, lambda row: len(row.problems), _FAULT_COUNT, "problems", _FAULTED, False),
-        replace(_row("step", _STEP, attrgetter("facts"), _STEP_TIME, "", _STEP_COLUMN), sort=_step_times),
+        replace(_row("step", _STEP, "facts", _STEP_TIME, "", _STEP_COLUMN), sort=_step_times),
         _row("device", _WORDS, _known(device_words), _DEVICE_TYPE, "", _DEVICE),
         _row("module_names", TEXTS, _known(lambda facts: facts.modules or ()), "names of the HLO modules", "", _NAMES),
         *(field for _, field in _FACTS),

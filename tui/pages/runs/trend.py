@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -19,7 +19,7 @@ from tpuprof.tui.draw.format import UNKNOWN, duration, percent, utc
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
-from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, listed, named, object_table
+from tpuprof.tui.report.fields import Field, Metric, Reader, Table, attribute, listed, named, object_table, of_each
 from tpuprof.tui.report.page import Check, Head, ReportRequest, State
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
 
@@ -92,21 +92,20 @@ _FINDINGS = Unit(_BY_KIND.name, _BY_KIND.machine, lambda worths, _: _most(worths
 _MOST_NAMED = 2
 
 
+def _worths(row: TrendRow) -> Sequence[KindWorth]:
+    return () if row.point is None else row.point.worths
+
+
 def _most(worths: Sequence[KindWorth]) -> str:
     """The kinds that are worth most: ``collective 36.8 ms, unfused 28.3 ms``."""
     return ", ".join(f"{each.kind} {duration(each.worth_ps)}" for each in worths[:_MOST_NAMED]) or "none"
 
 
-def _of_run(read: Any) -> Any:  # noqa: ANN401 - what a field reads of a row
-    return lambda page, rows: [read(page.runs[row]) for row in rows]
+_of_run = partial(of_each, within="runs")
 
 
-def _of_point(name: str, otherwise: object = None) -> Any:  # noqa: ANN401 - likewise
-    def values(page: Trend, rows: Rows) -> list[Any]:
-        points = (page.runs[row].point for row in rows)
-        return [otherwise if point is None else getattr(point, name) for point in points]
-
-    return values
+def _of_point(name: str) -> Reader[Trend]:
+    return _of_run(f"point.{name}")
 
 
 _WRITTEN = Unit("ISO 8601, UTC", plain, lambda value, _: (value or "?")[:16], is_text=True)
@@ -143,17 +142,17 @@ _CHANGED = Unit(SHARE_PERCENT.name, SHARE_PERCENT.machine, _signed)
 
 def _judged(key: str, name: str, meaning: str, heading: str, width: int) -> Field[Trend]:
     """A share of the level before a run, on the screen."""
-    read = _of_run(lambda row: getattr(row.judged, name))
-    return named(key, _CHANGED if name == "change" else SHARE_PERCENT, read, meaning, heading, width, null=_NO_LEVEL)
+    unit, read = _CHANGED if name == "change" else SHARE_PERCENT, _of_run(f"judged.{name}")
+    return named(key, unit, read, meaning, heading, width, null=_NO_LEVEL)
 
 
 RUNS: Table[Trend] = Table(
     "runs",
     (
-        named("run", TEXT, _of_run(lambda row: row.run.name), "its name", "run", 20, fixed=True, grows=True),
+        named("run", TEXT, _of_run("run.name"), "its name", "run", 20, fixed=True, grows=True),
         named("written", _WRITTEN, _of_run(lambda row: utc(row.run.time)), "when it was captured", "written", 16),
         named("step_time_ms", TIME_MS, _of_point("step_ps"), _TYPICAL, "step", 9, null=_NO_STEP, fixed=True),
-        named("verdict", VERBATIM, _of_run(lambda row: row.judged.verdict), _VERDICT, "verdict", 9, fixed=True),
+        named("verdict", VERBATIM, _of_run("judged.verdict"), _VERDICT, "verdict", 9, fixed=True),
         _judged("change_percent", "change", _CHANGE, "change", 7),
         _judged("noise_percent", "noise", _NOISE, "noise", 6),
         _shown("roof_percent", SHARE_PERCENT, "roof_fraction", "part of a step at the roof", "at roof", 7, _NO_ACCOUNT),
@@ -161,14 +160,14 @@ RUNS: Table[Trend] = Table(
         _shown("exposed_collective_ms", TIME_MS, "collective_ps", _EXPOSED, "exposed", 9, _NO_ACCOUNT),
         _shown("device_idle_percent", PERCENT, "idle_percent", _IDLE, "idle", 6, _NO_ACCOUNT),
         _shown("peak_memory_bytes", BYTES, "memory_bytes", _MEMORY, "memory", 9, "no allocator reported it"),
-        named("findings", _FINDINGS, _of_point("worths", ()), "how much findings save per step", "findings", 34),
+        named("findings", _FINDINGS, _of_run(_worths), "how much findings save per step", "findings", 34),
         Field("step_error_ms", TIME_MS, _of_point("error_ps"), _ERROR, f"it has one step; or {_NO_STEP}"),
         Field("step_count", COUNT, _of_point("step_count"), "how many steps it has", _NO_RUN),
         Field("mean_step_time_ms", TIME_MS, _of_point("mean_step_ps"), "the mean of all its steps", _NO_STEP),
-        Field("level", COUNT, _of_run(lambda row: row.judged.level), _LEVEL, f"it is odd, or {_NO_STEP}"),
+        Field("level", COUNT, _of_run("judged.level"), _LEVEL, f"it is odd, or {_NO_STEP}"),
         Field("program", TEXT, _of_point("program"), "the module with most op time", f"no op names one, or {_NO_RUN}"),
-        Field("path", TEXT, _of_run(lambda row: row.run.path), "where the run lies"),
-        Field("problem", TEXT, _of_run(lambda row: row.problem), "why its step time is unknown", "it is known"),
+        Field("path", TEXT, _of_run("run.path"), "where the run lies"),
+        Field("problem", TEXT, _of_run("problem"), "why its step time is unknown", "it is known"),
     ),
     len,
     json=(
@@ -221,20 +220,17 @@ def statement(page: Trend) -> str:
     return f"{runs}: a step takes {now} in the newest; it changed last with {printable(row.run.name)}, {by}."
 
 
-_CHECKED = "regression"
-
-
-def _of_check(name: str) -> Callable[[Trend], Any]:
-    return lambda page: None if page.check is None else getattr(page.check, name)
+def _of_check(name: str, unit: Unit, read: str, meaning: str) -> Metric[Trend]:
+    return attribute(f"regression.{name}", unit, meaning, null=_NOT_ASKED, name=f"check.{read}")
 
 
 METRICS: tuple[Metric[Trend], ...] = (
     Metric("statement", TEXT, statement, "the series in a sentence"),
     Metric("run_count", COUNT, len, "runs before any limit", heading="runs"),
     Metric("changes", listed(_CHANGES), lambda page: page.changes, "where a new level begins, oldest first"),
-    Metric(f"{_CHECKED}.allowed_percent", SHARE_PERCENT, _of_check("allowed"), "as asked", _NOT_ASKED),
-    Metric(f"{_CHECKED}.outcome", VERBATIM, _of_check("outcome"), "passed, slower or unknown", _NOT_ASKED),
-    Metric(f"{_CHECKED}.sentence", VERBATIM, _of_check("sentence"), "why; empty for a plain pass", _NOT_ASKED),
+    _of_check("allowed_percent", SHARE_PERCENT, "allowed", "as asked"),
+    _of_check("outcome", VERBATIM, "outcome", "passed, slower or unknown"),
+    _of_check("sentence", VERBATIM, "sentence", "why; empty for a plain pass"),
 )
 
 

@@ -35,7 +35,6 @@ from tpuprof.tui.report.fields import (
     ColumnSpec,
     Field,
     Metric,
-    Rows,
     Table,
     attribute,
     in_order,
@@ -44,6 +43,7 @@ from tpuprof.tui.report.fields import (
     metric_values,
     nested,
     object_table,
+    of_each,
 )
 from tpuprof.tui.report.json import schema
 from tpuprof.tui.report.shared.quantities import STEP_TIMES
@@ -207,14 +207,8 @@ TABLES: tuple[Table[Any], ...] = (
 
 def _change_metrics(of: str, meaning: str) -> tuple[Metric[Diff], ...]:
     """The figures of a change of time; unknown ones without the steps that it is of."""
-
-    def known(read: Callable[[Diff], Any]) -> Callable[[Diff], Any]:
-        return lambda diff: None if of.startswith("steps.") and diff.steps is None else read(diff)
-
-    return tuple(
-        replace(figure, read=known(figure.read), meaning=f"{meaning}: {figure.meaning}")
-        for figure in of_change(of, "time", f"{of}.")
-    )
+    figures = of_change(of, "time", f"{of}.")
+    return tuple(replace(figure, meaning=f"{meaning}: {figure.meaning}") for figure in figures)
 
 
 _LAUNCHES: Table[Any] = object_table(
@@ -357,12 +351,7 @@ def _entry(
 
 def _of_op(key: str, name: str, meaning: str, screen: ColumnSpec[Entries]) -> Field[Entries]:
     """A text of the op that a row is of, which a filter looks at."""
-    read = attrgetter(name)
-
-    def texts(rows: Entries, shown: Rows) -> list[str | None]:
-        return [None if rows[row].op is None else read(rows[row].op) for row in shown]
-
-    return Field(key, VERBATIM, texts, meaning, screen=screen, filter=("change",))
+    return Field(key, VERBATIM, of_each(f"op.{name}"), meaning, screen=screen, filter=("change",))
 
 
 def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:

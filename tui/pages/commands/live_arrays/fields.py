@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
@@ -78,7 +77,7 @@ def _each(group: AllocationGroup) -> int | None:
 def _of_group(
     key: str,
     unit: Unit,
-    read: Callable[[Any], Any],
+    read: str | Callable[[Any], Any],
     meaning: str,
     null: str = "",
     screen: ColumnSpec[GroupRows] | None = None,
@@ -118,13 +117,13 @@ GROUPS: Table[GroupRows] = Table(
     "groups",
     (
         rank_field(3),
-        _of_group("name", _TEXT_OR_NONE, attrgetter("title"), _NAMED, f"{_NO_STACK}, or {_NO_DEVICE}", _NAME),
-        _of_group("source", _TEXT_OR_NONE, attrgetter("source"), _OWN_LINE, f"several lines, or {_NO_STACK}"),
-        _of_group("function", _TEXT_OR_NONE, attrgetter("function"), _OF_LINE, f"several functions, or {_NO_STACK}"),
-        _of_group("kind", _TEXT_OR_NONE, attrgetter("kind"), _KINDS, _NO_KIND, _KIND),
-        _of_group("devices", TEXTS, attrgetter("devices"), _HELD, "", _DEVICE, "devices"),
-        _of_group("count", COUNT, attrgetter("total.count"), _COUNTED, "", ColumnSpec("count", "count", 6)),
-        _of_group("size_bytes", BYTES, attrgetter("total.size_bytes"), "their total size", "", SIZE_LOOK),
+        _of_group("name", _TEXT_OR_NONE, "title", _NAMED, f"{_NO_STACK}, or {_NO_DEVICE}", _NAME),
+        _of_group("source", _TEXT_OR_NONE, "source", _OWN_LINE, f"several lines, or {_NO_STACK}"),
+        _of_group("function", _TEXT_OR_NONE, "function", _OF_LINE, f"several functions, or {_NO_STACK}"),
+        _of_group("kind", _TEXT_OR_NONE, "kind", _KINDS, _NO_KIND, _KIND),
+        _of_group("devices", TEXTS, "devices", _HELD, "", _DEVICE, "devices"),
+        _of_group("count", COUNT, "total.count", _COUNTED, "", ColumnSpec("count", "count", 6)),
+        _of_group("size_bytes", BYTES, "total.size_bytes", "their total size", "", SIZE_LOOK),
         _SHARE,
         bar_field(_bars),
         _of_group("each_bytes", BYTES, _each, "the size of one of them", _DIFFER, _EACH),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
-from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, object_table, of_each
+from tpuprof.tui.report.fields import Field, Metric, Table, attribute, column, object_table, of_each
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
 from tpuprof.tui.report.units import BYTES, BYTES_BY_NAME, COUNT, COUNTS, FLAG, NUMBER, SHARE, TEXTS, VERBATIM, Unit
 
@@ -94,21 +94,21 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     Field(
         "plan",
         VERBATIM,
-        lambda errors, rows: [(plan := errors.triages[row].plan) and plan.sentence for row in rows],
+        of_each("plan.sentence", "triages"),
         "the cheapest combination of changes that fits, or the one that comes closest",
         "nothing is too large, or the message names no buffers",
     ),
     Field(
         "owners_bytes",
         BYTES_BY_NAME,
-        lambda errors, rows: [(account := errors.triages[row].account) and dict(account.owners) for row in rows],
+        of_each("account.owners", "triages"),
         "bytes by owner, which add up to the memory in use",
         _NOT_SAID,
     ),
     Field("notes", TEXTS, _NOTES, "further notes, one sentence each"),
 )
 
-ERRORS: Table[OomErrors] = Table("reports", _ERROR_FIELDS, len, json=tuple(one.key for one in _ERROR_FIELDS))
+ERRORS: Table[OomErrors] = Table("reports", _ERROR_FIELDS, len)
 """Errors; each has its advice and its buffers besides."""
 
 CALLED: dict[str, str] = {
@@ -163,10 +163,6 @@ class SourceLines(BufferRows):
     counts: Sequence[int] = ()
 
 
-def _counts(source: SourceLines, rows: Rows) -> list[int]:
-    return [source.counts[row] for row in rows]
-
-
 _BY_LINE = ("name", "size_bytes", "share_percent", "unpadded_bytes", "expansion", "padding_bytes")
 _OF_LINES: tuple[Field[Any], ...] = (
     replace(BUFFERS.by_key["name"], meaning="the source line"),
@@ -174,9 +170,8 @@ _OF_LINES: tuple[Field[Any], ...] = (
 )
 SOURCE_LINES: Table[SourceLines] = Table(
     "source_lines",
-    (*_OF_LINES, Field("buffer_count", COUNT, _counts, "how many buffers it has")),
+    (*_OF_LINES, Field("buffer_count", COUNT, column("counts"), "how many buffers it has")),
     len,
-    json=(*_BY_LINE, "buffer_count"),
     markdown=("size_bytes", "share_percent", "expansion", "buffer_count", "name"),
 )
 

@@ -118,7 +118,6 @@ TIMELINE: Table[AllocatorProfile] = Table(
         ),
     ),
     lambda allocator: len(allocator.time_ps),
-    json=("time_ps", "stack_bytes", "heap_bytes", "free_bytes", "fragmentation"),
     places=("allocators[].timeline[]",),
 )
 

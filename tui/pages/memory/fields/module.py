@@ -46,10 +46,6 @@ def _peak_words(space: SpaceMemory) -> str:
     return f"{size} ({percent(100 * space.peak_bytes / space.capacity.size_bytes)} of the capacity)"
 
 
-def _capacity(name: str) -> Callable[[SpaceMemory], Any]:
-    return lambda space: space.capacity and getattr(space.capacity, name)
-
-
 def _capacity_words(space: SpaceMemory) -> str:
     if space.capacity is not None:
         return f"{limit_size(space.capacity.size_bytes)} ({space.capacity.source})"
@@ -72,20 +68,26 @@ def _peak_at(space: SpaceMemory) -> str | None:
 
 
 def _bytes(
-    key: str, meaning: str, heading: str = "", null: str = "", words: Callable[[SpaceMemory], str | None] | None = None
+    key: str,
+    meaning: str,
+    heading: str = "",
+    null: str = "",
+    words: Callable[[SpaceMemory], str | None] | None = None,
+    name: str = "",
 ) -> Metric[SpaceMemory]:
-    return attribute(key, BYTES, meaning, heading, null=null, words=words)
+    return attribute(key, BYTES, meaning, heading, null=null, words=words, name=name)
 
 
 _NO_DEVICE = "the profile does not say the device"
+_HOW_KNOWN = "how the capacity is known"
 _HEADROOM = "capacity less peak, and outside HBM less the largest scoped allocation; negative where it does not fit"
 DEVICE: Metric[MemoryPage] = attribute("device_type", VERBATIM, "the device's type", null=_NO_DEVICE)
 
 SPACE: tuple[Metric[SpaceMemory], ...] = (
     Metric("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
     attribute("memory_space", VERBATIM, "which memory the figures are of", name="name"),
-    Metric("capacity_bytes", BYTES, _capacity("size_bytes"), _ROOM, _NO_CAPACITY, "capacity", words=_capacity_words),
-    Metric("capacity_source", VERBATIM, _capacity("source"), "how the capacity is known", _NO_CAPACITY),
+    _bytes("capacity_bytes", _ROOM, "capacity", _NO_CAPACITY, _capacity_words, "capacity.size_bytes"),
+    attribute("capacity_source", VERBATIM, _HOW_KNOWN, null=_NO_CAPACITY, name="capacity.source"),
     _bytes("headroom_bytes", _HEADROOM, "headroom", null=_NO_CAPACITY),
     _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),
     _bytes(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from tpuprof.parsers.memory.batch.fit import BatchFit, BatchNeed
 from tpuprof.parsers.memory.summary import SpaceSummary
@@ -23,29 +23,17 @@ class Summed(Protocol):
     def fit(self) -> BatchFit: ...
 
 
-def _fit(name: str) -> Callable[[Summed], Any]:
-    return lambda of: getattr(of.fit, name)
+def _of_fit(key: str, unit: Unit, name: str, meaning: str, null: str = "fit_unknown says why") -> Metric[Summed]:
+    return attribute(key, unit, meaning, null=null, name=f"fit.{name}")
 
 
-def _of_fit(key: str, unit: Unit, name: str, meaning: str) -> Metric[Summed]:
-    return Metric(key, unit, _fit(name), meaning, "fit_unknown says why")
-
-
-def _owners(of: Summed) -> dict[str, int] | None:
-    account = None if of.summary is None else of.summary.account
-    return None if account is None else {owner: size for owner, size in account.owners.items()}
-
-
-def _plan(of: Summed) -> str | None:
-    return None if of.summary is None or of.summary.plan is None else of.summary.plan.sentence
-
-
+_NO_PLAN = "it fits as it is, or the limit is unknown"
 _ADDS_UP = "bytes at the peak by owner, which add up to the peak"
 _CHEAPEST = "the cheapest combination of changes that fits, or the one that comes closest"
 
 FIT: tuple[Metric[Summed], ...] = (
-    Metric("owners_bytes", BYTES_BY_NAME, _owners, _ADDS_UP, "no module has figures"),
-    Metric("plan", VERBATIM, _plan, _CHEAPEST, "it fits as it is, or the limit is unknown"),
+    attribute("owners_bytes", BYTES_BY_NAME, _ADDS_UP, null="no module has figures", name="summary.account.owners"),
+    attribute("plan", VERBATIM, _CHEAPEST, null=_NO_PLAN, name="summary.plan.sentence"),
     _of_fit("fit_batch", COUNT, "batch", "the batch as it is compiled, on one device"),
     Metric(
         "fit_inputs", VERBATIM, lambda of: list(of.fit.inputs), "the arguments whose leading dimension is the batch"
@@ -55,7 +43,7 @@ FIT: tuple[Metric[Summed], ...] = (
     _of_fit("fit_largest_bytes", BYTES, "largest_bytes", "the peak at that batch"),
     _of_fit("fit_next_batch", COUNT, "next", "the next round batch, which does not fit"),
     _of_fit("fit_next_bytes", BYTES, "next_bytes", "the peak at that batch"),
-    Metric("fit_may_recompute", FLAG, _fit("may_recompute"), "the compiler may make it fit by recomputing"),
+    _of_fit("fit_may_recompute", FLAG, "may_recompute", "the compiler may make it fit by recomputing", ""),
     Metric("fit_unknown", VERBATIM, lambda of: of.fit.unknown or None, "why that is unknown", "it is known"),
 )
 

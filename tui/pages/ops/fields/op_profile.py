@@ -99,7 +99,6 @@ NODES: Table[Nodes] = Table(
     "children",
     _FIELDS,
     len,
-    json=tuple(quantity.key for quantity in _FIELDS),
     markdown=in_order(
         "name kind time_fraction time_ps occurrences flops_utilization bandwidth_utilization.hbm wasted_fraction"
     ),
@@ -113,7 +112,7 @@ _TEXTS: tuple[Field[OpsPage], ...] = (
     HLO_OPS.by_key["above_peak_why"],
     Field("layout", TEXT, text_of("shape_with_layout"), "the shape of the result, with its layout", common.NO_SHAPE),
 )
-OP_TEXTS: Table[OpsPage] = Table("ops", _TEXTS, len, json=tuple(quantity.key for quantity in _TEXTS))
+OP_TEXTS: Table[OpsPage] = Table("ops", _TEXTS, len)
 """The texts of nodes that are ops."""
 
 TREES = tuple(f"by_{grouping}" for grouping in GROUPINGS)  # keys of the trees in JSON

@@ -224,7 +224,6 @@ PARTS: Table[Sequence[PartRow]] = Table(
     "spans",
     _PARTS,
     len,
-    json=tuple(field.key for field in _PARTS),
     markdown=in_order("op name kind occurrences total_time_ps fraction_percent"),
     screen=in_order("name kind fraction_percent total_time_ps occurrences"),
 )
@@ -270,7 +269,6 @@ BLOCKS: Table[Sequence[Block]] = Table(
     "blocks",
     _BLOCKS,
     len,
-    json=tuple(field.key for field in _BLOCKS),
     markdown=in_order("op name role array block element space buffers bytes fetches copied_bytes wait_percent"),
 )
 
@@ -312,7 +310,6 @@ REGIONS: Table[Sequence[Region]] = Table(
     "regions",
     _REGIONS,
     len,
-    json=tuple(field.key for field in _REGIONS),
     markdown=in_order("op kind place scope bundles runs fraction_percent mxu_percent valu_percent vload_percent"),
 )
 
@@ -358,7 +355,6 @@ VARIANTS: Table[Sequence[Variant]] = Table(
     "variants",
     _VARIANTS,
     len,
-    json=tuple(field.key for field in _VARIANTS),
     markdown=in_order(
         "place kernel block_sizes grid runs median_time_ps p90_time_ps slower_percent wait_in_percent vmem_bytes",
         "roof_percent why op",

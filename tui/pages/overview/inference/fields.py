@@ -16,7 +16,6 @@ SIZES: Table[Sequence[int]] = Table(
         Field("total_ms", TIME_MS, lambda sizes, rows: [sizes[row] for row in rows], "the whole run or session"),
     ),
     len,
-    ("percentile", "total_ms"),
 )
 
 HISTOGRAM: Table[Sequence[Bin]] = object_table(

@@ -11,7 +11,7 @@ from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
 from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, in_order, nested, object_table
-from tpuprof.tui.report.units import COUNT, PERCENT, TEXT, TIME_MS, VERBATIM, Unit
+from tpuprof.tui.report.units import COUNT, PERCENT, TEXT, TIME_MS, VERBATIM
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
@@ -113,17 +113,11 @@ def accounts_by(by: By) -> Table[Sequence[AccountRow]]:
 _STEP_TIME = "mean duration of a step on its slowest core, which the owners' times add up to"
 
 
-def _of_account(key: str, unit: Unit, name: str, meaning: str, heading: str = "") -> Metric[Overview]:
-    def read(page: Overview) -> object:
-        return None if page.account is None else getattr(page.account, name)
-
-    return Metric(key, unit, read, meaning, NO_REASON, heading)
-
-
+_PERIOD = "the same with the time up to the next step"
 METRICS: tuple[Metric[Overview], ...] = (
-    _of_account("step_time_ms", TIME_MS, "step_ps", _STEP_TIME, "mean step"),
-    _of_account("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
-    _of_account("verdict", nested(VERDICT), "verdict", "what bounds the program"),
+    attribute("step_time_ms", TIME_MS, _STEP_TIME, "mean step", null=NO_REASON, name="account.step_ps"),
+    attribute("period_ms", TIME_MS, _PERIOD, "a step every", null=NO_REASON, name="account.period_ps"),
+    attribute("verdict", nested(VERDICT), "what bounds the program", null=NO_REASON, name="account.verdict"),
     Metric(
         "waited_for",
         TEXT,

@@ -88,12 +88,7 @@ LAYERS: Table[Sequence[BlockRow]] = object_table(
 
 def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[Any]:
     """A figure of the steps; None where the profile has no steps."""
-
-    def read(of: Any) -> object:  # noqa: ANN401 - the report's content
-        time = of.model.step_time
-        return None if time is None else getattr(time, name)
-
-    return Metric(key, unit, read, meaning, NO_REASON, heading)
+    return attribute(key, unit, meaning, heading, null=NO_REASON, name=f"model.step_time.{name}")
 
 
 _DEVIATION = "standard deviation of the steps: how far they spread"
