@@ -274,7 +274,7 @@ class MainScreen(AppScreen):
             (tab.selection is not None, verb_row("copy", self._copy, "Copy the selected name", "copy name", rank=4)),
             (has_page, verb_row("export", self._ask_export)),
             (runs > 0, verb_row("runs", self.lists.open_runs, short="runs", rank=3)),
-            (runs > 1, verb_row("compare", self.lists.open_to_compare)),
+            (runs > 1, verb_row("compare", partial(self.lists.open_runs, shows.run))),
             (shows.run is not None and bool(shows.run.hosts), verb_row("hosts", self.lists.open_hosts)),
             (can_capture, verb_row("capture", self.captures.ask, "Capture a profile from a running program")),
             (has_page or self._note_count > 0, verb_row("notes", notes)),

@@ -234,16 +234,9 @@ class ListPopups:
         shown, title = self._current_run, f"Runs in {printable(logdir.query)}"
         callbacks = self._facts.facts, shown.open_run, self._compare, self._now
         listed = load_above("runs")(logdir.runs, *callbacks, shown.run, marked, self._series)
-        self._list = ListPopup(self._context.look, title, listed, closed=self._closed)
+        self._list = ListPopup(self._context.look, title, listed, closed=self.end)
         self._context.open(self._list)
         self._read_facts(logdir.runs)
-
-    def _closed(self) -> None:
-        self._facts.cancel()
-        self._series.cancel()
-
-    def open_to_compare(self) -> None:
-        self.open_runs(self._current_run.run)
 
     def refresh(self) -> None:
         logdir = self._current_run.logdir
@@ -287,7 +280,9 @@ class ListPopups:
             self._context.open(ListPopup(self._context.look, title, load_above("hosts")(page, chosen, shown)))
 
     def end(self) -> None:
-        self._closed()
+        """Reads no more of the runs that a list had."""
+        self._facts.cancel()
+        self._series.cancel()
 
 
 class Comparisons:

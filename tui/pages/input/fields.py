@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, StepWait
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.report.fields import (
-    NO_REASON,
-    Field,
-    Metric,
-    Rows,
-    Table,
-    attribute,
-    listed,
-    nested,
-    object_table,
-    of_each,
-)
+from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, listed, nested, object_table, of_each
 from tpuprof.tui.report.shared.quantities import BOTTLENECK, STEP_COUNT, STEP_TIME, STEP_TIMES
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, divided
 
@@ -118,14 +107,11 @@ OPS: Table[Sequence[InputOp]] = object_table(
 )
 
 
-def _stage_names(page: InputPipelinePage, rows: Rows) -> list[str]:
-    return [page.ops[page.stages[row].op].name for row in rows]
-
-
+_NAME = "the op's name"
 STAGES: Table[InputPipelinePage] = Table(
     "stages",
     (
-        Field("name", VERBATIM, _stage_names, "the op's name"),
+        Field("name", VERBATIM, lambda page, rows: [page.ops[page.stages[row].op].name for row in rows], _NAME),
         Field("label", VERBATIM, of_each("label", "stages"), "its name without the name of the enclosing stage"),
         Field("depth", NUMBER, of_each("depth", "stages"), "how many stages it feeds, directly or not"),
     ),

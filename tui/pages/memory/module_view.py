@@ -50,9 +50,7 @@ class BuffersView(ListView["int | BufferGroup"]):
         self._backward: int | None = None
         self._shown: SpaceRequest | None = None
         self.listing = table.MemoryState()
-        self._group: tuple[table.MemoryState, Int64s] | None = (
-            None  # what was shown before, and rows of the group's buffers
-        )
+        self._group: tuple[table.MemoryState, Int64s] | None = None  # what was shown before; the group's rows
         self._listed: table.MemoryList | None = None
         if isinstance(pages.first, str):
             self._problem = pages.first

@@ -6,11 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
-from textual.events import Click, MouseScrollDown, MouseScrollUp
-from textual.message import Message
+from textual import work
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.source_lines import source_excerpt
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -36,23 +33,6 @@ _LISTED = (
     "allocators that reported events, with their peaks."
 )
 _ABOUT_CHOICES = meanings(("", _LISTED))
-
-
-@dataclass()
-class SpaceReady(Message):
-    """A memory space's figures, or the sentence on why there are none."""
-
-    pages: MemoryPages
-    wanted: SpaceRequest
-    space: SpaceMemory | str
-
-
-@dataclass()
-class SummaryReady(Message):
-    """What a memory space comes to."""
-
-    space: SpaceMemory
-    summary: SpaceSummary | None
 
 
 class MemoryTab(ViewsTab):
@@ -85,7 +65,7 @@ class MemoryTab(ViewsTab):
     NAME_CELLS = 14
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
-        super().__init__(look, id=id)
+        super().__init__(look, clicked=self._click, scrolled=self._roll, id=id)
         self._pages: MemoryPages | None = None
         self._buffers: BuffersView | None = None
         self._allocators: AllocatorsView | None = None
@@ -101,7 +81,8 @@ class MemoryTab(ViewsTab):
             return self._show_modules(payload)
         if part == "summary":
             self._show_summary(*payload)
-        elif part == "arrays":
+            return None
+        if part == "arrays":
             self._arrays = payload
         else:
             from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
@@ -115,6 +96,7 @@ class MemoryTab(ViewsTab):
     def _show_summary(self, space: SpaceMemory, summary: SpaceSummary | None) -> None:
         if self._buffers is not None and self._buffers.space is space:
             self._buffers.summarise(summary)
+            self.redraw()
 
     def _show_modules(self, pages: MemoryPages) -> str:
         """Shows the compiled modules; goes to the buffers that were asked for while they were not there."""
@@ -340,24 +322,17 @@ class MemoryTab(ViewsTab):
     @work(thread=True, exclusive=True, group="space", description="space")
     def _fetch(self, pages: MemoryPages, wanted: SpaceRequest) -> None:
         space = pages.compiled.figures(wanted.module, wanted.space)
-        self.post_message(SpaceReady(pages, wanted, space))
+        self.call_later(self._show_space, pages, wanted, space)
         if not isinstance(space, str):
-            self.post_message(SummaryReady(space, pages.compiled.summary(space)))
+            self.call_later(self._show_summary, space, pages.compiled.summary(space))
 
-    def on_summary_ready(self, message: SummaryReady) -> None:
-        message.stop()
-        self._show_summary(message.space, message.summary)
-        self.redraw()
-
-    def on_space_ready(self, message: SpaceReady) -> None:
+    def _show_space(self, pages: MemoryPages, wanted: SpaceRequest, space: SpaceMemory | str) -> None:
         """Shows what has come, unless another run is shown by now."""
-        message.stop()
-        if message.pages is not self._pages or self._buffers is None or message.wanted != self._awaited:
-            return
-        self._awaited = None
-        answer = self._buffers.show(message.wanted, message.space)
-        self.redraw()
-        self.post_message(CursorMoved(answer))
+        if pages is self._pages and self._buffers is not None and wanted == self._awaited:
+            self._awaited = None
+            answer = self._buffers.show(wanted, space)
+            self.redraw()
+            self.post_message(CursorMoved(answer))
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         if self._pages is None or self._buffers is None:
@@ -372,14 +347,12 @@ class MemoryTab(ViewsTab):
 
     # --- mouse
 
-    def on_click(self, event: Click) -> None:
+    def _click(self, x: int, y: int) -> None:
         if self.view is not None:
-            self.view.click(event.x, event.y)
+            self.view.click(x, y)
             self.redraw()
             self.post_message(CursorMoved())
 
-    @on(MouseScrollDown)
-    @on(MouseScrollUp)
-    def _roll(self, event: MouseScrollDown | MouseScrollUp) -> None:
-        self.move(0, 3 if isinstance(event, MouseScrollDown) else -3)
+    def _roll(self, by: int) -> None:
+        self.move(0, 3 * by)
         self.post_message(CursorMoved())

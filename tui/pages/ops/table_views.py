@@ -263,10 +263,6 @@ class KernelView(TableView):
         return [kernel.name for kernel in self._page.kernels]
 
     @property
-    def selection(self) -> str | None:
-        return None if self.row is None else self._page.kernels[self.row].name
-
-    @property
     def op_row(self) -> int | None:
         return None if self.row is None else self._cards.row_of(self._page.kernels[self.row].op)
 

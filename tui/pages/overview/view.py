@@ -21,7 +21,6 @@ from tpuprof.tui.pages.overview.findings import finding_details, finding_line, j
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
-from tpuprof.tui.pages.overview.inference.meanings import LATENCY_MEANINGS
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.report.declared import drawn_by
@@ -160,7 +159,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if self._shown == "model":
             model: Mapping[str, str] = _model_meanings()
             return model.items()
-        return (LATENCY_MEANINGS if self._shown == "latencies" else MEANINGS).items()
+        return (drawing.MEANINGS if self._shown == "latencies" else MEANINGS).items()
 
     @property
     def note(self) -> str:

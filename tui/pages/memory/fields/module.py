@@ -68,14 +68,9 @@ def _peak_at(space: SpaceMemory) -> str | None:
 
 
 def _bytes(
-    key: str,
-    meaning: str,
-    heading: str = "",
-    null: str = "",
-    words: Callable[[SpaceMemory], str | None] | None = None,
-    name: str = "",
+    key: str, meaning: str, heading: str = "", null: str = "", words: Callable[[SpaceMemory], str | None] | None = None
 ) -> Metric[SpaceMemory]:
-    return attribute(key, BYTES, meaning, heading, null=null, words=words, name=name)
+    return attribute(key, BYTES, meaning, heading, null=null, words=words)
 
 
 _NO_DEVICE = "the profile does not say the device"
@@ -86,7 +81,9 @@ DEVICE: Metric[MemoryPage] = attribute("device_type", VERBATIM, "the device's ty
 SPACE: tuple[Metric[SpaceMemory], ...] = (
     Metric("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
     attribute("memory_space", VERBATIM, "which memory the figures are of", name="name"),
-    _bytes("capacity_bytes", _ROOM, "capacity", _NO_CAPACITY, _capacity_words, "capacity.size_bytes"),
+    attribute(
+        "capacity_bytes", BYTES, _ROOM, "capacity", null=_NO_CAPACITY, name="capacity.size_bytes", words=_capacity_words
+    ),
     attribute("capacity_source", VERBATIM, _HOW_KNOWN, null=_NO_CAPACITY, name="capacity.source"),
     _bytes("headroom_bytes", _HEADROOM, "headroom", null=_NO_CAPACITY),
     _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),

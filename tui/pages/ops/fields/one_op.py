@@ -61,14 +61,6 @@ class OpReport:
         return None if self.here is None else list(self.here.answers)
 
     @property
-    def core_count(self) -> int:
-        return len(self.page.cores)
-
-    @property
-    def step_count(self) -> int:
-        return len(self.page.steps)
-
-    @property
     def operand_count(self) -> int | None:
         return None if self.here is None else len(self.operands)
 
@@ -191,8 +183,8 @@ METRICS: tuple[Metric[OpReport], ...] = (
     _of("source_stack", TEXTS, "the calls that led there, outermost first; --limit 0 has all", name="calls"),
     _of("expression", TEXT, "its HLO text, a long one cut: --limit 0 has it whole", null=common.NO_EXPRESSION),
     _of("answers", TEXTS, "what it waits for and what it feeds, in sentences", null=_NO_GRAPH),
-    _of("core_count", COUNT, "cores on which it ran, before any limit"),
-    _of("step_count", COUNT, "steps in which it ran, before any limit"),
+    Metric("core_count", COUNT, lambda of: len(of.page.cores), "cores on which it ran, before any limit"),
+    Metric("step_count", COUNT, lambda of: len(of.page.steps), "steps in which it ran, before any limit"),
     _of("operand_count", COUNT, "its operands, before any limit", null=_NO_GRAPH),
     _of("user_count", COUNT, "what waits for its result, before any limit", null=_NO_GRAPH),
 )

@@ -41,6 +41,26 @@ _PARTS: tuple[tuple[str, str, str, StyleKey], ...] = (
 )
 """Attribute, heading, letter and style of each part of a latency, in the order of the bars."""
 
+MEANINGS: Mapping[str, str] = {
+    "Session": "a request, or, if the profile has none, a run of the module with the most time. The page says which.",
+    "50%, 99%": "that percentage of the sessions takes no longer. A row is the session at that place, with its own "
+    "parts.",
+    "host": "time that is neither device time nor transfer; from a launch on, the time until the core could start.",
+    "queued": "time from a launch on in which the core was busy with earlier runs.",
+    "device": "runs of modules; transfer: to the device and from it.",
+    "Per second": "sessions over the time from a host's first start to its last end. Tokens a second are unknown: "
+    "no event counts tokens.",
+    "Histogram": "requests by latency, or runs of the module under the cursor, in bins of equal width, or of equal "
+    "ratio (log scale) where the longest takes more than ten times the shortest. Below: the percentiles.",
+    "share": "of a module: of the time of all modules over all cores, each core's runs added up. Of a model: of "
+    "latencies.",
+    "phase": "prefill, decode or sampling, where the module's name says so.",
+    "s32[8,1]": "arguments that show the batch: arrays of integers, and arguments that differ from the module's "
+    "other shapes.",
+    "n/a": "unknown: the notes (W) say why. Unknown is never shown as 0.",
+}
+"""What the figures are called and mean."""
+
 
 def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
     """Puts the page together, for a screen of some height or (None) a report; the latter part may lie below its end."""
