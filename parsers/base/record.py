@@ -263,3 +263,13 @@ def _values(self: Any) -> list[Any]:  # noqa: ANN401 - of any class
 def _restore(self: Any, values: list[Any]) -> None:  # noqa: ANN401 - of any class
     for name, value in zip(self.__written__, values, strict=True):
         _set(self, name, value)
+
+
+def known_attribute(name: str) -> Callable[[Any], Any]:
+    """Reads the attribute of a dotted name; None where an object on the way is None."""
+    way, _, last = name.rpartition(".")
+    read = attrgetter(last)
+    if not way:
+        return read
+    above = known_attribute(way)
+    return lambda source: None if (of := above(source)) is None else read(of)

@@ -15,7 +15,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, known_attribute
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, Column
@@ -99,11 +99,10 @@ class Table(Generic[Source]):
 
     Attributes:
         key: of its list in JSON.
-        json, csv, markdown, screen: keys of the fields that each shows; `csv` is as `json` where it is empty.
+        json, csv, markdown, screen: keys of the fields that each shows; `csv` is as `json` where it is empty, which has
+            all fields in their order unless it is given.
         length: how many rows there are.
         places: where its rows stand in JSON, where that is not ``key[]`` alone; `[]` is any element of a list.
-
-    JSON has all fields, in their order, where `json` is `ALL_FIELDS`.
     """
 
     key: str
@@ -181,16 +180,6 @@ def attribute(
     """
     stored = key.removesuffix("_ms") if unit.parts else f"{key[:-2]}ps" if key.endswith("_ms") else key
     return Metric(key, unit, known_attribute(name or stored), meaning, null, heading, short, words)
-
-
-def known_attribute(name: str) -> Callable[[Any], Any]:
-    """Reads the attribute of a dotted name; None where an object on the way is None."""
-    way, _, last = name.rpartition(".")
-    read = attrgetter(last)
-    if not way:
-        return read
-    above = known_attribute(way)
-    return lambda source: None if (of := above(source)) is None else read(of)
 
 
 def named(
