@@ -40,6 +40,11 @@ class Run:
     beside: tuple[Run, ...] = field(default=(), compare=False, repr=False)
 
     @property
+    def warnings(self) -> list[str]:
+        """What answers about it warn of: not that XProf keeps files beside it, which the list of runs says."""
+        return [problem.sentence for problem in self.problems if problem.code != "xprof_cache"]
+
+    @property
     def size_bytes(self) -> int:
         """Sum over the host files, as they lie on disk."""
         return sum(host.size_bytes for host in self.hosts)

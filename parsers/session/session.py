@@ -320,7 +320,7 @@ class Session:
 
     @property
     def problems(self) -> list[str]:
-        told = [problem.sentence for problem in self.run.problems]
+        told = self.run.warnings
         return [*told, *_SPLIT_WORDS(self.run)] if self.run.beside else told
 
     @property

@@ -15,6 +15,7 @@ from tests.support.documents import EVIL, nulls, parsed
 from tests.support.golden import check_golden
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.tui.report.output import whole
 from tpuprof.tui.report.page import FORMATS, Format, Report, ReportRequest, TextLook
 from tpuprof.tui.report.text import LEAST_WIDTH
 
@@ -41,9 +42,7 @@ def asked_of(
 
 
 def printed(report: Report[Any], content: Any, run: Run, form: Format, look: TextLook = LOOK, limit: int = 0) -> str:
-    made = report.writers[form](content, asked_of(run, form, look, limit))
-    assert not callable(made)
-    return made if isinstance(made, str) else "".join(made)
+    return whole(report.writers[form](content, asked_of(run, form, look, limit)))
 
 
 def check_report(

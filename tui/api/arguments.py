@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_named
+from tpuprof.tui.report.output import LEAST_BYTES
 
 Kind = tuple[Callable[[object], bool], str, str]
 """Whether a value is right, what it has to be, and an example."""
@@ -28,6 +29,11 @@ _KINDS: Mapping[str, Kind] = {
         lambda value: isinstance(value, Integral) and int(value) >= 0,
         "a number of rows, 0 for all",
         "limit=20",
+    ),
+    "max_bytes": (
+        lambda value: value is None or (isinstance(value, Integral) and int(value) >= LEAST_BYTES),
+        "a number of bytes from 1,000 on",
+        "max_bytes=20_000",
     ),
     "columns": (
         lambda value: isinstance(value, Sequence) and all(isinstance(key, str) for key in value),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -28,6 +29,7 @@ from tpuprof.tui.api.table import Table, as_table
 from tpuprof.tui.pages import PAGE_NAMES, Page, PageName, page_named
 from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.page import Listed, ReportRequest, check_part
+from tpuprof.tui.report.shared.bounded import LEAST_ROW
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
@@ -317,23 +319,40 @@ class Profile:
         made: Table = _QUERY(sql, self, engine, limit, seconds)
         return made
 
-    def report(self, page: PageName, *, limit: int = 0, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - see `table`
+    def report(
+        self,
+        page: PageName,
+        *,
+        limit: int = 0,
+        max_bytes: int | None = None,
+        **options: Any,  # noqa: ANN401 - as of `table`
+    ) -> dict[str, Any]:
         """What ``tpuprof-tui report PAGE --format json`` prints.
 
         Args:
             page, options: as in `table`.
             limit: rows of the main table, 0 for all.
+            max_bytes: of the document as JSON, 1,000 or more: its longest lists lose their last rows, which
+                ``all_rows`` and ``left_out_rows`` count; None for all of it.
 
         Raises:
             ProfileError: as in `table`.
+
+        >>> import tpuprof
+        >>> tpuprof.open("demo").report("ops", max_bytes=5000)["all_rows"]
+        {'ops': 490}
         """
-        return self._read(page, options, limit).report(limit=limit)
+        check(max_bytes=max_bytes)
+        read = self._read(page, options, limit or (max_bytes or 0) // LEAST_ROW)
+        return read.report(limit=limit, max_bytes=max_bytes)
 
     def _read(self, name: str, options: Mapping[str, Any], limit: int = 0) -> Result:
         """A page by its name, and how it is printed."""
         page = self._page_named(name)
         request, report = self._request(page, options, limit), page.load_report()
         report.check(request.options, request.form, limit)
+        rest = f"report({', '.join([repr(name), *(f'{key}={value!r}' for key, value in options.items())])})"
+        request = replace(request, rest=rest)
         content = report.read(request)
 
         def listed() -> Sequence[Listed]:
@@ -344,7 +363,7 @@ class Profile:
             assert not callable(made), "JSON is text"
             return (made,) if isinstance(made, str) else made
 
-        return Result(name, content, listed, write, report.warnings(content))
+        return Result(name, content, listed, write, report.warnings(content), rest)
 
     def _request(self, page: Page, options: Mapping[str, Any], limit: int) -> ReportRequest:
         for name in options:

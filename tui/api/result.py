@@ -16,6 +16,7 @@ from tpuprof.tui.api.table import Table, as_table
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.choice import choose, nearest_or_first
 from tpuprof.tui.report.page import Listed, TableOptions, TextLook, chosen_of
+from tpuprof.tui.report.shared.bounded import bounded
 
 LOOK = TextLook(110, ascii_only=False, color=False)
 """How text looks that Python asks for."""
@@ -36,11 +37,12 @@ class Result:
         listed: Callable[[], Sequence[Listed]],
         write: Callable[[str, int], Iterable[str]],
         warnings: Sequence[str] = (),
+        rest: str = "report()",
     ) -> None:
         self.page = page
         self.listed = listed
         self.warnings = warnings
-        self._name, self._write = name, write
+        self._name, self._write, self._rest = name, write, rest
 
     def tables(self) -> tuple[str, ...]:
         """The keys of its tables, the main one first."""
@@ -68,10 +70,12 @@ class Result:
         chosen = choose(listed, options, limit, listed.table.json)
         return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), self.warnings)
 
-    def report(self, *, limit: int = 0) -> dict[str, Any]:
-        """The JSON that the command prints; `limit` as on the command line, 0 for all rows."""
-        check(limit=limit)
-        document: dict[str, Any] = json.loads("".join(self._write("json", limit)))
+    def report(self, *, limit: int = 0, max_bytes: int | None = None) -> dict[str, Any]:
+        """The JSON that the command prints; `limit` and `max_bytes` as of `Profile.report`."""
+        check(limit=limit, max_bytes=max_bytes)
+        text = "".join(self._write("json", limit))
+        text = text if max_bytes is None else bounded(text, "json", max_bytes, self._rest)[0]
+        document: dict[str, Any] = json.loads(text)
         return document
 
     def __repr__(self) -> str:

@@ -100,6 +100,8 @@ def _run(arguments: Sequence[str]) -> int:
         if meant == words:
             raise
         command, args = _parsed(meant)
+        words = list(meant)
+    args.words = words
     if getattr(args, "path", None) != STREAM:
         return command.run(args)
     with import_module("tpuprof.tui.cli.spool").spooled(args):

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterable
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.urls import masked
 from tpuprof.parsers.files.logdir import Logdir
-from tpuprof.tui.cli.arguments.options import STREAM
-from tpuprof.tui.cli.common import columns
+from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
+from tpuprof.tui.cli.common import columns, note
 from tpuprof.tui.report import output
 from tpuprof.tui.report.declared import drawn_by
-from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.output import Made
+from tpuprof.tui.report.page import FORMATS, OF_PEOPLE, PIPE_BYTES, TextLook
 from tpuprof.tui.report.shared import target
 from tpuprof.tui.terminal.detect import detect
 
 _picked = drawn_by("tpuprof.tui.report.shared.keys:picked")
-"""Imported when it is called: few ask for keys."""
+_bounded = drawn_by("tpuprof.tui.report.shared.bounded:bounded")
+"""Imported when they are called: few ask for keys, or for less than all."""
+
+_BOUNDS = ("--limit", "-n", "--max-bytes")
 
 written_checks = drawn_by("tpuprof.tui.report.shared.checks:written")
 MOST_SUMMARY = 1 << 20  # bytes of the summary of a step: GitHub shows nothing of a larger one
@@ -45,11 +52,44 @@ def is_pipe(args: argparse.Namespace) -> bool:
     return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
 
 
-def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce, compressed: bool = False) -> None:
-    """Writes a report to where it was asked for, of JSON the keys that were asked for; a file may be compressed."""
+def most_bytes(args: argparse.Namespace) -> int | None:
+    """How large a report may be: as asked for, or what a pipe is given of text unasked; None without a bound.
+
+    Raises:
+        ProfileError: a bound is asked for in a format that is of use only as a whole.
+    """
+    most, form = args.max_bytes, args.format or "text"
+    if most is not None and form not in FORMATS:
+        sentence = f"--max-bytes does not work with --format {form}."
+        raise ProfileError("usage", sentence, f"--format {' or '.join(FORMATS)}", EXIT_USAGE)
+    is_cut_unasked = most is None and getattr(args, "limit", 0) is None and form in OF_PEOPLE and is_pipe(args)
+    return PIPE_BYTES if is_cut_unasked else most
+
+
+def rest(args: argparse.Namespace) -> str:
+    """The command that prints what a limit or a bound leaves out."""
+    given = getattr(args, "words", ())
+    bounds = {at for at, word in enumerate(given) if word.partition("=")[0] in _BOUNDS}
+    bounds |= {at + 1 for at in bounds if given[at] in _BOUNDS}
+    words = [printable(masked(word, given)) for at, word in enumerate(given) if at not in bounds]
+    is_cut_unasked = hasattr(args, "limit") and (args.format or "text") in OF_PEOPLE
+    return shlex.join([PROGRAM, *words, *(["--limit", "0"] if is_cut_unasked else [])])
+
+
+def write_report(args: argparse.Namespace, report: Made, compressed: bool = False, most: int | None = None) -> None:
+    """Writes a report to where it was asked for, of JSON the keys that were asked for.
+
+    Args:
+        compressed: a file, with gzip.
+        most: bytes of a report of text, None for all of it; standard error says what is left out.
+    """
     file, keys = output_file(args), getattr(args, "keys", None)
     if keys is not None:
-        report = _picked(_whole(report), keys)
+        report = _picked(output.whole(report), keys)
+    if most is not None:
+        report, left_out = _bounded(output.whole(report), args.format or "text", most, rest(args))
+        if left_out:
+            note(f"note: {left_out}")
     produce = report if callable(report) else output.text_pieces((report,) if isinstance(report, str) else report)
     if file is None:
         output.stream_stdout(produce)
@@ -62,7 +102,7 @@ def summary_file(args: argparse.Namespace) -> str | None:
     return os.environ.get("GITHUB_STEP_SUMMARY") or None if getattr(args, "format", None) == "github" else None
 
 
-def append_summary(args: argparse.Namespace, markdown: Callable[[], str | Iterable[str] | Produce]) -> None:
+def append_summary(args: argparse.Namespace, markdown: Callable[[], Made]) -> None:
     """Appends a report's Markdown to the summary of the step, as many lines as there is room for.
 
     Raises:
@@ -73,18 +113,10 @@ def append_summary(args: argparse.Namespace, markdown: Callable[[], str | Iterab
         return
     with open(file, "ab") as summary:
         room = MOST_SUMMARY - summary.tell()
-        data = _whole(markdown()).encode("utf-8", "backslashreplace")
+        data = output.whole(markdown()).encode("utf-8", "backslashreplace")
         if len(data) > room:
             data = data[: data.rfind(b"\n", 0, max(room - len(_CUT), 0)) + 1] + _CUT
         summary.write(data if len(data) <= room else b"")
-
-
-def _whole(report: str | Iterable[str] | Produce) -> str:
-    if callable(report):
-        pieces: list[bytes] = []
-        report(pieces.append)
-        return b"".join(pieces).decode("utf-8")
-    return report if isinstance(report, str) else "".join(report)
 
 
 def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[str | int] = ()) -> None:

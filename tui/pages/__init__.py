@@ -47,7 +47,6 @@ class Page:
         without_host: why ``--host`` does not go with it; empty where it does.
         groups: what ``--by`` takes of those that make other rows its table, which alone is printed then.
         other_groups: what ``--by`` takes besides, with which everything is printed.
-        rows_in_a_pipe: how many rows a pipe is given unasked, where they are chosen as the page is read; 0 elsewhere.
         is_of_events: it is made of the events alone that start in a step or an interval, where a call asks for one.
     """
 
@@ -62,7 +61,6 @@ class Page:
     groups: tuple[str, ...] = ()
     other_groups: tuple[str, ...] = ()
     is_of_events: bool = False
-    rows_in_a_pipe: int = 0
 
     def check_groups(self, by: str | None) -> None:
         """Sees that the page has the groups that are asked for.
@@ -112,7 +110,7 @@ PAGES: tuple[Page, ...] = (
     Page("model", "overview.ledger.model_use.report", _OF_MODEL, other_groups=("block", "layer")),
     Page("input", "input.report", _IN_TIME, is_of_events=True),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
-    Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",), rows_in_a_pipe=40),
+    Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
     Page("ops", "ops.report.hlo_ops", {**_IN_TIME, **_BY}, groups=("clones",), is_of_events=True),
     Page("op", "ops.report.one_op", {**_IN_TIME, "op": "--op", "module": "--module"}, is_of_events=True),
     Page("op-profile", "ops.report.op_profile", {**_IN_TIME, **_BY}, groups=_TREES, is_of_events=True),
@@ -120,7 +118,7 @@ PAGES: tuple[Page, ...] = (
     Page("framework-ops", "ops.report.framework_ops", {**_IN_TIME, **_BY}, groups=("type",), is_of_events=True),
     Page("collectives", "collectives.report", {**_STEP, **_BY}, groups=("all", "kind", "axis", "pass", "copies")),
     Page("sparse-core", "sparse_core.report", _IN_TIME, is_of_events=True),
-    Page("kernels", "ops.kernels.report", _OF_KERNELS, groups=("name",), other_groups=("blocks",), is_of_events=True),
+    Page("kernels", "ops.kernels.report", _OF_KERNELS, groups=("shape",), other_groups=("blocks",), is_of_events=True),
     Page("roofline", "ops.report.roofline", _IN_TIME, is_of_events=True),
     Page("counters", "counters.report", {**_IN_TIME, **_BY}, groups=("unit", "counter"), is_of_events=True),
     Page("graph", "graph.report", _OF_GRAPH, ("hlo", "proto"), is_of_memory=True, takes_hlo=True),

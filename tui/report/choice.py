@@ -33,9 +33,6 @@ ASCENDING, DESCENDING = "asc", "desc"
 SCHEMA = "rows"
 """The name of the JSON that holds chosen rows, as of a page."""
 
-_ROWS_BYTES = json.PIPE_BYTES - 2_000  # for rows; the rest is what stands around them
-_BESIDE = len(', "unknown": {}') - len("    ,")  # of a line in a stream, less what stands around a row
-_MOST_ROWS = 2_000
 _WIDEST = 60  # cells of a column of text
 
 
@@ -52,7 +49,7 @@ class Chosen:
         matching: all rows that the filter keeps, in order; shown: those within the limit.
         whole: how many rows the table has.
         keys: of the columns.
-        is_limited: whether the call says how many rows it wants.
+        rest: how to get the rows that a limit leaves out.
         why_none: why the table has no rows at all; empty where it has.
     """
 
@@ -62,7 +59,7 @@ class Chosen:
     shown: Sequence[int]
     whole: int
     keys: tuple[str, ...]
-    is_limited: bool = True
+    rest: str = ""
     why_none: str = ""
 
     @property
@@ -202,7 +199,7 @@ def report_of(
     of_people = listed.keys or table.markdown or table.csv or table.json
     of_machines = {"json": table.json, "csv": listed.keys or table.csv or table.json}
     chosen = choose(listed, choice, request.most_rows, of_machines.get(request.form, of_people))
-    chosen = replace(chosen, is_limited=request.limit is not None, why_none="" if chosen.whole else why_none())
+    chosen = replace(chosen, rest=request.rest, why_none="" if chosen.whole else why_none())
     return _WRITERS[request.form](name, head, chosen, request.look)
 
 
@@ -218,11 +215,7 @@ def report_of_rows(name: str, head: Head, listed: Listed, choice: TableOptions, 
 
 def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
     choice, table = chosen.choice, chosen.table
-    shown = chosen.shown if chosen.is_limited else chosen.shown[:_MOST_ROWS]
-    records = table_records(table, chosen.listed.source, shown, chosen.keys)
-    if not chosen.is_limited:
-        records = _fitting(records)
-    left_out = len(chosen.matching) - len(records)
+    left_out = len(chosen.matching) - len(chosen.shown)
     body = {
         "page": name,
         "table": table.key,
@@ -231,22 +224,12 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
         "all_rows": chosen.whole,
         "matching_rows": len(chosen.matching),
         "left_out_rows": left_out,
-        "more": "--limit 0 has all rows" if left_out else "",
-        "rows": records,
+        "next": chosen.rest if left_out else "",
+        "rows": table_records(table, chosen.listed.source, chosen.shown, chosen.keys),
         **({"why_none": chosen.why_none} if chosen.why_none else {}),
     }
     why = reasons(chosen.fields, "rows[]", {})
     return json.document(json.head(SCHEMA, head.run, head.hosts, head.warnings), body, why)
-
-
-def _fitting(records: list[dict[str, object]]) -> list[dict[str, object]]:
-    """As many of the first rows as a pipe is given unasked, at least one."""
-    room = _ROWS_BYTES
-    for number, record in enumerate(records):
-        room -= len(json.line(record, {}).encode("utf-8", "backslashreplace")) - _BESIDE
-        if room < 0:
-            return records[: max(number, 1)]
-    return records
 
 
 def _text(_: str, head: Head, chosen: Chosen, look: TextLook) -> str:

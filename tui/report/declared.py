@@ -18,7 +18,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.page import CUT, Content, Format, Head, Report, ReportRequest, TableOptions, no_rows
+from tpuprof.tui.report.page import Content, Format, Head, Report, ReportRequest, TableOptions, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
@@ -32,11 +32,13 @@ class Values:
     Attributes:
         reasons: why something in them is null, by dotted key.
         warnings: what JSON must warn of besides the page's own.
+        rows: how many rows lists have in all, and how many of them are here, by key; of whole ones it may be left out.
     """
 
     values: Mapping[str, object]
     reasons: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Section(Generic[fields.Source]):
         title: of its section in Markdown, which leaves out a table without one.
         limit: the most rows to show, 0 for all.
         keys: of the fields that CSV or Markdown shows, where they are not the table's.
-        rows: that it shows, where these are not the first ones.
+        rows: that it has, in their order, where these are not all of the table.
     """
 
     table: fields.Table[fields.Source]
@@ -74,21 +76,27 @@ class Section(Generic[fields.Source]):
     rows: fields.Rows | None = None
 
     @property
+    def whole(self) -> int:
+        """How many rows it has before a limit."""
+        return self.table.length(self.source) if self.rows is None else len(self.rows)
+
+    @property
     def shown(self) -> fields.Rows:
-        return fields.first(self.table.length(self.source), self.limit) if self.rows is None else self.rows
+        rows = fields.first(self.whole, self.limit)
+        return rows if self.rows is None else self.rows[: len(rows)]
 
     def json(self) -> Values:
         return self.holding(fields.table_records(self.table, self.source, self.shown))
 
     def holding(self, rows: object) -> Values:
-        return Values({self.table.key: rows}, fields.reasons(self.table.fields, f"{self.table.key}[]", {}))
+        key, counts = self.table.key, (self.whole, len(self.shown))
+        return Values({key: rows}, fields.reasons(self.table.fields, f"{key}[]", {}), rows={key: counts})
 
     def markdown(self) -> Sequence[str]:
         """Its section, and how many rows are not in it."""
         if not self.title:
             return ()
-        whole = self.table.length(self.source)
-        return markdown.main_table(self.title, self.table, self.source, self.shown, whole, self.keys)
+        return markdown.main_table(self.title, self.table, self.source, self.shown, self.whole, self.keys)
 
     def lines(self, pen: Pen, sort: str = "self") -> list[Line]:
         """The table as the screen draws it, and how many rows are not in it; sorted by the column of that name."""
@@ -217,11 +225,8 @@ def _why_none(page: Declared, key: str) -> str:
 def _json(name: str, page: Declared, request: ReportRequest) -> str:
     made = values_of(page.parts)
     body, why = made.values, {**made.reasons, **((page.unknown or {}) if page.reasons is None else page.reasons)}
-    warnings = [*page.head.warnings, *made.warnings]
-    if request.is_cut:
-        warnings += [CUT]
-        body = {key: value[: request.most_rows] if isinstance(value, list) else value for key, value in body.items()}
-    return json.document(json.head(name, page.head.run, page.head.hosts, warnings), body, why)
+    head = json.head(name, page.head.run, page.head.hosts, [*page.head.warnings, *made.warnings])
+    return json.document({**head, **json.left_out(made.rows, request.rest)}, body, why)
 
 
 def values_of(parts: Sequence[Part]) -> Values:
@@ -229,7 +234,8 @@ def values_of(parts: Sequence[Part]) -> Values:
     made = [part.json() for part in parts]
     values = {key: value for each in made for key, value in each.values.items()}
     reasons = {key: reason for each in made for key, reason in each.reasons.items()}
-    return Values(values, reasons, [warning for each in made for warning in each.warnings])
+    rows = {key: counts for each in made for key, counts in each.rows.items()}
+    return Values(values, reasons, [warning for each in made for warning in each.warnings], rows)
 
 
 def _markdown(page: Declared) -> str:

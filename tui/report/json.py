@@ -15,8 +15,11 @@ from tpuprof.tui.report.fields import NO_REASON
 
 NOT_FINITE = "the figure is not a finite number"
 
-PIPE_BYTES = 20_000
-"""The most bytes that an answer has where the call sets no limit and chooses no keys: what a pipe is given unasked."""
+COUNTS = ("all_rows", "left_out_rows", "next")
+"""Keys that say which rows are left out."""
+
+HEAD = ("schema", "run", "warnings", *COUNTS)
+"""Keys that every answer begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,18 @@ def head(page: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> 
     if run.core:
         facts |= {"hosts": [file.host for file in run.hosts], "core": run.core}
     return {"schema": schema(page), "run": facts, "warnings": list(warnings)}
+
+
+def left_out(lists: Mapping[str, tuple[int, int]], rest: str) -> dict[str, object]:
+    """What an object says of lists that lack rows, by their keys; nothing where they are whole.
+
+    Args:
+        lists: how many rows each has in all, and how many of them are here.
+        rest: how to get the others.
+    """
+    left = {name: every - here for name, (every, here) in lists.items() if here < every}
+    all_rows = {name: lists[name][0] for name in left}
+    return {"all_rows": all_rows, "left_out_rows": left, "next": rest} if left else {}
 
 
 def document(head: Mapping[str, object], body: Mapping[str, object], reasons: Mapping[str, str]) -> str:

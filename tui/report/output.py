@@ -24,6 +24,12 @@ from tpuprof.parsers.base.text import printable
 
 Write = Callable[[bytes], object]
 Produce = Callable[[Write], None]  # makes a report: calls what it is given with piece after piece
+LEAST_BYTES = 1_000
+"""The smallest bound that a report can be given."""
+
+Made = str | Iterable[str] | Produce
+"""What a writer makes of a page: a text, its pieces one after the other, or a function that writes it."""
+
 _COMPRESSION = 6
 _GZIP = 31  # zlib's number for gzip with the largest window
 _GATHERED = 1 << 16  # bytes that are kept until they are written together
@@ -42,6 +48,15 @@ def text_pieces(pieces: Iterable[str]) -> Produce:
             write(piece.encode("utf-8", "backslashreplace"))
 
     return produce
+
+
+def whole(made: Made) -> str:
+    """A page as one text."""
+    if callable(made):
+        pieces: list[bytes] = []
+        made(pieces.append)
+        return b"".join(pieces).decode("utf-8")
+    return made if isinstance(made, str) else "".join(made)
 
 
 def write_stdout(text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
@@ -10,6 +10,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
 from tpuprof.tui.report import markdown
+from tpuprof.tui.report.output import Made
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
     from tpuprof.tui.html.picture import Picture
     from tpuprof.tui.report.fields import Metric, Rows, Table
-    from tpuprof.tui.report.output import Produce
 
 Format = Literal["text", "json", "csv", "md", "perfetto", "hlo", "proto", "parquet", "github", "junit"]
-CUT = "only the first rows are here, as many as fit a pipe: --limit 0 has all, --output FILE writes all to a file"
-"""What to say of a page that is cut to fit a pipe."""
-
 HTML = "html"
 """A format that every page has too: its pictures, and its Markdown as a page of its own."""
 
@@ -36,6 +33,12 @@ OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "hlo", "proto", PARQUET, *CHECK
 
 WITH_KEYS: tuple[Format, ...] = ("json",)
 """Formats that are objects, of which a call may choose keys."""
+
+OF_PEOPLE: tuple[Format, ...] = ("text", "md")
+"""Formats that are to be read: a pipe is given as many rows of them as fit unasked. Of all others it is given all."""
+
+PIPE_BYTES = 20_000
+"""The most bytes of text and Markdown that a pipe is given where the call sets neither a limit nor a size."""
 
 WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
 """Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""
@@ -204,11 +207,11 @@ class ReportRequest:
         session: opens a run, with progress on standard error.
         form: in which format.
         look: how text looks.
-        limit: rows of the main table, 0 for all; None where the call leaves it to the page.
+        limit: rows of the main table, 0 for all; None where the call says nothing, which is all too.
         options: the page's own options by name (``module``, ``from_ps``), None for those that are not given.
         only_hlo: the path leads to compiled modules without a profile.
         keys: the keys of JSON to print, separated by commas; None for all.
-        is_cut: whether the limit is there to make the page fit a pipe.
+        rest: how to get the rows that a limit leaves out, as a command or a call.
     """
 
     logdir: Logdir
@@ -222,7 +225,7 @@ class ReportRequest:
     only_hlo: bool = False
     core: str | None = None
     keys: str | None = None
-    is_cut: bool = False
+    rest: str = ""
 
     @property
     def run(self) -> Run:
@@ -265,8 +268,8 @@ def page_of(key: PageKey[Page]) -> Callable[[ReportRequest], Page]:
     return lambda request: request.session(request.run).page(key, request.host)
 
 
-Writer = Callable[[Content, ReportRequest], "str | Iterable[str] | Produce"]
-"""Prints a page: as a text, as its pieces one after the other, or as a function that writes it."""
+Writer = Callable[[Content, ReportRequest], Made]
+"""Prints a page."""
 
 
 @dataclass(frozen=True)

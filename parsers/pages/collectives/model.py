@@ -30,7 +30,7 @@ class Rows:
     """Collectives, or groups of them: a row each. Times and bytes are means over cores, of one step.
 
     Attributes:
-        name: of the op, or kind of the group.
+        name: of the op, or kind of the group; ops: the names of its ops, with commas between them.
         kind, axis, groups, pass_name, network: as of `Collective`; empty where unknown or where a group's differ.
         collectives: how many collectives the row sums.
         members: which of the page's groups, or -1 for single collectives.
@@ -46,6 +46,7 @@ class Rows:
     """
 
     name: tuple[str, ...]
+    ops: tuple[str, ...]
     kind: tuple[str, ...]
     axis: tuple[str, ...]
     groups: tuple[str, ...]

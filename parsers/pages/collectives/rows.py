@@ -116,9 +116,13 @@ def _rows(
         values = ({told[at] for at in of} for of in members)
         return tuple(of.pop() if len(of) == 1 else "" for of in values)
 
+    of_group: dict[int, list[str]] = {}
+    for each, at in zip(page.collectives, page.group.tolist(), strict=True):
+        of_group.setdefault(at, []).append(each.name)
     kind = tuple(name or "several kinds" for name in shared([each.kind for each in groups]))
     return Rows(
         name=names or kind,
+        ops=names or tuple(", ".join(name for at in of for name in of_group.get(at, ())) for of in members),
         kind=kind,
         axis=shared([each.group[2] for each in groups]),
         groups=shared([each.group[3] for each in groups]),

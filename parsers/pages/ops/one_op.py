@@ -95,7 +95,7 @@ class Spread:
         runs: how many.
         total_ps: together, over all cores.
         minimum_ps, median_ps, p90_ps, maximum_ps: the shortest, the one in the middle, the one that 90 % are not longer
-            than, and the longest; the middle of an even number is rounded.
+            than (None of one run), and the longest; the middle of an even number is rounded.
     """
 
     name: str
@@ -235,7 +235,7 @@ def duration_spread(name: str, durations: Int64s) -> Spread:
     ordered = np.sort(durations)
     least, p90, most = (int(ordered[at]) for at in (0, math.ceil(_SHARE * len(ordered)) - 1, -1))
     middle = round(median(ordered.astype(np.float64)))
-    return Spread(name, len(ordered), int(durations.sum()), least, middle, p90, most)
+    return Spread(name, len(ordered), int(durations.sum()), least, middle, p90 if len(ordered) > 1 else None, most)
 
 
 def _by_step(runs: Sequence[OpRuns], grid: AlignedSteps) -> tuple[tuple[Spread, ...], float | None]:

@@ -42,6 +42,7 @@ NO_TRANSFERS = "no transfer event is linked to a request; transfers count as hos
 NO_HOST_TIME = "the profile has no request events, so what the host did for one run is unknown"
 NO_COMMUNICATION = "the profile has no request events, so which transfers belong to one run is unknown"
 TOO_SHORT = "at least two sessions are needed"
+NO_PERCENTILES = "one run has no percentiles"
 NO_PHASE = "the module's name does not say"
 NO_LAUNCH = "no host event launches these runs"
 NOT_LINKED = "an annotation does not say what it launched"
@@ -109,7 +110,7 @@ class LatencyRow:
         name: the model's or module's name.
         runs: number of sessions or runs.
         average_ps, minimum_ps, maximum_ps: over the whole latencies.
-        percentiles_ps: the latency at each of `PERCENTILES`.
+        percentiles_ps: the latency at each of `PERCENTILES`; () of one.
         total_ps: all latencies together.
         fraction: share of the total of all models, 0-1; of a module that of the time of all modules' runs on all cores
             (`module_shares`).
@@ -132,6 +133,10 @@ class LatencyRow:
     inputs: tuple[str, ...] = ()
     histogram: tuple[Bin, ...] = ()
 
+    def at(self, place: int) -> int | None:
+        """The latency at the percentile of a place in `PERCENTILES`; None of one."""
+        return self.percentiles_ps[place] if self.percentiles_ps else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferencePage:
@@ -145,7 +150,7 @@ class InferencePage:
         sessions: number of sessions.
         batches: number of batches that requests were put into.
         average, minimum_ps, maximum_ps: None without sessions.
-        percentiles: one for each of `PERCENTILES`, none without sessions.
+        percentiles: one for each of `PERCENTILES`, none of less than two sessions.
         histogram: the sessions by latency, in `BINS` bins of one width, or of one ratio where the longest session takes
             more than `WIDE_RATIO` times the shortest; one bin where all take as long.
         launches: latency from the launches of the module's runs; None for requests, or where no launch is known.
@@ -435,14 +440,14 @@ def _at(percentile: float, count: int) -> slice:
 
 
 def _percentiles(sessions: _Sessions) -> tuple[Percentile, ...]:
-    """The sessions at each of `PERCENTILES`, at least one."""
+    """The sessions at each of `PERCENTILES`; none of one session."""
     order = np.argsort(sessions.total, kind="stable")
 
     def at(percentile: float) -> Percentile:
         chosen = order[_at(percentile, len(order))]
         return Percentile(percentile, _latency(sessions, lambda column: _mean(column[chosen])))
 
-    return tuple(map(at, PERCENTILES))
+    return tuple(map(at, PERCENTILES)) if len(order) > 1 else ()
 
 
 def _latency(sessions: _Sessions, figure: Callable[[Int64s], float]) -> Latency:
@@ -481,7 +486,7 @@ def _row(name: str, sizes: Int64s, cores: int | None) -> LatencyRow:
         average_ps=_mean(sizes),
         minimum_ps=int(ordered[0]),
         maximum_ps=int(ordered[-1]),
-        percentiles_ps=tuple(int(_mean(ordered[_at(percentile, len(sizes))])) for percentile in PERCENTILES),
+        percentiles_ps=tuple(int(_mean(ordered[_at(at, len(sizes))])) for at in PERCENTILES if len(sizes) > 1),
         total_ps=sum(sizes.tolist()),  # exact, however large
         fraction=0.0,
         cores=cores,

@@ -103,21 +103,11 @@ def test_a_number_with_many_digits_is_compared_exactly(ops: list[dict[str, Any]]
     assert rows("ops", "--filter", f"program_id={number + 1}")["matching_rows"] == 0
 
 
-def test_a_pipe_gets_what_fits_and_is_told_what_shows_the_rest() -> None:
-    def asked(*options: str) -> tuple[dict[str, Any], int]:
-        text = report("ops", "--format", "json", *options).out
-        return json.loads(text), len(text.encode())
-
-    brief, size = asked("--sort", "self_time_ps")
-    assert size <= 20_000 and 0 < len(brief["rows"]) < brief["matching_rows"] == brief["all_rows"]
-    assert brief["left_out_rows"] == brief["matching_rows"] - len(brief["rows"])
-    assert brief["more"] == "--limit 0 has all rows"
-    whole, _ = asked("--sort", "self_time_ps", "--limit", "0")
-    assert whole["rows"][: len(brief["rows"])] == brief["rows"] and not whole["left_out_rows"] and not whole["more"]
-    few, _ = asked("--filter", ">1%", "--columns", "name")
-    assert not few["left_out_rows"] and not few["more"] and len(few["rows"]) == few["matching_rows"]
-    two, _ = asked("--sort", "self_time_ps", "--limit", "2")
-    assert len(two["rows"]) == 2 and two["left_out_rows"] == two["matching_rows"] - 2 and two["more"]
+def test_a_limit_is_counted() -> None:
+    whole, two = rows("ops", "--sort", "self_time_ps"), rows("ops", "--sort", "self_time_ps", "--limit", "2")
+    assert len(whole["rows"]) == whole["all_rows"] and not whole["left_out_rows"] and not whole["next"]
+    assert two["rows"] == whole["rows"][:2] and two["left_out_rows"] == two["matching_rows"] - 2
+    assert two["next"] == "tpuprof-tui report ops demo --format json --sort self_time_ps"
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(-20, 20), st.none() | st.text("ab", max_size=2))), st.booleans())

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
-from tpuprof.tui.report.json import Written
+from tpuprof.tui.report.json import COUNTS, Written
 from tpuprof.tui.report.page import Format, Head, ReportRequest
 from tpuprof.tui.report.units import COUNT, VERBATIM
 
@@ -71,7 +71,7 @@ BASKET = Basket((Fruit("pear", 2), Fruit("fig", None), Fruit("plum", 5)))
 
 def test_json_holds_all_parts_in_their_order_with_reasons() -> None:
     document = json.loads(printed(REPORT, BASKET, RUN, "json", limit=2))
-    assert list(document) == ["schema", "run", "warnings", "owner", "fruits", "tree", "unknown"]
+    assert list(document) == ["schema", "run", "warnings", *COUNTS, "owner", "fruits", "tree", "unknown"]
     assert document["schema"] == "tpuprof.basket/1" and document["tree"] == {"root": None}
     assert document["warnings"] == ["one pear is *soft*", "the tree is bare"]
     assert document["fruits"] == [{"name": "pear", "count": 2}, {"name": "fig", "count": None}]

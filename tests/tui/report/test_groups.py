@@ -29,7 +29,7 @@ IN_THE_APP = {
     "memory": GROUPINGS[1:],
     "ops": ("clones",),
     "framework-ops": ("type",),
-    "kernels": ("name",),
+    "kernels": ("shape",),
     "counters": ("unit", "counter"),
 }
 """What `b` goes through on each page; of tables with two ways of showing them, the second, or both."""

@@ -66,7 +66,7 @@ def oom_parser() -> UsageParser:
     holds = "a device memory profile (jax.profiler.save_device_memory_profile): says who holds the memory"
     parser.add_argument("--arrays", dest="arrays_file", metavar="FILE", help=holds)
     output = options.add_output(parser, OOM_FORMATS, screen=True)
-    add(output, "--limit", default=0, help="buffers of each error; 0: all (default)")
+    add(output, "--limit", help="buffers of each error; 0: all (default: 8 in md, else all)")
     options.add_common(parser, width=True)
     options.add_screen(parser)
     return parser

@@ -95,8 +95,7 @@ def diff_parser() -> UsageParser:
     noise.add_argument("--detect", type=values.percent, metavar="PERCENT", help=detect)
     add(noise, "--fail-on-regression")
     output = options.add_output(parser, (*FORMATS, *CHECKS), screen=True)
-    rows = "ops; 0: all that changed (default: 20 in md, else all)"
-    add(output, "--limit", default=0, help=rows)
+    add(output, "--limit", help=f"ops; {options.ALL_ROWS}")
     add(output, "--keys")
     options.add_common(parser, reads=True, width=True)
     options.add_screen(parser)

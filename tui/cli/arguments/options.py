@@ -17,7 +17,7 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import PATHS, nearest
 from tpuprof.tui.cli.arguments import values
 from tpuprof.tui.cli.arguments.help import COMMON, WHICH_RUN, help_text
-from tpuprof.tui.report.output import write_stdout
+from tpuprof.tui.report.output import LEAST_BYTES, write_stdout
 from tpuprof.tui.terminal.custom import THEMES
 from tpuprof.tui.terminal.detect import COLOR_CHOICES
 
@@ -35,6 +35,9 @@ _NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)
 _MISSING = pattern(r"the following arguments are required: ([^,]+)")
 _NO_VALUE = pattern(r"argument (\S+): expected (?:one|at least one) argument")
 """The messages of argparse for an unknown option, a wrong value, and what is missing."""
+
+ALL_ROWS = "0: all (default: all; of text in a pipe 20 KB)"
+"""What a limit is where a call gives none."""
 
 _SHORT: Mapping[str, tuple[str, ...]] = {"--output": ("-o",), "--limit": ("-n",)}
 
@@ -82,6 +85,7 @@ _VOCABULARY: Mapping[str, Mapping[str, Any]] = {
     "--sort": value("KEY", "by a column; KEY:asc or KEY:desc sets the direction"),
     "--columns": value("KEYS", "these columns, separated by commas"),
     "--limit": value("N", kind=values.whole_number),
+    "--max-bytes": value("N", "at most", partial(values.whole_number, least=LEAST_BYTES)),
     "--keys": value("KEYS", "of JSON only these keys; a.b is b in a"),
     "--output": value("FILE", "write to FILE instead of standard output"),
     "--mask": switch("of HTML: replace names of people, machines, runs and files"),
@@ -93,9 +97,9 @@ _VOCABULARY: Mapping[str, Mapping[str, Any]] = {
     "--theme": value("THEME", ", ".join(THEMES), choices=THEMES),
     "--mouse": switch("over SSH too", default=None),
     "--no-mouse": {"dest": "mouse", "action": "store_false"},
-    "--jobs": value("N", "cores to read with", partial(values.whole_number, least=1)),
+    "--jobs": value("N", "cores", partial(values.whole_number, least=1)),
     "--no-cache": {"dest": "cache", "action": "store_false", "help": "read the files again"},
-    "--debug": switch("traceback of an error"),
+    "--debug": switch("traceback"),
 }
 """Options by name, as `argparse` takes them; `add` adds them."""
 
@@ -216,7 +220,7 @@ def add_output(
 def add_common(parser: UsageParser, *, reads: bool = False, width: bool = False, look: bool = True) -> None:
     """How what is printed looks; who reads the hosts, and whether it is kept; tracebacks."""
     part = parser.part(COMMON)
-    add(part, *(["--width"] if width else []), *(["--ascii", "--color"] if look else []))
+    add(part, *(["--max-bytes", "--width"] if width else []), *(["--ascii", "--color"] if look else []))
     add(part, *(["--jobs", "--no-cache"] if reads else []), "--debug")
 
 

@@ -61,7 +61,7 @@ def query_parser() -> UsageParser:
     parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; a single argument is the query")
     add(parser.part("which events the table events has"), "--from", "--to", "--track")
     output = options.add_output(parser, FORMATS)
-    add(output, "--limit", default=1000, help="rows to print; 0: all (default: 1000)")
+    add(output, "--limit", help=f"rows; {options.ALL_ROWS}")
     engine = "sqlite, duckdb or auto: DuckDB where it is installed (default: auto)"
     output.add_argument("--engine", choices=("auto", "sqlite", "duckdb"), default="auto", metavar="ENGINE", help=engine)
     schema = "print tables and columns: type, unit, meaning"

@@ -19,7 +19,6 @@ from tpuprof.tui.cli.arguments.options import DEMO, NO_OPTION, PROGRAM, UsagePar
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
 from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES, PARQUET
 
-_ROWS = "0: all (default: what fits 20 KB in a pipe)"
 _PARTS = ("--step", "--from", "--to", "--track")
 _INTERVAL = f"{PROGRAM} report timeline or {PROGRAM} report ops with --from MS --to MS"
 _INSTEAD = {
@@ -150,7 +149,7 @@ def _page_parser(command: str, page: Page) -> UsageParser:
         add(own, flag, **({"help": f"rows by {', '.join(groups)}"} if flag == "--by" else {}))
     rows = parser.part("rows")
     add(rows, "--filter", "--sort", "--columns")
-    add(rows, "--limit", help=_ROWS)
+    add(rows, "--limit", help=options.ALL_ROWS)
     output = options.add_output(parser, (*FORMATS, HTML, *page.formats, PARQUET), (*FORMATS, HTML, *OF_SOME_PAGES))
     add(output, "--keys", "--mask")
     options.add_common(parser, reads=True, width=True)

@@ -34,7 +34,7 @@ def run_query(args: argparse.Namespace) -> int:
     if args.schema or args.examples:
         printing.check_output(args, Logdir(args.path, (), (), ()))
     if args.schema:
-        printing.write_report(args, SCHEMAS[args.format](look))
+        printing.write_report(args, SCHEMAS[args.format](look), most=args.max_bytes)
         return EXIT_OK
     if args.examples:
         printing.write_report(args, "".join(f"{what}:\n  {sql}\n" for what, sql in EXAMPLES.items()))
@@ -44,7 +44,7 @@ def run_query(args: argparse.Namespace) -> int:
     if args.sql == HERE:
         raise ProfileError("usage", "No query is given.", EXAMPLE, EXIT_USAGE)
     made = _answered(args)
-    printing.write_report(args, ANSWERS[args.format](made, look))
+    printing.write_report(args, ANSWERS[args.format](made, look), most=printing.most_bytes(args))
     if args.format in WITHOUT_WARNINGS:
         for sentence in made.answer.warnings:
             common.note(f"note: {sentence}")
@@ -60,7 +60,7 @@ def made_query(args: argparse.Namespace) -> str:
 
 def _answered(args: argparse.Namespace) -> QueryResult:
     config, found = common.configured(args), list[Profile]()
-    limits = Limits(args.time_limit, args.memory_limit * _MIB, args.limit, decoding_threads(args.jobs))
+    limits = Limits(args.time_limit, args.memory_limit * _MIB, args.limit or 0, decoding_threads(args.jobs))
     if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
         raise ProfileError("usage", "The interval is empty: --to must be later than --from.", EXAMPLE, EXIT_USAGE)
     asked = EventsAsked(args.from_ps, args.to_ps, args.track or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,14 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.declared import drawn_by
-from tpuprof.tui.report.output import Produce
+from tpuprof.tui.report.output import Made, Produce
 from tpuprof.tui.report.page import (
     CHECKS,
-    CUT,
     FORMATS,
     HTML,
+    OF_PEOPLE,
     PARQUET,
+    WITH_KEYS,
     WITHOUT_WARNINGS,
     Content,
     Report,
@@ -36,12 +37,12 @@ from tpuprof.tui.report.page import (
     chosen_of,
     no_rows,
 )
+from tpuprof.tui.report.shared.bounded import LEAST_ROW, bounded, fitting, sentence
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
 _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
-_fitting = drawn_by("tpuprof.tui.report.shared.fitting:fitting")
 _html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
 _exit_code = drawn_by("tpuprof.tui.report.shared.checks:exit_code")
 _required = drawn_by("tpuprof.tui.report.shared.required:required")
@@ -57,17 +58,19 @@ def run_report(args: argparse.Namespace) -> int:
     if args.describe:
         printing.check_output(args, Logdir(args.path, (), (), ()))
         return _describe(args, _page(args.page))
-    made, exit_code = made_report(args, printing.is_pipe(args))
+    most = printing.most_bytes(args)
+    made, exit_code = made_report(args, most, printing.rest(args))
     is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
-    printing.write_report(args, made, is_packed)
+    printing.write_report(args, made, is_packed, most)
     return exit_code
 
 
-def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | Iterable[str] | Produce, int]:
+def made_report(args: argparse.Namespace, most: int | None = None, rest: str = "") -> tuple[Made, int]:
     """What is printed or written of a page, and the exit code.
 
     Args:
-        to_pipe: whether it goes to a pipe, which is given the first rows unless the call says how many.
+        most: bytes that it has room for: text and Markdown have as many rows as fit, JSON no more than may.
+        rest: how to get the rows that a limit leaves out.
 
     Raises:
         ProfileError: the options don't go together, or the page can't be made.
@@ -85,9 +88,7 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
         def session(run: Run) -> Session:
             return common.session_of(run, args, config, on_progress)
 
-        asked, is_cut = _asked(args, page, logdir, session, modules is not None), False
-        is_fitted = to_pipe and asked.limit is None and asked.keys is None and asked.form in FORMATS
-        asked = replace(asked, limit=page.rows_in_a_pipe or None) if is_fitted else asked
+        asked = replace(_asked(args, page, logdir, session, modules is not None), rest=rest)
         content, choice = report.read(asked), _choice(args, page)
         is_gate = args.format in CHECKS or getattr(args, "fail_on", None) is not None
         checks = list(report.checks(content, asked)) if report.checks is not None and is_gate else []
@@ -96,8 +97,8 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
         if asked.form in CHECKS:
             made = printing.written_checks(asked.form, page.name, checks)
             printing.append_summary(args, lambda: report.writers["md"](content, asked))
-        elif is_fitted and asked.limit is None:
-            made, is_cut = _fitted(report, content, asked, choice)
+        elif most is not None and asked.limit is None:
+            made = _fitted(report, content, asked, choice, most)
         else:
             made = _made(report, content, asked, choice)
         if is_html:
@@ -105,8 +106,6 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
             common.note(f"note: {warning}")
-    if is_cut:
-        common.note(f"note: {CUT}")
     for check in checks if args.format not in CHECKS else ():
         if check.decides and check.state != "ok":
             common.note(f"{check.state}: {check.name}: {check.sentence}")
@@ -114,19 +113,24 @@ def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | 
 
 
 def _fitted(
-    report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None
-) -> tuple[str | Iterable[str] | Produce, bool]:
-    """The page as a pipe is given it unasked, and whether that is less than all of it."""
+    report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None, most: int
+) -> Made:
+    """The page in so many bytes, or with little more."""
 
-    def make(limit: int | None) -> str | Iterable[str] | Produce:
-        return _made(report, content, replace(asked, limit=limit, is_cut=limit is not None), choice)
+    def make(limit: int | None) -> Made:
+        return _made(report, content, replace(asked, limit=limit), choice)
 
-    if report.sections is None:
-        return make(None), False
-    sections = report.sections(content, asked) if choice is None else ()  # how many rows match shows when it is made
-    lengths = [listed.table.length(listed.source) for listed in sections]
-    made: tuple[str | Iterable[str] | Produce, bool] = _fitting(make, max(lengths, default=0))
-    return made
+    if asked.form not in OF_PEOPLE:
+        return make(most // LEAST_ROW if asked.form in WITH_KEYS else None)
+    sections = report.sections(content, asked) if choice is None and report.sections is not None else ()
+    lengths = (  # of chosen rows it shows when these are made
+        listed.table.length(listed.source) if listed.rows is None else len(listed.rows) for listed in sections
+    )
+    made, is_cut = fitting(make, max(lengths, default=0), most)
+    text, left_out = bounded(made, asked.form, most, asked.rest)
+    if is_cut or left_out:
+        common.note(f"note: {left_out or sentence('rows', most, asked.rest)}")
+    return text
 
 
 def _page(name: str) -> Page:
@@ -140,9 +144,9 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
         raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
     report = page.load_report()
     if args.format == "text":
-        printing.write_report(args, _describe_text(page.name, report, printing.report_look(args)))
+        printing.write_report(args, _describe_text(page.name, report, printing.report_look(args)), most=args.max_bytes)
     else:
-        printing.write_report(args, _describe_json(page.name, report))
+        printing.write_report(args, _describe_json(page.name, report), most=args.max_bytes)
     return EXIT_OK
 
 
@@ -227,9 +231,7 @@ def _asked(
     return asked.of_part(page.is_of_events)
 
 
-def _made(
-    report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None
-) -> str | Iterable[str] | Produce:
+def _made(report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None) -> Made:
     if asked.form == PARQUET:
         made: Produce = _parquet(report, content, asked, choice)
         return made

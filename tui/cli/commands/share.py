@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from tpuprof.tui.html.mask import Mask
 from tpuprof.tui.html.page import Section, page_html, report_html
 from tpuprof.tui.pages import page_named
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.output import Produce
+from tpuprof.tui.report.output import Made, whole
 from tpuprof.tui.report.page import Content, Report, ReportRequest, TableOptions, TextLook
 
 
@@ -83,13 +83,12 @@ def run_share(args: argparse.Namespace) -> int:
 def one_page(
     report: Report[Content],
     content: Content,
-    made: str | Iterable[str] | Produce,
+    made: Made,
     asked: ReportRequest,
     is_masked: bool,
 ) -> str:
     """A report as a page of its own."""
-    assert not callable(made), "a function makes traces alone"
-    text, mask = "".join(made), _mask(asked, (), [_json(report, content, asked)]) if is_masked else str
+    text, mask = whole(made), _mask(asked, (), [_json(report, content, asked)]) if is_masked else str
     title = text.partition("\n")[0].lstrip("# ").replace("\\", "")
     section = Section("report", title, report_html(text, report.pictures(content), mask))
     return page_html(mask(title), [section], _written_by())
@@ -120,9 +119,7 @@ def _asked(name: str, asked: ReportRequest) -> tuple[Report[Any], ReportRequest]
 def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
     if columns and report.choose is not None:
         return report.choose(content, asked, TableOptions(columns=columns))
-    made = report.writers["md"](content, asked)
-    assert not callable(made)
-    return "".join(made)
+    return whole(report.writers["md"](content, asked))
 
 
 def _document(name: str, asked: ReportRequest) -> object:
@@ -136,9 +133,7 @@ def _document(name: str, asked: ReportRequest) -> object:
 
 
 def _json(report: Report[Content], content: Content, asked: ReportRequest) -> object:
-    made = report.writers["json"](content, replace(asked, form="json", limit=0, is_cut=False))
-    assert not callable(made)
-    return json.loads("".join(made))
+    return json.loads(whole(report.writers["json"](content, replace(asked, form="json", limit=0))))
 
 
 def _mask(asked: ReportRequest, pages: Sequence[str], documents: Sequence[object] = ()) -> Mask:

@@ -125,6 +125,11 @@ def _late_steps(source: CollectiveRows, places: Places) -> list[int | None]:
     return [int(source.rows.late_steps[row]) if late[row] >= 0 else None for row in places]
 
 
+def _ops(source: CollectiveRows, places: Places) -> list[str]:
+    rows = source.rows
+    return [f"{rows.name[row]} ({rows.ops[row]})" if source.are_groups else rows.name[row] for row in places]
+
+
 _NAME = "the kind of the collectives that a row sums and how many ops these are, or the op that starts it"
 _AXIS = "the mesh axis of its groups where the compiled HLO names it, else by how much the ids of neighbours differ"
 _DCN = "DCN: between slices"
@@ -170,7 +175,8 @@ _LAST = (
 )
 _FIELDS: tuple[Field[CollectiveRows], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by exposed time"),
-    _field("name", TEXT, "name", _NAME, "collective", 18, filter=("name",), **_NAME_LOOK),
+    _field("name", TEXT, "name", _NAME, "collective", 18, **_NAME_LOOK),
+    Field("ops", TEXT, _ops, "the same, and in brackets the names of the ops", heading="ops", filter=("name",)),
     _field("kind", TEXT, "kind", "what it does, ``all-gather``", "kind", filter=("category",)),
     _field("axis", TEXT, "axis", _AXIS, "axis", 6, null=_NO_AXIS, cells=by_row(_axis), note=_DCN, filter=("program",)),
     _field("groups", TEXT, "groups", _GROUPS, "groups", 7, null=_UNTOLD, words=_groups_words),
@@ -225,7 +231,7 @@ _FOR = "the framework op that reads what is copied, so waits for it; else the on
 _COPIED = "its bytes over the time in flight, twice within HBM: read and written. It may end long before its done op"
 _OF_HBM = "that as a share of HBM's peak"
 _OF_COPIES = (
-    _field("name", TEXT, "name", _COPY, "copy", 12, filter=("name",), **_NAME_LOOK),
+    _field("name", TEXT, "name", _COPY, "copy", 12, **_NAME_LOOK),
     _field("for", TEXT, "groups", _FOR, "for", 22, null=_NO_SCOPE, filter=("framework_op",)),
     _field("route", TEXT, "axis", "between which memories it goes", "route", 12, null=_UNTOLD, filter=("category",)),
     _field("payload_bytes", PAYLOAD, "payload", "of what is copied, per step and core", "size", 8, null=NO_SIZE),
@@ -243,7 +249,7 @@ _COPIES_SCREEN = in_order(
 _FIELD_OF = {field.key: field for field in (*_FIELDS, *_OF_COPIES)}
 COPIES: Table[CollectiveRows] = Table(
     "copies",
-    tuple(_FIELD_OF[key] for key in ("rank", "parts_bar", *_COPIES)),
+    tuple(_FIELD_OF[key] for key in ("rank", "ops", "parts_bar", *_COPIES)),
     len,
     _COPIES,
     ("rank", *_COPIES),

@@ -229,13 +229,13 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 
 
 class KernelView(TableView):
-    """The table of GPU kernels: by framework op and size of the launch, or one kernel a row."""
+    """The table of GPU kernels: one kernel a row, or by framework op and size of the launch."""
 
     page_name = "kernels"
 
     def __init__(self, cards: CardCache) -> None:
-        self._is_grouped = False
-        self._page, self._other = (kernels_page(cards.pages.ops, by_name=by_name) for by_name in (False, True))
+        self._by_shape = False
+        self._page, self._other = (kernels_page(cards.pages.ops, by_shape=by_shape) for by_shape in (False, True))
         super().__init__(cards)
 
     @property
@@ -244,13 +244,13 @@ class KernelView(TableView):
 
     def group(self) -> str:
         """All launches of a kernel as one row, or a row for each op and size of the launch; says which."""
-        self._is_grouped, self._page, self._other = not self._is_grouped, self._other, self._page
+        self._by_shape, self._page, self._other = not self._by_shape, self._other, self._page
         self._read_anew(self.FIRST_SORT)
-        is_one_row = "all launches of a kernel are one row"
-        return is_one_row if self._is_grouped else "a row for each op and size of the launch"
+        one = "all launches of a kernel are one row"
+        return "a row for each op and size of the launch" if self._by_shape else one
 
     def status(self) -> str:
-        return f"{super().status()}, grouped" if self._is_grouped else super().status()
+        return f"{super().status()}, by shape" if self._by_shape else super().status()
 
     def table(self) -> tuple[Table[Any], Any]:
         return KERNELS, self._page

@@ -166,7 +166,7 @@ def _latencies(page: Overview, pen: Pen, height: int, on_screen: bool) -> list[L
     if page.inference is None or page.inference.source is None:
         return []
     times = [row.latency.total_ps for row in page.inference.percentiles]
-    if on_screen and max(times) - min(times) <= _ALIKE * min(times):
+    if on_screen and (not times or max(times) - min(times) <= _ALIKE * min(times)):
         return drawing.session_latencies(page.inference, pen, 1)
     whole = len(page.inference.percentiles) + 2
     lines = drawing.session_latencies(page.inference, pen, min(height, whole) - 1)

@@ -22,7 +22,6 @@ from tpuprof.tui.pages.overview.findings import finding_details
 from tpuprof.tui.report.choice import filtered
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, Rows, Table, attribute, listed, metric_reasons, nested, object_table
-from tpuprof.tui.report.json import PIPE_BYTES
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import Check, Head, ReportRequest, State, page_of
 from tpuprof.tui.report.shared.quantities import STEP_TIME
@@ -190,12 +189,6 @@ METRICS: tuple[Metric[Overview], ...] = (
     Metric("kinds", listed(SOUGHT), _sought, "all kinds that were looked for"),
 )
 
-_LEFT = "only where findings are left out: "
-LEFT_OUT: tuple[Metric[int], ...] = (
-    Metric("left_out_findings", COUNT, lambda left: left, f"{_LEFT}how many, all after those in the list"),
-    Metric("more", VERBATIM, lambda _: "--limit 0 has all findings", f"{_LEFT}the option that shows them"),
-)
-
 
 def _nothing(page: Overview) -> str:
     can_tell = any(kind.undetectable is None for kind in _sought(page))
@@ -222,7 +215,6 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
             Block(markdown=lambda: _details(page, found, findings.shown)),
             Block(markdown=Section(SOUGHT, untold, "What this profile can't show").markdown),
             Metrics(METRICS, page),
-            *([Metrics(LEFT_OUT, left)] if (left := len(found) - len(findings.shown)) else []),
         ),
         csv=findings,
         reasons=_REASONS,
@@ -299,23 +291,4 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.wrap_all(untold, "dim"), *pen.notes(page.warnings, ())]
 
 
-def _fitting(page: Overview, request: ReportRequest) -> str:
-    """JSON with as many of the first findings as a pipe is given unasked, at least one; all where keys are chosen."""
-    number = len(page.findings)
-
-    def written(asked: ReportRequest) -> str:
-        text = _REPORT.writers["json"](page, asked)
-        assert isinstance(text, str), "declared pages make JSON whole"
-        return text
-
-    if request.limit is not None or request.keys:
-        return written(request)
-    for most in range(number, 1, -1):
-        text = written(replace(request, limit=most))
-        if len(text.encode("utf-8", "backslashreplace")) <= PIPE_BYTES:
-            return text
-    return written(replace(request, limit=min(number, 1)))
-
-
-_REPORT = declared("findings", page_of(OVERVIEW), declare, (FOUND,), (*METRICS, *LEFT_OUT))
-REPORT = replace(_REPORT, writers={**_REPORT.writers, "json": _fitting}, checks=checks)
+REPORT = replace(declared("findings", page_of(OVERVIEW), declare, (FOUND,), METRICS), checks=checks)

@@ -114,12 +114,14 @@ def headline(page: Overview, pen: Pen) -> list[Line]:
 def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
     """Three rows in place of the step time's: the median of requests or runs, how many there are, and the average."""
     total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
-    average = duration(page.average.total_ps if page.average else None, pen.glyphs.is_ascii)
+    mean_ps = page.average.total_ps if page.average else None
+    average = duration(mean_ps, pen.glyphs.is_ascii)
+    typical = duration(total_ps.get(50.0, mean_ps), pen.glyphs.is_ascii, 4)
     title = " REQUEST " if page.source == "requests" else " MODULE RUN "
     slow: list[Span] = [("  99% ", "dim"), (duration(total_ps.get(99.0), pen.glyphs.is_ascii), "text")]
     return [
-        [(title, "dim"), ("median", "dim")],
-        [(f" {duration(total_ps.get(50.0), pen.glyphs.is_ascii, 4)}", "strong"), (f"  n={page.sessions}", "dim")],
+        [(title, "dim"), ("median" if total_ps else "", "dim")],
+        [(f" {typical}", "strong"), (f"  n={page.sessions}", "dim")],
         [(" avg ", "dim"), (average, "text"), *(slow if pen.width >= WIDE_CARD else [])],
     ]
 

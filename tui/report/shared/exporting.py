@@ -13,7 +13,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.report.choice import report_of_rows
-from tpuprof.tui.report.output import Produce, stream_file, text_pieces
+from tpuprof.tui.report.output import Produce, stream_file, text_pieces, whole
 from tpuprof.tui.report.page import Format, Head, Report, ReportRequest, ShownPage, TableOptions, TextLook
 from tpuprof.tui.report.shared.target import check_output
 
@@ -152,9 +152,7 @@ def page_text(report: Report[Any], content: object, form: Format, run: Run) -> s
         raise AssertionError("what is written is read already")
 
     asked = ReportRequest(Logdir("", (run,), (), ()), None, None, session, form, _LOOK, 0)
-    made = report.writers[form](content, asked)
-    assert not callable(made), "only traces and graphs are written by a function of their own"
-    return made if isinstance(made, str) else "".join(made)
+    return whole(report.writers[form](content, asked))
 
 
 def kind_of(path: str, export: Export) -> Kind:

@@ -91,7 +91,7 @@ def lines(held: Holders, remark: str, pen: Pen) -> list[Line]:
 
 
 def markdown_rows(held: Holders, limit: int) -> list[list[Any]]:
-    """The largest source lines: size, share, count, line and function."""
+    """The largest source lines, all for a limit of 0: size, share, count, line and function."""
     return [
         [
             binary_size(group.total.size_bytes),
@@ -99,5 +99,5 @@ def markdown_rows(held: Holders, limit: int) -> list[list[Any]]:
             f"{group.total.count:,}",
             group_name(group, "source"),
         ]
-        for group in held.groups[:limit]
+        for group in held.groups[: limit or None]
     ]

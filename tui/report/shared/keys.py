@@ -8,10 +8,7 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import nearest, printable
-from tpuprof.tui.report.json import laid_out
-
-ALWAYS = ("schema", "run", "warnings")
-"""Keys that every answer has: the run of the figures, and what is wrong with them."""
+from tpuprof.tui.report.json import HEAD, laid_out
 
 _UNKNOWN = "unknown"
 _MOST_NEAR = 3
@@ -38,7 +35,7 @@ def picked(text: str, keys: str) -> str:
     for path in paths:
         _check(path, body)
     kept = _kept(body, _tree(paths))
-    head = {key: document[key] for key in ALWAYS if key in document}
+    head = {key: document[key] for key in HEAD if key in document}
     return laid_out({**head, **kept, _UNKNOWN: dict(_reasons(document.get(_UNKNOWN, {}), paths))})
 
 

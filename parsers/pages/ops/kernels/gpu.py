@@ -21,7 +21,7 @@ class KernelsPage:
 
     Attributes:
         ops: the ops that they are part of, and the device.
-        kernels: launches of one name, size and framework op together, or all of one name.
+        kernels: all launches of one name together, or those of one name, size and framework op.
         total_ps: int64[n]; time over all launches.
         fraction, cumulative: float64[n]; that time as a fraction (0-1) of the time of all kernels.
         unknown: dotted JSON key to the reason why figures are missing.
@@ -38,13 +38,13 @@ class KernelsPage:
         return len(self.kernels)
 
 
-def kernels_page(ops: OpsPage, *, by_name: bool = False) -> KernelsPage:
+def kernels_page(ops: OpsPage, *, by_shape: bool = False) -> KernelsPage:
     """Makes the page of the kernels that some ops were made of.
 
     Args:
-        by_name: whether all launches of a kernel are one row, whatever launched them.
+        by_shape: whether launches of different ops or sizes are rows of their own.
     """
-    kernels = one_a_name(ops.kernels) if by_name else ops.kernels
+    kernels = ops.kernels if by_shape else one_a_name(ops.kernels)
     total = np.array([kernel.total_ps for kernel in kernels], np.int64)
     whole = int(total.sum())
     fraction = total / whole if whole else np.full(len(total), np.nan)

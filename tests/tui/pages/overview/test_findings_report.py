@@ -22,7 +22,6 @@ from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.findings.figures import UNITS, Figure, with_figures, without_figures
 from tpuprof.parsers.pages.findings.subject import SubjectOps, SubjectPart, subject_of
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.report.json import PIPE_BYTES
 
 
 def printed(path: Path, data: bytes, call: Call) -> str:
@@ -140,14 +139,3 @@ def test_a_claim_that_is_the_same_everywhere_names_no_core_and_no_step() -> None
     figures = {figure.name: figure.value for figure in uneven.figures}
     assert (figures["most_of_a_core"], figures["least_of_a_core"], figures["most_of_a_step"]) == (7.0, 5.0, 15.0)
     assert figures["median_of_steps"] == 5.0 and figures["steps_with_it"] == figures["steps"] == 10
-
-
-def test_json_fits_a_pipe_and_says_what_it_leaves_out(call: Call) -> None:
-    words = ("report", "findings", "demo", "--format", "json")
-    brief, whole = call.json(*words), call.json(*words, "--limit", "0")
-    left = brief["left_out_findings"]
-    assert left > 0 and brief["more"] == "--limit 0 has all findings" and "left_out_findings" not in whole
-    assert brief["findings"] == whole["findings"][:-left]
-    assert len(call(*words).out.encode()) <= PIPE_BYTES < len(call(*words, "--limit", "0").out.encode())
-    assert call.json(*words, "--limit", "1")["left_out_findings"] == len(whole["findings"]) - 1
-    assert len(call.json(*words, "--keys", "findings.cause")["findings"]) == len(whole["findings"])

@@ -27,7 +27,6 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import Interval, argument_reader, part_of, plain_value, select, time_decimals
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.timeline.report import read as read_module
 from tpuprof.tui.pages.timeline.report.fields import at_ms
 from tpuprof.tui.pages.timeline.report.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format
@@ -182,19 +181,13 @@ def test_values_of_bytes() -> None:
 # --- limits, hosts, losses
 
 
-def test_no_more_events_than_asked_for_and_never_silently(monkeypatch: pytest.MonkeyPatch, small: Timeline) -> None:
-    monkeypatch.setattr(read_module, "MOST_EVENTS", 5)
-    cut = document(small, Interval(0))
-    assert (len(cut["events"]), cut["event_count"], cut["shown_count"]) == (5, 12, 5)
-    assert cut["warnings"] == ["5 of 12 events are shown, the first ones; --limit 0 shows all"]
-    assert (
-        len(document(small, Interval(0), limit=0)["events"]) == 12 and not document(small, Interval(0), 0)["warnings"]
-    )
-    assert len(document(small, Interval(0), limit=7)["events"]) == 7
-    assert "+ 7 more" in text_of(small, Interval(0), "text") and "Not shown: 7 more." in text_of(
-        small, Interval(0), "md"
-    )
-    assert len(text_of(small, Interval(0), "csv").splitlines()) == 6
+def test_no_more_events_than_asked_for_and_never_silently(small: Timeline) -> None:
+    cut, whole = document(small, Interval(0), limit=5), document(small, Interval(0))
+    assert cut["events"] == whole["events"][:5] and len(whole["events"]) == 12 and "all_rows" not in whole
+    assert (cut["all_rows"], cut["left_out_rows"]) == ({"events": 12}, {"events": 7})
+    assert "+ 7 more" in text_of(small, Interval(0), "text", 5)
+    assert "Not shown: 7 more." in text_of(small, Interval(0), "md", 5)
+    assert len(text_of(small, Interval(0), "csv", 5).splitlines()) == 6
 
 
 def test_events_come_one_by_one(small: Timeline) -> None:

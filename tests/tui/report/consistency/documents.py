@@ -27,6 +27,7 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES
 from tpuprof.tui.report.describe import Described, described
+from tpuprof.tui.report.output import whole
 
 Documents = Mapping[str, Any]
 """The JSON of each page that a profile has, by the page's name."""
@@ -154,9 +155,7 @@ def _documents(run: Run, session: Session) -> dict[str, Any]:
             content = report.read(asked)
         except ProfileError:  # it has nothing for this page
             continue
-        made = report.writers["json"](content, asked)
-        assert not callable(made)
-        found[page.name] = json.loads(made if isinstance(made, str) else "".join(made))
+        found[page.name] = json.loads(whole(report.writers["json"](content, asked)))
     return found
 
 

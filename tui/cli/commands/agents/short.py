@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest, printable
 
 Document = dict[str, Any]
@@ -18,19 +16,6 @@ _OF_REASON = ("title", "worth_ms", "per", "worth_fraction", "is_estimate", "targ
 
 _SAME = "same"
 """What `diff` marks that changed by no more than noise."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A short form.
-
-    Attributes:
-        values: what it holds.
-        whole: how many entries lists have in all, by key, where the report has left some out.
-    """
-
-    values: Document
-    whole: Mapping[str, int] = field(default_factory=dict)
 
 
 def _head(document: Document) -> Document:
@@ -51,13 +36,13 @@ def _unknown(document: Document, values: Document) -> Document:
     return values | ({"unknown": why} if why else {})
 
 
-def runs(document: Document, _: Arguments) -> Answer:
+def runs(document: Document, _: Arguments) -> Document:
     """The runs."""
     rows = [{key: value for key, value in row.items() if value not in ([], None)} for row in document["runs"]]
-    return Answer({"runs": rows} | _warnings(document))
+    return {"runs": rows} | _warnings(document)
 
 
-def why(document: Document, given: Arguments) -> Answer:
+def why(document: Document, given: Arguments) -> Document:
     """The reasons by name, or one of them whole.
 
     Raises:
@@ -67,7 +52,7 @@ def why(document: Document, given: Arguments) -> Answer:
     if given["reason"] is not None:
         found = _reason(named, given["reason"])
         values = _head(document) | {"reason": given["reason"], "finding": found}
-        return Answer(_unknown(_renamed(document, "finding"), values))
+        return _unknown(_renamed(document, "finding"), values)
     reasons = [{"reason": name} | {key: one[key] for key in _OF_REASON} for name, one in named.items()]
     untold: dict[str, list[str]] = {}
     for kind in document["kinds"]:
@@ -75,7 +60,7 @@ def why(document: Document, given: Arguments) -> Answer:
             untold.setdefault(kind["untold"], []).append(kind["kind"])
     values = {"step_time_ms": document["step_time_ms"], "reasons": reasons}
     values["cannot_tell"] = [{"why": reason, "kinds": kinds} for reason, kinds in untold.items()]
-    return Answer(_unknown(_renamed(document, "reasons[]"), _head(document) | values))
+    return _unknown(_renamed(document, "reasons[]"), _head(document) | values)
 
 
 def _renamed(document: Document, place: str) -> Document:
@@ -91,36 +76,32 @@ def _reason(named: Mapping[str, Document], name: str) -> Document:
     raise ProfileError("not_found", f"There is no reason {printable(name)[:60]}.", hint, EXIT_NOT_FOUND)
 
 
-def rows(document: Document, _: Arguments) -> Answer:
+def rows(document: Document, _: Arguments) -> Document:
     """The rows of a table that a filter keeps."""
-    keys = ("page", "filter", "sort", "all_rows", "matching_rows", "rows", "why_none")
+    keys = ("page", "filter", "sort", "all_rows", "matching_rows", "left_out_rows", "next", "rows", "why_none")
     values = {key: document[key] for key in keys if document.get(key, "") != ""}
-    return Answer(_unknown(document, _head(document) | values), {"rows": document["matching_rows"]})
+    return _unknown(document, _head(document) | values)
 
 
-def sql(document: Document) -> Answer:
-    """The rows of a query in SQL; `more` where there are others."""
+def sql(document: Document) -> Document:
+    """The rows of a query in SQL; `has_more` where the query gives more than were read."""
     values = {"tables": document["tables"], "rows": document["rows"]}
-    if document["has_more"]:
-        values["more"] = f"there are more rows than these {document['row_count']}: limit"
-    return Answer(_unknown(document, _head(document) | values), {"rows": document["row_count"]})
+    values |= {"has_more": True} if document["has_more"] else {}
+    return _unknown(document, _head(document) | values)
 
 
-def page(document: Document, _: Arguments) -> Answer:
+def page(document: Document, _: Arguments) -> Document:
     """A page as it is, below a short head."""
-    counts = {"by_core": "core_count", "by_step": "step_count", "operands": "operand_count", "users": "user_count"}
-    whole = {key: document[number] for key, number in counts.items() if document.get(number) is not None}
     values = {key: value for key, value in document.items() if key not in ("schema", "run", "warnings", "unknown")}
-    return Answer(_unknown(document, _head(document) | values), whole)
+    return _unknown(document, _head(document) | values)
 
 
-def timeline(document: Document, given: Arguments) -> Answer:
+def timeline(document: Document, given: Arguments) -> Document:
     """Tracks, or what ran in an interval and its events."""
-    values = page(document, given).values
+    values = page(document, given)
     if "summary" in values:
         values["summary"] = [_track(row) for row in values["summary"] if row["events"]]
-    whole = {"events": document["event_count"]} if "events" in document else {"tracks": document["track_count"]}
-    return Answer({key: value for key, value in values.items() if value != []}, whole)
+    return {key: value for key, value in values.items() if value != []}
 
 
 def _track(row: Document) -> Document:
@@ -128,7 +109,7 @@ def _track(row: Document) -> Document:
     return kept | {"top_ops": row["top_ops"][:3]}
 
 
-def diff(document: Document, _: Arguments) -> Answer:
+def diff(document: Document, _: Arguments) -> Document:
     """What changed by more than noise, first by owner, then by group of ops and by op."""
     values: Document = {}
     for key, value in document.items():
@@ -139,4 +120,4 @@ def diff(document: Document, _: Arguments) -> Answer:
         elif key not in ("schema", "unknown"):
             values[key] = value
     kept = {key: value for key, value in values.items() if value != []}
-    return Answer(_unknown(document, kept))
+    return _unknown(document, kept)

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from math import isfinite
 from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -19,7 +20,6 @@ from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.cli.arguments.query import query_parser
 from tpuprof.tui.cli.arguments.report import report_parser
 from tpuprof.tui.cli.commands.agents import short
-from tpuprof.tui.cli.commands.agents.bounded import bounded
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.agents.schema import schema_of
 from tpuprof.tui.cli.commands.agents.words import Speech
@@ -31,12 +31,14 @@ from tpuprof.tui.cli.commands.query import made_query
 from tpuprof.tui.cli.commands.report import made_report
 from tpuprof.tui.pages import COMMAND_PAGES, PAGES, CommandPage, Page
 from tpuprof.tui.report.describe import described
+from tpuprof.tui.report.output import LEAST_BYTES, whole
+from tpuprof.tui.report.shared.bounded import LEAST_ROW, bounded_json, changed, compact
 
-MOST_BYTES, LEAST_BYTES, LARGEST_BYTES = 8_000, 1_000, 100_000
-"""Bytes of an answer where the call doesn't say, and what it may say."""
+MOST_BYTES, LARGEST_BYTES = 8_000, 100_000
+"""Bytes of an answer where the call doesn't say, and the most that it may ask for."""
 
-_LEAST_ROW = 20
-"""Bytes of the shortest row: more rows than fit into the answer are not read."""
+_DIGITS = 6  # of a number that is not a whole one
+_LONGEST_CALL = 300  # characters of the call that `next` names
 
 Arguments = Mapping[str, Any]
 Kind = Literal["string", "integer", "number"]
@@ -66,7 +68,7 @@ class Tool:
         needs: the one that a call has to give; empty without.
         defaults: what the tool takes where a call doesn't give it.
         example: arguments of a call.
-        shorten: makes the answer of the command's JSON; with it, how many entries lists have in all.
+        shorten: makes the answer of the command's JSON.
         places: where keys of the page stand in an answer, by their beginnings; others are not in it.
     """
 
@@ -75,7 +77,7 @@ class Tool:
     page: str
     takes: str
     example: Arguments
-    shorten: Callable[[dict[str, Any], Arguments], short.Answer] = short.page
+    shorten: Callable[[dict[str, Any], Arguments], short.Document] = short.page
     defaults: Arguments = field(default_factory=dict)
     needs: str = ""
     places: tuple[tuple[str, str], ...] = (("", ""),)
@@ -108,8 +110,15 @@ class Tool:
 
     @property
     def more(self) -> str:
-        """How to get what does not fit."""
-        return ", ".join(name for name in (*_NARROWING, "max_bytes") if name in self.given)
+        """What narrows the question where an answer does not fit."""
+        return ", ".join(name for name in _NARROWING if name in self.given)
+
+    def _rest(self, arguments: Arguments) -> str:
+        """The call that gives more, and what narrows the question."""
+        kept = {name: value for name, value in arguments.items() if name not in ("limit", "max_bytes")}
+        call = f"{self.name} {compact({**kept, 'max_bytes': LARGEST_BYTES})}"
+        call = call if len(call) < _LONGEST_CALL else f"{self.name} with max_bytes {LARGEST_BYTES}"
+        return f"{call}, or narrow it by {self.more}" if self.more else call
 
     def answer(self, arguments: Arguments, root: Root, seconds: int) -> str:
         """What a call is answered, as JSON; in SQL within about so many seconds.
@@ -122,15 +131,17 @@ class Tool:
             given = self._checked(arguments)
             if given.get("sql") == _SCHEMA:
                 tables = {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}
-                return bounded({"tables": tables}, given["max_bytes"], self.more)
+                return bounded_json({"tables": tables}, given["max_bytes"], self._rest(arguments), compact)
             document = json.loads(self._printed(given, root, seconds))
         except ProfileError as error:
             hint = speech.said(error.hint) or (f"{self.name} {json.dumps(self.example)}" if error.hint else "")
             raise ProfileError(error.code, speech.said(error.sentence), hint, error.exit_code) from error
         answer = short.sql(document) if given.get("sql") else self.shorten(document, given)
         if self.name == "runs":
-            answer.values["runs"] = [row for row in answer.values["runs"] if root.holds(row["path"])]
-        return bounded(speech.answer(answer.values), given["max_bytes"], self.more, answer.whole)
+            answer["runs"] = [row for row in answer["runs"] if root.holds(row["path"])]
+        said = speech.answer(changed(_rounded, answer))
+        said |= {"next": self._rest(arguments)} if "next" in said else {}
+        return bounded_json(said, given["max_bytes"], self._rest(arguments), compact)
 
     def _printed(self, given: Arguments, root: Root, seconds: int) -> str:
         """The JSON of the command."""
@@ -173,9 +184,13 @@ class Tool:
         given |= {name: value for name, value in arguments.items() if value is not None}
         given["max_bytes"] = min(max(given["max_bytes"], LEAST_BYTES), LARGEST_BYTES)
         if "limit" in given:
-            most = given["max_bytes"] // _LEAST_ROW
+            most = given["max_bytes"] // LEAST_ROW
             given["limit"] = min(given["limit"] or most, most)
         return given
+
+
+def _rounded(value: object) -> object:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) and isfinite(value) else value
 
 
 def _check_kind(parameter: Parameter, value: object) -> None:
@@ -189,10 +204,7 @@ def _refused(sentence: str, hint: str) -> ProfileError:
 
 
 def _report(args: argparse.Namespace) -> str:
-    args.limit = 0 if args.page == _FINDINGS else args.limit  # all reasons: `short.why` is what shortens them
-    made, _ = made_report(args)
-    assert not callable(made), "a function makes traces for Perfetto alone"
-    return "".join(made)
+    return whole(made_report(args)[0])
 
 
 # --- the table
@@ -248,7 +260,7 @@ _PARAMETERS: Mapping[str, Parameter] = {
         Parameter("device", "string", "page memory, of a dump: the TPU it is for, such as v5e", "--device"),
         Parameter("require", "string", f"any of {', '.join(REQUIRED)}, separated by commas", "--require"),
         Parameter("sql", "string", _SQL),
-        Parameter("limit", "integer", "number of rows, 0 for all that fit", "--limit"),
+        Parameter("limit", "integer", "number of rows; without it all that fit", "--limit"),
         Parameter("max_bytes", "integer", f"size of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}"),
     )
 }
@@ -259,7 +271,7 @@ _IN_PLACE = ("page", "path", "sql")
 """What the command takes without an option, in this order."""
 
 _WITH_SQL = ("path", "run", "host", "core", "from_ms", "to_ms", "track", "sql", "limit", "max_bytes")
-_NARROWING = ("reason", "step", "core", "track", "filter", "columns", "limit")
+_NARROWING = ("reason", "step", "core", "track", "filter", "columns")
 _DEFAULTS = {"path": ".", "filter": "", "max_bytes": MOST_BYTES}
 _RUN, _IN_TIME, _ROWS = "path run host core", "step from_ms to_ms", "filter sort columns"
 _TWO = {"before": "plugins/profile/2026_11_19_03_00_00", "after": "plugins/profile/2026_11_20_03_00_00"}
@@ -300,7 +312,7 @@ TOOLS: tuple[Tool, ...] = (
         f"{_RUN} {_IN_TIME} {_ROWS} limit",
         {"filter": "roofline_efficiency<60% >1%", "limit": 10},
         short.rows,
-        {"limit": 20, "columns": "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"},
+        {"columns": "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"},
         places=(("ops[]", "rows[]"),),
     ),
     Tool(
@@ -320,7 +332,6 @@ TOOLS: tuple[Tool, ...] = (
         f"page {_RUN} {_IN_TIME} track {_ROWS} by module requests tokens device limit sql",
         {"page": "collectives", "sort": "exposed_time_ms", "limit": 5},
         short.rows,
-        {"limit": 20},
     ),
     Tool(
         "timeline",
@@ -329,7 +340,6 @@ TOOLS: tuple[Tool, ...] = (
         f"{_RUN} {_IN_TIME} track limit",
         {"step": "104", "core": "0", "track": "XLA Ops", "limit": 10},
         short.timeline,
-        {"limit": 50},
     ),
     Tool(
         "diff",
@@ -357,7 +367,6 @@ TOOLS: tuple[Tool, ...] = (
         "oom",
         "path limit",
         {"path": "train.log"},
-        defaults={"limit": 10},
         needs="path",
     ),
     Tool(
@@ -367,7 +376,6 @@ TOOLS: tuple[Tool, ...] = (
         "live-arrays",
         "path by limit",
         {"path": "memory.prof", "by": "function"},
-        defaults={"limit": 10},
         needs="path",
     ),
 )

@@ -50,7 +50,7 @@ def run_diff(args: argparse.Namespace) -> int:
     if not common.wants_report(args) and common.opens_screen("the report"):
         return common.show(args, "diff", diff)
     judged = None if args.fail_on_regression is None else regression(diff, args.fail_on_regression)
-    printing.write_report(args, _made(args, diff, judged))
+    printing.write_report(args, _made(args, diff, judged), most=printing.most_bytes(args))
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
 
@@ -130,7 +130,7 @@ def _made(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> st
     if (args.format or "text") in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")
-    return written("diff", args, (diff, judged), args.limit)
+    return written("diff", args, (diff, judged), args.limit or 0)
 
 
 def written(command: str, args: argparse.Namespace, read: Sequence[object], limit: int = 0) -> str:

@@ -27,7 +27,7 @@ def run_verify(args: argparse.Namespace) -> int:
     """
     check_keys(args.keys, args.format)
     made = _verified(args)
-    printing.write_report(args, written("verify", args, (made,)))
+    printing.write_report(args, written("verify", args, (made,)), most=printing.most_bytes(args))
     return _EXIT_CODES.get(made.outcome, EXIT_REGRESSION)
 
 

@@ -41,6 +41,7 @@ from tpuprof.tui.terminal.progress import RedrawnLine
 
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 WORD_SECONDS = 5.0  # after which a log without a byte is named, where no line is drawn
+_ROWS_OF_CHAT = 8  # buffers in Markdown, which is for a chat, where no limit says how many
 _STDIN = 0  # its descriptor, whatever file it was redirected to
 
 
@@ -103,14 +104,16 @@ def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bo
     if not common.wants_report(args):
         note(f"{obstacle or 'There is no terminal for input.'} Printing the report instead of opening the screen.")
     _check_output(args, given, (folder for path in given.logs for folder in named_dumps(log.dumps, path)))
-    printing.write_report(args, _printed(args, log))
+    printing.write_report(args, _printed(args, log), most=printing.most_bytes(args))
     return EXIT_OK
 
 
 def _printed(args: argparse.Namespace, log: OomLog) -> str:
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file), args.arrays)
-    return report.writers[args.format or "text"](errors, printing.report_look(args), args.limit)
+    form = args.format or "text"
+    most = _ROWS_OF_CHAT if form == "md" and args.limit is None else args.limit or 0
+    return report.writers[form](errors, printing.report_look(args), most)
 
 
 def _scan_stdin() -> OomLog:

@@ -23,12 +23,11 @@ from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Metrics, Section, drawn_by, values_of
 from tpuprof.tui.report.fields import columns, first, markdown_rows, metric_reasons
-from tpuprof.tui.report.json import document
+from tpuprof.tui.report.json import document, left_out
 from tpuprof.tui.report.markdown import comparison_head, escaped, fields_table, joined, not_shown, table
 from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 
-MOST_OPS = 20  # ops in Markdown, a comment on a pull request, where nothing else is asked for
 _TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "phases", "memory", "figures", "setup")
 _TITLES: dict[ViewName, str] = {"categories": "Categories", "ops": "Ops"}
 """Tables of what changed only, under a title of their own."""
@@ -52,12 +51,16 @@ def json(content: JudgedDiff, _: TextLook, limit: int) -> str:
     tables = [Section(rows, getattr(diff, rows.key), limit=limits.get(rows.key, 0)) for rows in fields.TABLES]
     head, held = fields.head("diff", diff), values_of((Metrics(fields.METRICS, diff), *tables))
     body: dict[str, Any] = {**held.values, **({"steps": None} if diff.steps is None else {})}
+    counts = dict(held.rows)
     for phase in body["phases"]:
+        every, here = counts.get("phases[].ops", (0, 0))
+        counts["phases[].ops"] = every + len(phase["ops"]), here + len(phase["ops"][: limit or None])
         phase["ops"] = phase["ops"][: limit or None]
     if regression is not None:
         outcome, sentence = regression.outcome, regression.sentence
         body["regression"] = {"allowed_fraction": regression.allowed, "outcome": outcome, "sentence": sentence}
-    return document(head.values, body, {**diff.unknown, **head.reasons, **_reasons(diff)})
+    values = {**head.values, **left_out(counts, "--limit 0 has all")}
+    return document(values, body, {**diff.unknown, **head.reasons, **_reasons(diff)})
 
 
 def _reasons(diff: Diff) -> dict[str, str]:
@@ -90,7 +93,7 @@ def csv(content: JudgedDiff, _: TextLook, limit: int) -> str:
 
 
 def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
-    """The verdict, a table of steps, what changed; at most `limit` ops, 20 for 0."""
+    """The verdict, a table of steps, what changed; at most `limit` ops, 0 for all."""
     diff, regression = content.diff, content.regression
     title = "Different programs" if diff.different else MARKS[headline_mark(diff)].headline
     judged = "" if regression is None else regression.sentence
@@ -105,12 +108,12 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
     lines += _section(where, changes.entries(diff, "time"))
     ops = drawing.changed(diff, "ops")
     together = ", clones as one row" if changes.has_clones(diff) else ""
-    lines += _section(f"Ops that changed{together}", ops, limit or MOST_OPS)
+    lines += _section(f"Ops that changed{together}", ops, limit)
     if len(diff.phases) > 1:
         lines += _section("One run of each program", changes.entries(diff, "phases"))
         for phase in diff.phases:
             of_phase = drawing.changed(phase.ops, "ops")
-            lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase, limit or MOST_OPS)
+            lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase, limit)
     lines += _section("Versions and flags that differ", drawing.changed(diff, "setup"))
     memory = [row for row in changes.entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
     lines += _section("HBM of compiled modules", memory)
@@ -153,7 +156,7 @@ def text(content: JudgedDiff, look: TextLook, limit: int) -> str:
         for name in _TABLES:
             lines += _table(diff, name, pen, limit)
             for phase in diff.phases if name == "phases" and len(diff.phases) > 1 else ():
-                lines += _table(phase.ops, "ops", pen, limit or MOST_OPS)
+                lines += _table(phase.ops, "ops", pen, limit)
         notes = [(letter, note) for letter, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
         if notes or diff.unknown:
             lines.append(pen.rule("Notes, and what the profiles cannot show"))

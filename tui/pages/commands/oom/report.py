@@ -18,14 +18,13 @@ from tpuprof.tui.pages.commands.oom.draw.table import OomView, rows_of, table_li
 from tpuprof.tui.pages.commands.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
 from tpuprof.tui.report.declared import Section
 from tpuprof.tui.report.fields import metric_values, reasons, table_records
-from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.json import document, head, left_out
 from tpuprof.tui.report.markdown import escaped, joined, not_shown, notes_block, table
 from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
 
-_ROWS = 8  # buffers in Markdown where no limit says how many: the message is for a chat
 _ADVICE = 3
 
 
@@ -37,9 +36,13 @@ def read(log: OomLog, path: str, name: str, arrays: LiveArrays | None = None) ->
 def json(errors: OomErrors, _: TextLook, limit: int) -> str:
     """The errors; at most `limit` buffers each, 0 for all."""
     records = table_records(ERRORS, errors, range(len(errors)))
+    counts = {"reports[].buffers": (0, 0)}
     for record, triage in zip(records, errors.triages, strict=True):
+        buffers = Section(BUFFERS, BufferRows(triage.need.buffers, None), limit=limit)
         record.update(Section(ADVICE, triage.advice).json().values)
-        record.update(Section(BUFFERS, BufferRows(triage.need.buffers, None), limit=limit).json().values)
+        record.update(buffers.json().values)
+        every, here = counts["reports[].buffers"]
+        counts["reports[].buffers"] = every + buffers.whole, here + len(buffers.shown)
     why = reasons(ERRORS.fields, "reports[]", {})
     why |= reasons(ADVICE.fields, "reports[].advice[]", {})
     why |= reasons(BUFFERS.fields, "reports[].buffers[]", {})
@@ -52,8 +55,10 @@ def json(errors: OomErrors, _: TextLook, limit: int) -> str:
         held = holders_of(errors.arrays, _device(errors))
         groups = Section(holders.HOLDERS, held.groups, limit=limit).json()
         body["live_arrays"] = {**metric_values(holders.METRICS, held), **groups.values}
+        counts |= {f"live_arrays.{key}": rows for key, rows in groups.rows.items()}
         why |= {f"live_arrays.{key}": reason for key, reason in groups.reasons.items()}
-    return document(head("oom", Run(name, errors.path, (), ()), (), errors.log.notes), body, why)
+    values = head("oom", Run(name, errors.path, (), ()), (), errors.log.notes)
+    return document({**values, **left_out(counts, "--limit 0 has all")}, body, why)
 
 
 def _device(errors: OomErrors) -> str | None:
@@ -64,11 +69,11 @@ def markdown(errors: OomErrors, _: TextLook, limit: int) -> str:
     """Of each error a dozen lines for a chat: its figures, what to do first, and its largest buffers."""
     lines: list[str] = []
     for number, triage in enumerate(errors.triages, 1):
-        lines += _markdown_error(triage, number, len(errors), limit or _ROWS)
+        lines += _markdown_error(triage, number, len(errors), limit)
     if errors.arrays is not None:
         held = holders_of(errors.arrays, _device(errors))
         lines += [f"### Who holds it: {escaped(held.page.name)}", "", f"{escaped(holders.totals(held))}.", ""]
-        rows = holders.markdown_rows(held, limit or _ROWS)
+        rows = holders.markdown_rows(held, limit)
         lines += table(("size", "of it", "buffers", "where it was made"), "rrrl", rows)
         lines += [*not_shown(len(held.groups) - len(rows)), ""]
     return joined([*lines, *notes_block(errors.log.notes)])
@@ -97,9 +102,10 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
         lines.append(f"{rank}. {saving}{escaped(advice.sentence)}{source}: {escaped(advice.how)}")
     rows = rows_of(triage, None, OomView())
     if rows:
-        drawn = table_lines(triage, rows[:limit], range(len(rows[:limit])), Pen(SUMMARY_WIDTH, ASCII))
+        shown = rows[: limit or None]
+        drawn = table_lines(triage, shown, range(len(shown)), Pen(SUMMARY_WIDTH, ASCII))
         lines += ["", "```", *(plain(line).rstrip() for line in drawn)]
-        lines += [f" and {len(rows) - limit} more"] if len(rows) > limit else []
+        lines += [f" and {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
         lines.append("```")
     return [*lines, ""]
 

@@ -129,11 +129,11 @@ def _values(memory: ModuleReport, most: int) -> Values:
         keys = [*(figure.key for figure in SPACE), BUFFERS.key]
         why = memory.why_none("no module of the run has figures")
         return Values(dict.fromkeys(keys), dict.fromkeys(keys, why), memory.warnings)
-    buffers, unknown = Section(BUFFERS, memory.buffers(most)).json(), dict(space.unknown)
+    buffers, unknown = Section(BUFFERS, memory.buffers(0), limit=most).json(), dict(space.unknown)
     if "capacity" in unknown:
         unknown |= dict.fromkeys(("capacity_bytes", "headroom_bytes", "capacity_source"), unknown["capacity"])
     values = {**metric_values(SPACE, space), **buffers.values}
-    return Values(values, {**metric_reasons(SPACE), **unknown, **buffers.reasons}, memory.warnings)
+    return Values(values, {**metric_reasons(SPACE), **unknown, **buffers.reasons}, memory.warnings, buffers.rows)
 
 
 def _tables(memory: ModuleReport, space: SpaceMemory, most: int) -> list[str]:

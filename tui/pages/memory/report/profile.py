@@ -1,17 +1,13 @@
 """The report on memory over time.
 
 CSV is what was in use at each allocator's peak; a call that chooses rows and columns has those of the allocators. The
-timeline is in JSON alone; one of very many events is thinned there, to the event with most in use of each stretch,
-unless all is asked for.
+timeline is in JSON alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
@@ -21,7 +17,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.graph import AXIS
-from tpuprof.tui.pages.memory.draw.profile_graph import in_use, scene
+from tpuprof.tui.pages.memory.draw.profile_graph import scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
@@ -29,8 +25,6 @@ from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, ta
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import Head, ReportRequest
 
-MOST_POINTS = 10_000  # points of an allocator's timeline where no limit is given
-TEXT_ROWS = 20  # rows of a table in the text report where no limit is given
 _GRAPH_ROWS = 8
 
 
@@ -58,26 +52,21 @@ def declare(content: MemoryOverTime, request: ReportRequest) -> Declared:
     return Declared(
         Head(f"Memory profile of {request.run.name}", request.run, page.hosts, page.warnings),
         statement="" if page.allocators else page.why_empty or UNKNOWN,
-        parts=(Block(lambda: _with_timelines(page, request), lambda: _tables(page, most)), Metrics((WHY_EMPTY,), page)),
+        parts=(Block(lambda: _with_timelines(page, most), lambda: _tables(page, most)), Metrics((WHY_EMPTY,), page)),
         csv=Block(csv=lambda: _csv(page, most), table=lambda: Section(ALLOCATORS, page.allocators)),
-        text=lambda pen: _text(content, TEXT_ROWS if request.limit is None else request.limit, pen),
+        text=lambda pen: _text(content, most, pen),
     )
 
 
-def _with_timelines(page: MemoryProfilePage, request: ReportRequest) -> Values:
+def _with_timelines(page: MemoryProfilePage, most: int) -> Values:
     """Every allocator with its timeline and what was in use at its peak."""
-    most = None if request.limit == 0 else request.limit if request.is_cut else MOST_POINTS
-    points = [_points(allocator, most) for allocator in page.allocators]
-    notes = [
-        f"the timeline of {allocator.label} has {len(shown):,} points for "
-        f"{counted(len(allocator.time_ps), 'event')}, each the highest of its stretch; --limit 0 gives all"
-        for allocator, shown in zip(page.allocators, points, strict=True)
-        if len(shown) < len(allocator.time_ps)
-    ]
     records = table_records(ALLOCATORS, page.allocators, range(len(page.allocators)))
-    for record, allocator, shown in zip(records, page.allocators, points, strict=True):
-        record[TIMELINE.key] = table_records(TIMELINE, allocator, shown)
-        record[AT_PEAK.key] = table_records(AT_PEAK, allocator, first(len(allocator.at_peak), request.most_rows))
+    every = here = 0
+    for record, allocator in zip(records, page.allocators, strict=True):
+        record[TIMELINE.key] = table_records(TIMELINE, allocator, range(len(allocator.time_ps)))
+        shown = first(len(allocator.at_peak), most)
+        record[AT_PEAK.key] = table_records(AT_PEAK, allocator, shown)
+        every, here = every + len(allocator.at_peak), here + len(shown)
     why: dict[str, str] = {}
     for table, prefix in ((ALLOCATORS, ""), (TIMELINE, ".timeline[]"), (AT_PEAK, ".at_peak[]")):
         why |= reasons(table.fields, f"allocators[]{prefix}", {})
@@ -85,21 +74,7 @@ def _with_timelines(page: MemoryProfilePage, request: ReportRequest) -> Values:
         for key, reason in allocator.unknown.items():
             if key != "at_peak":
                 why |= {f"allocators[].{key}": reason, f"allocators[].timeline[].{key}": reason}
-    return Values({ALLOCATORS.key: records}, why, notes)
-
-
-def _points(allocator: AllocatorProfile, most: int | None) -> Int64s:
-    """Events of the timeline, ascending: all of them, or that with most in use of each of so many stretches."""
-    total = len(allocator.time_ps)
-    if most is None or total <= most:
-        return np.arange(total, dtype=np.int64)
-    borders = np.arange(most + 1, dtype=np.int64) * total // most
-    used = in_use(allocator, 0, total)
-    best = np.repeat(np.maximum.reduceat(used, borders[:-1]), np.diff(borders))
-    largest = np.flatnonzero(used == best).astype(np.int64)
-    stretch = np.searchsorted(borders, largest, side="right")
-    last: Int64s = largest[np.append(stretch[1:] != stretch[:-1], True)]
-    return last
+    return Values({ALLOCATORS.key: records}, why, rows={f"{ALLOCATORS.key}[].{AT_PEAK.key}": (every, here)})
 
 
 def _csv(page: MemoryProfilePage, most: int) -> str:
@@ -140,7 +115,7 @@ def _allocator_lines(allocator: AllocatorProfile, pen: Pen, limit: int, runs: Se
     shown = len(first(rows, limit))
     graph, band = scene(allocator, pen.width - AXIS), profile.band_of(allocator, runs)
     curve = int("fragmentation" not in allocator.unknown)
-    more = f"  and {counted(rows - shown, 'more kind', 'more kinds')}; --limit 0 shows all"
+    more = f"  and {counted(rows - shown, 'more kind', 'more kinds')}"
     return [
         *profile.fact_lines(allocator, pen, most=6),
         *profile.graph_block(allocator, graph, _GRAPH_ROWS, pen, band=band, curve=curve),

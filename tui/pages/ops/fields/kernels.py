@@ -12,8 +12,8 @@ from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, MAYBE, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
-_NO_LAUNCH = "the launch event does not say it"
-_NO_OP = "the profile does not say which framework op launched these kernels"
+_NO_LAUNCH = "launches differ (--by shape), or the launch event does not say it"
+_NO_OP = "several framework ops launched these kernels, or the profile does not say which"
 
 _LOOKS: dict[str, ColumnSpec[KernelsPage]] = {
     "name": ColumnSpec(

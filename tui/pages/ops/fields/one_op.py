@@ -21,7 +21,6 @@ MOST_SHOWN = 3
 
 _MOST_TEXT = 240
 _MOST_SHAPE = 60
-_MOST_CALLS = 4
 _NO_GRAPH = "the profile holds no HLO of its module, or the module does not have it"
 
 
@@ -53,8 +52,7 @@ class OpReport:
 
     @property
     def calls(self) -> list[str]:
-        calls = list(dict.fromkeys(self.details.source_stack))
-        return calls if self.is_whole else calls[-_MOST_CALLS:]
+        return list(dict.fromkeys(self.details.source_stack))
 
     @property
     def answers(self) -> list[str] | None:
@@ -101,10 +99,10 @@ class OpNeighbour:
 
 
 _SPREAD = (
-    ("minimum_ps", "the shortest", "min"),
-    ("median_ps", "the median", "median"),
-    ("p90_ps", "the 90th percentile", "p90"),
-    ("maximum_ps", "the longest", "max"),
+    ("minimum_ps", "the shortest", "min", ""),
+    ("median_ps", "the median", "median", ""),
+    ("p90_ps", "the 90th percentile", "p90", "one run has no percentiles"),
+    ("maximum_ps", "the longest", "max", ""),
 )
 _RUNS = "how often it ran"
 _TOTAL = "time from begin to end, over all of these runs"
@@ -117,8 +115,8 @@ def _table(key: str, what: str, width: int) -> Table[Sequence[Spread]]:
         named("runs", COUNT, of_each("runs"), f"{_RUNS} there", "runs", 7, fixed=True),
         named("total_time_ps", TIME_PS, of_each("total_ps"), _TOTAL, "total time", 10),
         *(
-            named(name, TIME_PS, of_each(name), f"{meaning} of the runs", heading, 9, fixed=True)
-            for name, meaning, heading in _SPREAD
+            named(name, TIME_PS, of_each(name), f"{meaning} of the runs", heading, 9, null=why, fixed=True)
+            for name, meaning, heading, why in _SPREAD
         ),
     )
     keys = tuple(quantity.key for quantity in fields)
@@ -167,8 +165,8 @@ METRICS: tuple[Metric[OpReport], ...] = (
     _of("runs.count", COUNT, "runs of all its HLO ops on all cores", "runs", name="page.all_runs.runs"),
     _of("runs.total_ps", TIME_PS, _TOTAL, "total time", name="page.all_runs.total_ps"),
     *(
-        _of(f"runs.{name}", TIME_PS, f"{meaning} of all runs", heading, null=NO_RUN, name=f"page.all_runs.{name}")
-        for name, meaning, heading in _SPREAD
+        _of(f"runs.{name}", TIME_PS, f"{meaning} of all", heading, null=why or NO_RUN, name=f"page.all_runs.{name}")
+        for name, meaning, heading, why in _SPREAD
     ),
     _of("step_time_ps", TIME_PS, _STEP, "a step, mean over cores", null="there are no steps", name="page.step_ps"),
     _of("module.name", TEXT, "the module that it is in", "module", null=_NO_MODULE, name=f"{_MODULE}.name"),
@@ -180,7 +178,7 @@ METRICS: tuple[Metric[OpReport], ...] = (
     _of("clones.count", COUNT, _CLONES, "with clones", name="page.clones"),
     _of("clones.self_time_ps", TIME_PS, "self time of these together", "their self time", name="page.clones_ps"),
     _of("source", TEXT, _LINE, "source", null=common.NO_SOURCE, name="details.source"),
-    _of("source_stack", TEXTS, "the calls that led there, outermost first; --limit 0 has all", name="calls"),
+    _of("source_stack", TEXTS, "the calls that led there, outermost first", name="calls"),
     _of("expression", TEXT, "its HLO text, a long one cut: --limit 0 has it whole", null=common.NO_EXPRESSION),
     _of("answers", TEXTS, "what it waits for and what it feeds, in sentences", null=_NO_GRAPH),
     Metric("core_count", COUNT, lambda of: len(of.page.cores), "cores on which it ran, before any limit"),

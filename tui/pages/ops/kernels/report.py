@@ -25,8 +25,8 @@ from tpuprof.tui.report.page import ReportRequest, page_of
 BY_BLOCKS = "blocks"
 """`--by blocks` makes the main table, that of CSV, the one of kernels by the size of their blocks."""
 
-BY_NAME = "name"
-"""`--by name` makes all launches of a GPU's kernel one row, as `b` does in the app; on TPUs that is what rows are."""
+BY_SHAPE = "shape"
+"""`--by shape` makes a row for each op and size of a launch of a GPU's kernel, as `b` does in the app."""
 
 Page = KernelsPage | TpuKernelsPage
 _lines = drawn_by("tpuprof.tui.pages.ops.kernels.drawing:report_lines")
@@ -48,7 +48,7 @@ def read(request: ReportRequest) -> Page:
         if dump is not None:
             sentence = "--dump names schedules of the kernels of TPUs, and no TPU is in this profile."
             raise ProfileError("usage", sentence, "leave out --dump", EXIT_USAGE)
-        return kernels_page(ops, by_name=request.options.get("by") == BY_NAME)
+        return kernels_page(ops, by_shape=request.options.get("by") == BY_SHAPE)
     read_page = page_of(TPU_KERNELS)
     page = read_page(request) if dump is None else kernels_of_run(request.session(request.run), request.host, dump)
     if wanted is not None and page.kernels:

@@ -83,7 +83,8 @@ def _with_reasons(page: FrameworkOpsPage, ops: Section[Any]) -> Values:
         unknown = {side for side, value in zip(values["side"], values[key], strict=True) if value is None}
         parts = [why[f"{prefix}.{key}"]] * ("device" in unknown) + [HOST_DOES_NO_WORK] * ("host" in unknown)
         why[f"{prefix}.{key}"] = "; ".join(parts)
-    return Values({table.key: records(values)}, why)
+    counts = {table.key: (table.length(ops.source), len(ops.shown))}
+    return Values({table.key: records(values)}, why, rows=counts)
 
 
 def _figures(page: FrameworkOpsPage) -> list[tuple[str, str]]:

@@ -18,10 +18,9 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.one_op import CORES, METRICS, MOST_SHOWN, OPERANDS, ROWS, STEPS, USERS, OpReport
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Table, metric_rows, row_words, screen_columns
-from tpuprof.tui.report.markdown import main_table
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import OF_PEOPLE, ReportRequest
 
 _card = drawn_by("tpuprof.tui.pages.ops.details.card:op_card")
 
@@ -39,15 +38,14 @@ def read(request: ReportRequest) -> OpReport:
         why = error.sentence.rstrip(".")
     graph = None if here is None else here.program.graph.module
     asked = options.get("op") or page.found.page.table.name[page.found.main]
-    return OpReport(asked, page, op_details(page.found.page, page.found.main, graph), here, why, request.limit == 0)
+    return OpReport(asked, page, op_details(page.found.page, page.found.main, graph), here, why, not _most(request))
 
 
 def declare(report: OpReport, request: ReportRequest) -> Declared:
     """Figures, its HLO ops, its runs by core and by step, its operands and users."""
     page, ops = report.page, report.page.found.page
-    most = MOST_SHOWN if request.limit is None else request.limit
-    shown_rows = list(page.found.rows[: most or None])
-    rows = Section(ROWS, ops, rows=shown_rows)
+    most = _most(request)
+    rows = Section(ROWS, ops, "HLO ops", most, rows=list(page.found.rows))
     cores = _longest(CORES, page.cores, "By core", most)
     steps = _longest(STEPS, page.steps, "By step", most)
     why = {**common.worth_saying(ops.unknown), **_reasons(report)}
@@ -57,7 +55,7 @@ def declare(report: OpReport, request: ReportRequest) -> Declared:
         metrics=lambda: metric_rows(METRICS, report),
         parts=(
             Metrics(METRICS, report),
-            Block(rows.json, lambda: main_table("HLO ops", ROWS, ops, shown_rows, len(page.found.rows))),
+            rows,
             cores,
             steps,
             Section(OPERANDS, report.operands, "Operands", most),
@@ -68,6 +66,11 @@ def declare(report: OpReport, request: ReportRequest) -> Declared:
         unknown=why,
         reasons={**ops.unknown, **why},
     )
+
+
+def _most(request: ReportRequest) -> int:
+    """Rows of each table, 0 for all: people who do not say see the first few, and how many more there are."""
+    return MOST_SHOWN if request.limit is None and request.form in OF_PEOPLE else request.most_rows
 
 
 def _longest(table: Table[Any], spreads: Sequence[Spread], title: str, most: int) -> Section[Any]:

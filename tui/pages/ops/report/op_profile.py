@@ -116,7 +116,7 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
         parts=(
             Metrics((*time_metrics(ops), SIMULATED, *DEVICE, OP_COUNT), ops),
             Metrics((HEADLINE,), page),
-            Block(lambda: _trees(profile, most, not request.is_cut), lambda: _indented(page.by_program, walked, most)),
+            Block(lambda: _trees(profile, most), lambda: _indented(page.by_program, walked, most)),
         ),
         csv=Section(WALKED, grouped),
         text=lambda pen: _text(page, most, pen),
@@ -155,7 +155,6 @@ class _Fused:
     """What is inside fusions, each looked up and, where it is shown, written once."""
 
     look: Fused
-    is_shown: bool = True
     left: int = MOST_INSTRUCTIONS
     texts: dict[int, tuple[int, list[str]]] = field(default_factory=dict)
     nulls: set[str] = field(default_factory=set)
@@ -164,7 +163,7 @@ class _Fused:
         """How many instructions an op has inside, and the first of them as JSON."""
         if row not in self.texts:
             inside = self.look(row) if self.left >= 0 else ()
-            kept = min(len(inside), limit or len(inside), max(0, self.left)) if self.is_shown else 0
+            kept = min(len(inside), limit or len(inside), max(0, self.left))
             self.left -= len(inside)
             self.texts[row] = len(inside), self._written(inside[:kept]) if kept else []
         return self.texts[row]
@@ -175,13 +174,9 @@ class _Fused:
         return [_dump({**node, "hidden_children": 0, "children": []}) for node in records(columns)]
 
 
-def _trees(profile: OpProfile, limit: int, has_fused: bool) -> Values:
-    """The three trees as JSON text; at most `limit` children a node, 0 for all.
-
-    Args:
-        has_fused: whether they have the instructions inside fusions; else these are counted as hidden.
-    """
-    ops, inside = profile.page.ops, _Fused(profile.fused, has_fused)
+def _trees(profile: OpProfile, limit: int) -> Values:
+    """The three trees as JSON text; at most `limit` children a node, 0 for all, and how many are hidden."""
+    ops, inside = profile.page.ops, _Fused(profile.fused)
     found = columns(OP_TEXTS, ops, range(len(ops)))
     texts = records({key: list(map(_printable, found[key])) for key in _TEXTS})
     trees = [_tree(ops, profile.page.tree(by), texts, inside, limit) for by in GROUPINGS]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from tpuprof.parsers.base.words import SOURCE_HELP
@@ -34,11 +32,8 @@ OP_COUNT: Metric[RooflinePage] = Metric(
 
 def declare(page: RooflinePage, request: ReportRequest) -> Declared:
     """Peaks, program and steps, and the ops that count."""
-    steps = fields.first(len(page.steps), request.most_rows if request.is_cut else 0)
-    ops, counted = page.ops, np.flatnonzero(page.counts)
-    shown = counted[: request.most_rows or None]
-    title = "Ops" if page.with_infeed else "Ops without infeed and outfeed"
-    table = Section(ROOFLINE_OPS, ops, title, rows=shown)
+    ops, title = page.ops, "Ops" if page.with_infeed else "Ops without infeed and outfeed"
+    table = Section(ROOFLINE_OPS, ops, title, request.most_rows, rows=np.flatnonzero(page.counts))
     return Declared(
         common.head("Roofline", ops, request),
         metrics=lambda: [*common.time_rows(ops), *common.peak_rows(ops)],
@@ -49,11 +44,11 @@ def declare(page: RooflinePage, request: ReportRequest) -> Declared:
             Block(lambda: Values({"program": _points(page.program)[0]})),
             Block(lambda: Values({"average_step": next(iter(_points(page.average_step)), None)})),
             Metrics((STEP_SOURCE,), page),
-            Block(lambda: Values({"steps": _points(page.steps, steps)}), lambda: _program_and_steps(page, steps)),
+            Block(lambda: Values({"steps": _points(page.steps)}), lambda: _program_and_steps(page)),
             Metrics((OP_COUNT,), page),
-            Block(table.json, partial(markdown.main_table, title, ROOFLINE_OPS, ops, shown, len(counted))),
+            table,
         ),
-        csv=Block(csv=lambda: _csv(page, steps, table), table=lambda: table),
+        csv=Block(csv=lambda: _csv(page, table), table=lambda: table),
         text=lambda pen: _text(page, request.most_rows, pen),
         unknown=common.worth_saying(page.unknown),
         reasons=_reasons(page),
@@ -70,24 +65,21 @@ def _reasons(page: RooflinePage) -> dict[str, str]:
     return why | ({"program.total_time_ps": page.unknown["ops"]} if "ops" in page.unknown else {})
 
 
-def _points(points: RooflinePoints, rows: fields.Rows | None = None) -> list[dict[str, object]]:
-    return fields.table_records(ROOFLINE_POINTS, points, range(len(points)) if rows is None else rows)
+def _points(points: RooflinePoints) -> list[dict[str, object]]:
+    return fields.table_records(ROOFLINE_POINTS, points, range(len(points)))
 
 
-def _csv(page: RooflinePage, steps: fields.Rows, ops: Section[OpsPage]) -> str:
-    every = range(len(page.program)), range(len(page.average_step)), steps
+def _csv(page: RooflinePage, ops: Section[OpsPage]) -> str:
     kinds = ("program", page.program), ("average step", page.average_step), ("step", page.steps)
-    parts = [(kind, columns(ROOFLINE_POINTS, part, rows)) for (kind, part), rows in zip(kinds, every, strict=True)]
+    parts = [(kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in kinds]
     return parts_csv(ROOFLINE_OPS.csv, [*parts, ("op", columns(ROOFLINE_OPS, ops.source, ops.shown))])
 
 
-def _program_and_steps(page: RooflinePage, steps: fields.Rows) -> list[str]:
-    parts = (page.program, page.average_step)
-    rows = [row for part in parts for row in fields.markdown_rows(ROOFLINE_POINTS, part, range(len(part)))]
-    of_steps = fields.markdown_rows(ROOFLINE_POINTS, page.steps, steps)
-    rows += [[f"step {name}", *others] for name, *others in of_steps]
-    left_out = markdown.not_shown(len(page.steps) - len(of_steps))
-    return [*markdown.rows_table("Program and steps", ROOFLINE_POINTS, rows), *left_out]
+def _program_and_steps(page: RooflinePage) -> list[str]:
+    parts = (page.program, page.average_step, page.steps)
+    program, average, steps = (fields.markdown_rows(ROOFLINE_POINTS, part, range(len(part))) for part in parts)
+    rows = [*program, *average, *([f"step {name}", *others] for name, *others in steps)]
+    return markdown.rows_table("Program and steps", ROOFLINE_POINTS, rows)
 
 
 def _text(page: RooflinePage, most: int, pen: Pen) -> list[Line]:

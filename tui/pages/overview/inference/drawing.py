@@ -295,7 +295,7 @@ def _row_head(width: int, with_average: bool) -> str:
 
 
 def _row_figures(row: LatencyRow, pen: Pen, with_average: bool) -> str:
-    sizes = [row.average_ps] * with_average + [row.percentiles_ps[at] for at in _shown_percentiles(pen.width)]
+    sizes = [row.average_ps] * with_average + [row.at(at) for at in _shown_percentiles(pen.width)]
     sizes += [row.maximum_ps] * (pen.width >= WIDE)
     metrics = f"{percent(100 * row.fraction):>6} {count(row.runs):>7}"
     return metrics + "".join(f"{duration(size, pen.glyphs.is_ascii):>{_FIGURE - 1}}" for size in sizes)
@@ -318,7 +318,7 @@ def module_details(row: LatencyRow, pen: Pen) -> list[Line]:
         ("share", f"{percent(100 * row.fraction)} of the modules' time over all cores"),
         ("runs", f"{count(row.runs)}, on {counted(row.cores or 0, 'core')}"),
         ("average", duration(row.average_ps, ascii_only)),
-        *((f"{at:g}%", duration(ps, ascii_only)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
+        *((f"{at:g}%", duration(ps, ascii_only)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=False)),
         ("shortest, longest", f"{duration(row.minimum_ps, ascii_only)}, {duration(row.maximum_ps, ascii_only)}"),
         ("phase", row.phase or f"{UNKNOWN}: its name does not say"),
         ("inputs", ", ".join(row.inputs) or f"{UNKNOWN}: no argument in the profile's HLO shows its batch"),

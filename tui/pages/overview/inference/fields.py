@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof.parsers.pages.shared.latencies import NO_PHASE, PERCENTILES, Bin, InferencePage, LatencyRow
+from tpuprof.parsers.pages.shared.latencies import NO_PERCENTILES, NO_PHASE, PERCENTILES, Bin, InferencePage, LatencyRow
 from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.shared.quantities import LATENCIES, PERCENTILE, latency_metrics, latency_table, queued
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM
@@ -32,7 +32,7 @@ _HISTOGRAM = attribute("histogram", listed(HISTOGRAM), "sessions by latency; bin
 def _at(place: int) -> Metric[LatencyRow]:
     """The latency at one of `PERCENTILES`, as a column of Markdown."""
     name = f"{PERCENTILES[place]:g}%"
-    return Metric(name, TIME_PS, lambda row: row.percentiles_ps[place], f"at {name}", heading=name)
+    return Metric(name, TIME_PS, lambda row: row.at(place), f"at {name}", NO_PERCENTILES, name)
 
 
 _OF_ROWS = "of the time of all rows, 0-1; of modules over all cores, each core's runs added up"
@@ -48,7 +48,7 @@ def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
         attribute("average_ms", TIME_MS, "mean latency", "average"),
         attribute("minimum_ms", TIME_MS, "the shortest"),
         attribute("maximum_ms", TIME_MS, "the longest", "longest"),
-        attribute("percentiles", listed(SIZES), "latencies", name="percentiles_ps"),
+        attribute("percentiles", listed(SIZES), "latencies; none of one", name="percentiles_ps"),
         attribute("total_ms", TIME_MS, "all together"),
         attribute("time_fraction", SHARE, _OF_ROWS, "share", name="fraction"),
         attribute("cores", COUNT, "that ran the module", "cores", null=NO_REASON),
@@ -83,7 +83,7 @@ BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
     attribute("average", nested(latency_metrics()), "mean over the sessions", null=NO_REASON, short="latency"),
     attribute("minimum_ms", TIME_MS, "the shortest session", null=NO_REASON),
     attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON),
-    attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
+    attribute("percentiles", listed(LATENCIES), "latencies of sessions; none of one"),
     _HISTOGRAM,
     attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
 )

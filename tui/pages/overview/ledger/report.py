@@ -9,6 +9,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.ops.parts import steps_asked
 from tpuprof.parsers.pages.overview.model import OP_ACCOUNTS, OVERVIEW, Overview
+from tpuprof.parsers.pages.shared.steps import chosen_steps
 from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.pages.overview.ledger import fields
 from tpuprof.tui.report.declared import Declared, Metrics, Part, Section, declared, drawn_by
@@ -42,8 +43,9 @@ def _by(request: ReportRequest) -> fields.By | None:
 def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[AccountRow] | None:
     by, account, steps = request.options.get("by"), page.account, request.options.get("step")
     if steps is not None:
-        names = steps_asked(request.session(request.run), request.host, steps).names
-        return [each for each in (account.steps if account is not None else ()) if each.name in names]
+        rows = () if account is None else account.steps
+        names = [each.name for each in rows] or steps_asked(request.session(request.run), request.host, steps).names
+        return rows[chosen_steps(steps, names)]
     if by is None or account is None:
         return None
     if by in ("step", "core", "host"):

@@ -13,7 +13,7 @@ from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track
 from tpuprof.parsers.timeline.part import TimelineContent, summaries, track_rows
 from tpuprof.parsers.timeline.read.device_clock import durations_of
 from tpuprof.tui.pages.timeline.report import fields
-from tpuprof.tui.pages.timeline.report.read import Traces
+from tpuprof.tui.pages.timeline.report.read import Traces, limited
 from tpuprof.tui.report.declared import Section as Rows
 from tpuprof.tui.report.fields import Field, Table
 from tpuprof.tui.report.page import Listed, ReportRequest
@@ -124,4 +124,4 @@ def sections(content: TimelineContent, request: ReportRequest) -> list[Listed]:
     part = content.part
     if content.selection is None:
         return [Rows(fields.TRACKS, track_rows(part.timeline, request.most_rows))]
-    return [Rows(EVENTS, content), Rows(fields.SUMMARY, summaries(part))]
+    return [Rows(EVENTS, limited(content, request)), Rows(fields.SUMMARY, summaries(part))]

@@ -357,5 +357,4 @@ INTERVAL: tuple[Metric[TimelineContent], ...] = (
     Metric("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "the end of the interval, exclusive"),
     Metric("interval.duration_ps", TIME_PS, lambda of: of.part.end_ps - of.part.start_ps, "how long it lasts"),
     Metric("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
-    Metric("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
 )

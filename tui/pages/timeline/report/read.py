@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.report.page import ReportRequest, ShownPage
 
-MOST_EVENTS = 10_000  # events that a report shows where no limit is given
+MOST_EVENTS = 10_000  # events that the file of a screen has
 
 
 class Traces(ExitStack):
@@ -42,18 +43,19 @@ def read(request: ReportRequest) -> timeline_part.TimelineContent:
     interval = interval_of(request.options)
     timeline, notes = _read(request, interval)
     part = timeline_part.part_of(timeline, interval)
-    warnings = (*timeline.lost, *timeline.warnings, *notes, *(problem.sentence for problem in request.run.problems))
+    warnings = (*timeline.lost, *timeline.warnings, *notes, *request.run.warnings)
     if request.form == "perfetto":
         return timeline_part.TimelineContent(part, None, 0, warnings)
     warnings = (*warnings, *_beyond(part))
     if interval.is_everything:
         return timeline_part.TimelineContent(part, None, 0, warnings)
     selection = timeline_part.select(part)
-    shown = min(len(selection), MOST_EVENTS if request.limit is None else request.limit or len(selection))
-    if shown < len(selection):
-        found = counted(len(selection), "event")
-        warnings = (*warnings, f"{shown:,} of {found} are shown, the first ones; --limit 0 shows all")
-    return timeline_part.TimelineContent(part, selection, shown, warnings)
+    return timeline_part.TimelineContent(part, selection, len(selection), warnings)
+
+
+def limited(content: timeline_part.TimelineContent, request: ReportRequest) -> timeline_part.TimelineContent:
+    """The same with the first events that the limit of a call allows."""
+    return replace(content, shown=min(content.shown, request.limit or content.shown))
 
 
 def interval_of(options: Mapping[str, Any]) -> timeline_part.Interval:
@@ -99,7 +101,7 @@ def _read_host(
 def shown_page(timeline: Timeline, interval: tuple[int, int], wanted: str) -> ShownPage | None:
     """The events of a timeline in an interval, as the report has them; None where no track has the wanted name.
 
-    At most as many events as a report shows unasked: each is read again for its arguments.
+    At most 10,000 events: each is read again for its arguments.
     """
     try:
         part = timeline_part.part_of(timeline, timeline_part.Interval(*interval, wanted))

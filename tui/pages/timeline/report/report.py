@@ -34,12 +34,12 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
 from tpuprof.tui.pages.timeline.report import fields
-from tpuprof.tui.pages.timeline.report.read import Traces, instants, interval_of, read
+from tpuprof.tui.pages.timeline.report.read import Traces, instants, interval_of, limited, read
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Metrics, Section, drawn_by, values_of
 from tpuprof.tui.report.fields import Source, Table, columns, markdown_rows, screen_columns, table_records
-from tpuprof.tui.report.json import document, head, json_value, laid_out
+from tpuprof.tui.report.json import document, head, json_value, laid_out, left_out
 from tpuprof.tui.report.markdown import fields_table, joined, not_shown, page_head
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Format, Report, ReportRequest, Writer
@@ -50,15 +50,19 @@ from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 def _tracks_json(content: TimelineContent, request: ReportRequest) -> str:
     timeline = content.part.timeline
-    tracks = Section(fields.TRACKS, track_rows(timeline, request.most_rows))
-    return document(_head(content, request), *_body(content, Metrics(fields.TRACE, timeline), tracks))
+    rows = track_rows(timeline, request.most_rows)
+    counts = {fields.TRACKS.key: (sum(len(section.tracks) for section in timeline.sections), len(rows))}
+    head = {**_head(content, request), **left_out(counts, request.rest)}
+    return document(head, *_body(content, Metrics(fields.TRACE, timeline), Section(fields.TRACKS, rows)))
 
 
 def _events_json(content: TimelineContent, request: ReportRequest) -> Iterator[str]:
     summary = Section(fields.SUMMARY, summaries(content.part))
     body, why = _body(content, Metrics(fields.INTERVAL, content), summary)
     unknown: dict[str, str] = {}
-    first = {key: json_value(value, key, why, unknown) for key, value in {**_head(content, request), **body}.items()}
+    counts = left_out({"events": (len(content.selection or ()), content.shown)}, request.rest)
+    values = {**_head(content, request), **counts, **body}
+    first = {key: json_value(value, key, why, unknown) for key, value in values.items()}
     dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     with Traces() as traces:
         yield laid_out(first).removesuffix("\n}\n") + ',\n  "events": ['
@@ -284,7 +288,7 @@ def _either(
 ) -> Writer[TimelineContent]:
     """Writes the tracks as a whole, or the events piece by piece."""
     return lambda content, request: (
-        (tracks(content, request),) if content.selection is None else events(content, request)
+        (tracks(content, request),) if content.selection is None else events(limited(content, request), request)
     )
 
 

@@ -22,12 +22,9 @@ from unittest.mock import Mock, patch
 import anyio
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from tests import EXAMPLES
 from tests.parsers.hosts.workers.test_pool import is_alive
 from tests.support.files.dumps import dumped
 from tests.support.files.pprof import written
@@ -37,10 +34,11 @@ from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixtur
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, FAILED, ProfileError, could_not
 from tpuprof.parsers.base.folders import ONLY_BELOW
 from tpuprof.tui.cli.commands.agents import tools, worker
-from tpuprof.tui.cli.commands.agents.bounded import bounded
 from tpuprof.tui.cli.commands.agents.children import Children
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.demo import demo_path
+from tpuprof.tui.report.json import COUNTS
+from tpuprof.tui.report.output import LEAST_BYTES
 
 RUNS = ("2026_11_19_03_00_00", "2026_11_20_03_00_00")
 NEWEST, OLDEST = (f"plugins/profile/{run}" for run in reversed(RUNS))
@@ -147,11 +145,11 @@ def test_tools_answer_as_the_reports_do(root: Path, call: Call) -> None:
     assert reasons[0]["worth_ms"] == pytest.approx(findings[0]["worth_ms"], rel=1e-5)
     assert reasons[-1]["worth_ms"] is None and why.answer["unknown"]["reasons[].worth_ms"]
 
-    words = ("--filter", "roofline_efficiency<60% >1%", "--sort", "occurrences", "--columns", "name", "--limit", "20")
+    words = ("--filter", "roofline_efficiency<60% >1%", "--sort", "occurrences", "--columns", "name")
     rows = call.json("report", "ops", "demo", "--format", "json", *words)
     assert ops.answer["rows"] == rows["rows"] and ops.answer["matching_rows"] == rows["matching_rows"]
     assert op.answer["core"] == "host0:2" and op.answer["runs"]["count"] == 60
-    assert len(query.answer["rows"]) == 2 and query.answer["cut"]["lists"] == {"rows": "2 of 13"}
+    assert len(query.answer["rows"]) == 2 and (query.answer["matching_rows"], query.answer["left_out_rows"]) == (13, 11)
     assert [event["start_ps"] >= 0 for event in timeline.answer["events"]] == [True] * 3
     assert diff.answer["verdict"]["mark"] == "same" and "ops" not in diff.answer
     assert len(memory.answer["rows"]) == 1
@@ -181,12 +179,12 @@ def test_what_does_not_fit_is_cut_and_named(root: Path) -> None:
     small, usual, large = asked(
         root, ("timeline", {**call, "max_bytes": 1}), ("timeline", call), ("timeline", {**call, "max_bytes": 50_000})
     )
-    assert len(small.text.encode()) <= tools.LEAST_BYTES < len(usual.text.encode()) <= tools.MOST_BYTES
+    assert len(small.text.encode()) <= LEAST_BYTES < len(usual.text.encode()) <= tools.MOST_BYTES
     assert tools.MOST_BYTES < len(large.text.encode()) <= 50_000
     for said in (usual, large):
-        shown, _, whole = said.answer["cut"]["lists"]["events"].split()
-        assert int(shown) == len(said.answer["events"]) < int(whole) and "max_bytes" in said.answer["cut"]["more"]
-    assert small.answer["events"].startswith("left out: ") or len(small.answer["events"]) == 1
+        left, every = (said.answer[key]["events"] for key in ("left_out_rows", "all_rows"))
+        assert 0 < len(said.answer["events"]) == every - left and "max_bytes" in said.answer["next"]
+    assert len(small.answer["events"]) <= 1
 
 
 @pytest.mark.parametrize(
@@ -294,8 +292,8 @@ def unlisted(value: object, schema: Mapping[str, Any], place: str = "") -> set[s
     return inner | {f"{place}.{key}" for key in value if key not in known}
 
 
-OF_TOOLS = {f".{key}" for key in ("cut", "reason", "cannot_tell", "reasons[].reason", "page", "filter")}
-OF_TOOLS |= {".all_rows", ".matching_rows", ".rows"}
+OF_TOOLS = {f".{key}" for key in (*COUNTS, "reason", "cannot_tell", "reasons[].reason", "page", "filter")}
+OF_TOOLS |= {".matching_rows", ".rows"}
 """Keys that tools add to those of pages."""
 
 
@@ -329,12 +327,12 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
     before = content(root)
     few, events, schema, cut = asked(root, *calls)
     rows = call.json("query", "demo", text, "--limit", "3", "--format", "json")["rows"]
-    assert [row["name"] for row in few.answer["rows"]] == [row["name"] for row in rows] and "more" in few.answer
+    assert [row["name"] for row in few.answer["rows"]] == [row["name"] for row in rows] and few.answer["has_more"]
     assert few.answer["path"] == NEWEST and few.answer["tables"] == ["ops"]
     inside = call.json("query", "demo", "SELECT count(*) AS n FROM events", "--from=300", "--to=400.5", "--format=json")
-    assert events.answer["rows"] == inside["rows"] and "more" not in events.answer
+    assert events.answer["rows"] == inside["rows"] and "has_more" not in events.answer
     assert "roofline_efficiency" in schema.answer["tables"]["ops"] and "findings" in schema.answer["tables"]
-    assert len(cut.text.encode()) <= 1000 and cut.answer["cut"]["lists"]["rows"].endswith(" of 50")
+    assert len(cut.text.encode()) <= 1000 and cut.answer["left_out_rows"] == {"rows": 50 - len(cut.answer["rows"])}
     assert content(root) == before, "nothing is written"
 
 
@@ -437,19 +435,3 @@ def test_what_fails_is_a_sentence_with_a_number(
         assert is_logged == said.text.startswith("Internal error") and "--" not in said.text
     monkeypatch.setattr(worker, "TOOLS", [SimpleNamespace(name="why", answer=lambda *_: "\ud800")])
     assert worker.answered(worker.Call("why", {}, 60, 4096)).text == "?"
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
-    max_leaves=200,
-)
-
-
-@settings(max_examples=EXAMPLES)
-@given(answer=st.dictionaries(st.text(min_size=1, max_size=8), JSON, max_size=6), repeat=st.integers(1, 300))
-def test_an_answer_fits_and_is_json(answer: dict[str, Any], repeat: int) -> None:
-    large = {key: value * repeat if isinstance(value, str | list) else value for key, value in answer.items()}
-    text = bounded(large, 2000, "more")
-    assert len(text.encode("utf-8", "backslashreplace")) <= 2000
-    assert set(json.loads(text)) - {"cut"} == set(large) - {"cut"}

@@ -68,9 +68,9 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
     async with scene(app_of(space, tmp_path), ["3", "V", "V"]) as (app, pilot):
         view = ops_tab(app).view
         assert isinstance(view, KernelView)
-        assert len(view.rows) == 5 and view.status() == "1 of 5"
+        assert len(view.rows) == 4 and view.status() == "1 of 4"
         await press(pilot, "b")
-        assert len(view.rows) == 4 and view.status() == "1 of 4, grouped"
+        assert len(view.rows) == 5 and view.status() == "1 of 5, by shape"
         assert view.sort().startswith("sorted by ")
         view.search("tanh")
         assert len(view.rows) == 1 and view.selection == "wrapped_tanh"

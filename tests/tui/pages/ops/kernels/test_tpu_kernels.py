@@ -86,7 +86,7 @@ def test_csv_of_block_sizes_has_the_fastest_first(call: Call, tmp_path: Path) ->
     assert [row.split(",")[0] for row in rows] == ["1", "2", "3"]
     assert ",waits for copies in 32.0 µs longer," in rows[1]
     refused = call("report", "kernels", str(tmp_path), "--by", "op", code=EXIT_USAGE)
-    assert "there is name, blocks" in refused.err
+    assert "there is shape, blocks" in refused.err
 
 
 def on_kernels(folder: Path, size: tuple[int, int], options: AppOptions | None = None) -> Scene:
