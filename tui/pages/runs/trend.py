@@ -19,7 +19,7 @@ from tpuprof.tui.draw.format import UNKNOWN, duration, percent, utc
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
-from tpuprof.tui.report.fields import Field, Metric, Reader, Table, attribute, listed, named, object_table, of_each
+from tpuprof.tui.report.fields import Field, Metric, Table, attribute, listed, named, object_table, of_each
 from tpuprof.tui.report.page import Check, Head, ReportRequest, State
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
 
@@ -101,11 +101,7 @@ def _most(worths: Sequence[KindWorth]) -> str:
     return ", ".join(f"{each.kind} {duration(each.worth_ps)}" for each in worths[:_MOST_NAMED]) or "none"
 
 
-_of_run = partial(of_each, within="runs")
-
-
-def _of_point(name: str) -> Reader[Trend]:
-    return _of_run(f"point.{name}")
+_of = partial(of_each, within="runs")
 
 
 _WRITTEN = Unit("ISO 8601, UTC", plain, lambda value, _: (value or "?")[:16], is_text=True)
@@ -126,7 +122,7 @@ _MEMORY = "the peak of the fullest device memory"
 
 def _shown(key: str, unit: Unit, name: str, meaning: str, heading: str, width: int, null: str = "") -> Field[Trend]:
     """A figure of a run on the screen."""
-    return named(key, unit, _of_point(name), meaning, heading, width, null=null)
+    return named(key, unit, _of(f"point.{name}"), meaning, heading, width, null=null)
 
 
 def _signed(value: float | None, _: bool = False) -> str:
@@ -142,23 +138,23 @@ _CHANGED = Unit(SHARE_PERCENT.name, SHARE_PERCENT.machine, _signed)
 
 def _judged(key: str, name: str, meaning: str, heading: str, width: int) -> Field[Trend]:
     """A share of the level before a run, on the screen."""
-    unit, read = _CHANGED if name == "change" else SHARE_PERCENT, _of_run(f"judged.{name}")
+    unit, read = _CHANGED if name == "change" else SHARE_PERCENT, _of(f"judged.{name}")
     return named(key, unit, read, meaning, heading, width, null=_NO_LEVEL)
 
 
 RUNS: Table[Trend] = Table(
     "runs",
     (
-        named("run", TEXT, _of_run("run.name"), "its name", "run", 20, fixed=True, grows=True),
-        Field("path", TEXT, _of_run("run.path"), "where the run lies"),
-        named("written", _WRITTEN, _of_run(lambda row: utc(row.run.time)), "when it was captured", "written", 16),
-        Field("program", TEXT, _of_point("program"), "the module with most op time", f"no op names one, or {_NO_RUN}"),
-        named("step_time_ms", TIME_MS, _of_point("step_ps"), _TYPICAL, "step", 9, null=_NO_STEP, fixed=True),
-        Field("step_error_ms", TIME_MS, _of_point("error_ps"), _ERROR, f"it has one step; or {_NO_STEP}"),
-        Field("step_count", COUNT, _of_point("step_count"), "how many steps it has", _NO_RUN),
-        Field("mean_step_time_ms", TIME_MS, _of_point("mean_step_ps"), "the mean of all its steps", _NO_STEP),
-        named("verdict", VERBATIM, _of_run("judged.verdict"), _VERDICT, "verdict", 9, fixed=True),
-        Field("level", COUNT, _of_run("judged.level"), _LEVEL, f"it is odd, or {_NO_STEP}"),
+        named("run", TEXT, _of("run.name"), "its name", "run", 20, fixed=True, grows=True),
+        Field("path", TEXT, _of("run.path"), "where the run lies"),
+        named("written", _WRITTEN, _of(lambda row: utc(row.run.time)), "when it was captured", "written", 16),
+        Field("program", TEXT, _of("point.program"), "the module with most op time", f"no op names one, or {_NO_RUN}"),
+        named("step_time_ms", TIME_MS, _of("point.step_ps"), _TYPICAL, "step", 9, null=_NO_STEP, fixed=True),
+        Field("step_error_ms", TIME_MS, _of("point.error_ps"), _ERROR, f"it has one step; or {_NO_STEP}"),
+        Field("step_count", COUNT, _of("point.step_count"), "how many steps it has", _NO_RUN),
+        Field("mean_step_time_ms", TIME_MS, _of("point.mean_step_ps"), "the mean of all its steps", _NO_STEP),
+        named("verdict", VERBATIM, _of("judged.verdict"), _VERDICT, "verdict", 9, fixed=True),
+        Field("level", COUNT, _of("judged.level"), _LEVEL, f"it is odd, or {_NO_STEP}"),
         _judged("change_percent", "change", _CHANGE, "change", 7),
         _judged("noise_percent", "noise", _NOISE, "noise", 6),
         _shown("roof_percent", SHARE_PERCENT, "roof_fraction", "part of a step at the roof", "at roof", 7, _NO_ACCOUNT),
@@ -166,8 +162,8 @@ RUNS: Table[Trend] = Table(
         _shown("exposed_collective_ms", TIME_MS, "collective_ps", _EXPOSED, "exposed", 9, _NO_ACCOUNT),
         _shown("device_idle_percent", PERCENT, "idle_percent", _IDLE, "idle", 6, _NO_ACCOUNT),
         _shown("peak_memory_bytes", BYTES, "memory_bytes", _MEMORY, "memory", 9, "no allocator reported it"),
-        named("findings", _FINDINGS, _of_run(_worths), "how much findings save per step", "findings", 34),
-        Field("problem", TEXT, _of_run("problem"), "why its step time is unknown", "it is known"),
+        named("findings", _FINDINGS, _of(_worths), "how much findings save per step", "findings", 34),
+        Field("problem", TEXT, _of("problem"), "why its step time is unknown", "it is known"),
     ),
     len,
     csv=(

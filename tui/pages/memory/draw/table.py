@@ -157,8 +157,7 @@ def table_lines(page: SpaceMemory, listed: MemoryList, cursor: int, top: int, pe
         return [pen.fit([(f" {words}", "dim")])]
     order, is_grouped = listed.state.sort, listed.state.grouping != "none"
     columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, pen)
-    is_down = is_descending(GROUPS if is_grouped else BUFFERS, order) != listed.state.is_reversed
-    lines = [header_line(columns, pen, order, is_down)]
+    lines = [header_line(columns, pen, order, is_down(listed.state))]
     return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, pen)
 
 

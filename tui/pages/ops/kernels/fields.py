@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from tpuprof.parsers.formats.llo import stored
@@ -50,20 +52,12 @@ NO_BODY = "the profile has no spans of Pallas's pipeline inside it (ep_run_kerne
 _ONE_WITNESS = "no witness says, or each is refused (refused says why)"
 
 
-def _figure(name: str) -> Callable[[TpuKernel], Figure]:
-    return lambda kernel: getattr(kernel, name)
-
-
 def _whole(name: str) -> Callable[[TpuKernel], int | None]:
     def read(kernel: TpuKernel) -> int | None:
-        value = _figure(name)(kernel).value
+        value: float | None = getattr(kernel, name).value
         return None if value is None else round(value)
 
     return read
-
-
-def _witness(name: str) -> Callable[[TpuKernel], str]:
-    return lambda kernel: _figure(name)(kernel).witness or ""
 
 
 def by_witness(figure: Figure) -> str:
@@ -87,10 +81,7 @@ def _bar(page: TpuKernelsPage, glyphs: Glyphs, row: int) -> Span:
     return small_bar(kernel.fraction / most, BAR, glyphs)[0], style.get(kernel.bound, "dim")
 
 
-def _of(read: str | Callable[[TpuKernel], Any]) -> Callable[[TpuKernelsPage, Rows], Any]:
-    return of_each(read, "kernels")
-
-
+_of = partial(of_each, within="kernels")
 _SPREAD = (
     ("minimum_time_ps", "minimum_ps", "the shortest run", "least"),
     ("median_time_ps", "median_ps", "the run in the middle", "median"),
@@ -135,13 +126,13 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
           "body", 6, null=NO_BODY),
     named("grid_steps", COUNT, _of("grid_steps"), "measured: bodies in a run", "steps", 6, null=NO_BODY),
     named("flops", COUNT, _of(_whole("flops")), "FLOPs of a run", "FLOPs", null=_ONE_WITNESS),
-    named("flops_witness", TEXT, _of(_witness("flops")), "what says how many FLOPs", "FLOPs by", 8, null=NO_COUNT),
+    named("flops_witness", TEXT, _of("flops.witness"), "what says how many FLOPs", "FLOPs by", 8, null=NO_COUNT),
     named("gflops_per_second", GFLOPS, _of("flops_per_second"), "these FLOPs over the mean run", "FLOP/s", 7,
           null=_ONE_WITNESS),
     named("flops_utilization_percent", SHARE_PERCENT, _of("flops_use"), "the same, of the peak", "FLOPS", 6,
           null=NO_USE),
     named("hbm_bytes", BYTES, _of(_whole("bytes")), "bytes of a run to and from HBM", "HBM bytes", null=_ONE_WITNESS),
-    named("hbm_witness", TEXT, _of(_witness("bytes")), "what says how many bytes", "bytes by", 9, null=NO_COUNT),
+    named("hbm_witness", TEXT, _of("bytes.witness"), "what says how many bytes", "bytes by", 9, null=NO_COUNT),
     named("hbm_gigabytes_per_second", GIGABYTES, _of("bytes_per_second"), "these bytes over the mean run", "HBM B/s",
           7, null=_ONE_WITNESS),
     named("hbm_utilization_percent", SHARE_PERCENT, _of("bytes_use"), "the same, of HBM's peak", "HBM", 6,
@@ -319,7 +310,7 @@ def _of_kernel(key: str) -> Field[Any]:
     known: Field[Any] = CALLS.by_key[key]
 
     def read(items: Sequence[Variant], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
-        return known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
+        return known.read(SimpleNamespace(kernels=[items[row].kernel for row in rows]), range(len(rows)))
 
     look = known.screen
     width = 0 if look is None else min(look.width, _NAME) if key == "kernel" else look.width
@@ -327,13 +318,6 @@ def _of_kernel(key: str) -> Field[Any]:
 
 
 _NAME = 16  # cells of a kernel's name beside its blocks
-
-
-class _Kernels:
-    """Kernels as the fields of their table read them."""
-
-    def __init__(self, kernels: Sequence[TpuKernel]) -> None:
-        self.kernels = kernels
 
 
 FASTEST = "it is the fastest"
