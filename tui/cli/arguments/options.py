@@ -182,6 +182,11 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 # --- the vocabulary: what several commands or pages take has one name and one meaning
 
 
+def meaning_of(flag: str) -> str:
+    """What the help says of an option."""
+    return str(_VOCABULARY[flag]["help"])
+
+
 def add(part: argparse._ActionsContainer, *flags: str, **instead: Any) -> None:  # noqa: ANN401 - as `add_argument`
     """Adds options of the vocabulary; `instead` says what is different here."""
     for flag in flags:

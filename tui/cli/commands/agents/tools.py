@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from math import isfinite
 from typing import Any, Literal
@@ -13,12 +13,8 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
-from tpuprof.tui.cli.arguments.app import oom_parser
-from tpuprof.tui.cli.arguments.diff import diff_parser, verify_parser
-from tpuprof.tui.cli.arguments.itself import REQUIRED, doctor_parser
-from tpuprof.tui.cli.arguments.options import UsageParser
-from tpuprof.tui.cli.arguments.query import query_parser
-from tpuprof.tui.cli.arguments.report import report_parser
+from tpuprof.tui.cli.arguments.itself import REQUIRED
+from tpuprof.tui.cli.arguments.options import meaning_of
 from tpuprof.tui.cli.commands.agents import short
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.agents.schema import schema_of
@@ -29,6 +25,7 @@ from tpuprof.tui.cli.commands.doctor.command import made_doctor
 from tpuprof.tui.cli.commands.oom.command import made_oom
 from tpuprof.tui.cli.commands.query import made_query
 from tpuprof.tui.cli.commands.report import made_report
+from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import COMMAND_PAGES, PAGES, CommandPage, Page
 from tpuprof.tui.report.describe import described
 from tpuprof.tui.report.output import LEAST_BYTES, whole
@@ -42,20 +39,6 @@ _LONGEST_CALL = 300  # characters of the call that `next` names
 
 Arguments = Mapping[str, Any]
 Kind = Literal["string", "integer", "number"]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """What a tool takes.
-
-    Attributes:
-        option: of the command; empty for what has none there.
-    """
-
-    name: str
-    kind: Kind
-    meaning: str
-    option: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,9 +66,9 @@ class Tool:
     places: tuple[tuple[str, str], ...] = (("", ""),)
 
     @property
-    def given(self) -> dict[str, Parameter]:
-        """What it takes, by name."""
-        return {name: _PARAMETERS[name] for name in (*self.takes.split(), "max_bytes")}
+    def given(self) -> tuple[str, ...]:
+        """Names of what it takes."""
+        return *self.takes.split(), "max_bytes"
 
     @property
     def description(self) -> str:
@@ -94,7 +77,7 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         properties: dict[str, dict[str, object]] = {
-            name: {"type": each.kind, "description": each.meaning} for name, each in self.given.items()
+            name: {"type": _kind(name), "description": _meaning(name)} for name in self.given
         }
         if "page" in properties:
             properties["page"]["enum"] = list(_WITH_ROWS)
@@ -155,13 +138,12 @@ class Tool:
             del values["filter"]
         elif command == "report":
             values = {"page": self._page(given), **values}
-        options = [f"{_PARAMETERS[name].option}={value}" for name, value in values.items() if _PARAMETERS[name].option]
+        options = [f"{option}={value}" for name, value in values.items() if (option := _option(name))]
         options += [f"--time-limit={max(1, seconds - _SPARE_SECONDS)}"] if command == "query" else []
-        parser, made = _COMMANDS[command]
         words = [*options, "--", *(value for name, value in values.items() if name in _IN_PLACE)]
-        args = parser(words).parse_args(words)
+        args = COMMANDS[command].parser(words).parse_args(words)
         args.format = "json"
-        return made(args)
+        return _COMMANDS[command](args)
 
     def _page(self, given: Arguments) -> str:
         name: str = self.page or given["page"] or ""
@@ -175,11 +157,11 @@ class Tool:
         known = self.given
         for name, value in arguments.items():
             if name not in known:
-                hint = nearest_hint(name, tuple(known), f"one of: {', '.join(known)}")
+                hint = nearest_hint(name, known, f"one of: {', '.join(known)}")
                 raise _refused(f"{self.name} takes no {printable(name)[:60]}.", hint)
-            _check_kind(known[name], value)
+            _check_kind(name, value)
         if self.needs and arguments.get(self.needs) is None:
-            raise _refused(f"{self.name} needs the argument {self.needs}.", known[self.needs].meaning)
+            raise _refused(f"{self.name} needs the argument {self.needs}.", _meaning(self.needs))
         given = {name: self.defaults.get(name, _DEFAULTS.get(name)) for name in known}
         given |= {name: value for name, value in arguments.items() if value is not None}
         given["max_bytes"] = min(max(given["max_bytes"], LEAST_BYTES), LARGEST_BYTES)
@@ -193,10 +175,27 @@ def _rounded(value: object) -> object:
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) and isfinite(value) else value
 
 
-def _check_kind(parameter: Parameter, value: object) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, _KINDS[parameter.kind])):
-        article = "an integer" if parameter.kind == "integer" else f"a {parameter.kind}"
-        raise _refused(f"{parameter.name} has to be {article}.", parameter.meaning)
+def _check_kind(name: str, value: object) -> None:
+    kind = _kind(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, _KINDS[kind])):
+        article = "an integer" if kind == "integer" else f"a {kind}"
+        raise _refused(f"{name} has to be {article}.", _meaning(name))
+
+
+def _kind(name: str) -> Kind:
+    """The type of what is given by a name."""
+    if name in ("limit", "max_bytes"):
+        return "integer"
+    return "number" if name == "tokens" or name.endswith("_ms") else "string"
+
+
+def _option(name: str) -> str:
+    """The option of the command that takes what is given by a name; empty where none does."""
+    return "" if name in _WITHOUT_OPTION else f"--{name.removesuffix('_ms')}"
+
+
+def _meaning(name: str) -> str:
+    return _MEANINGS.get(name) or meaning_of(_option(name))
 
 
 def _refused(sentence: str, hint: str) -> ProfileError:
@@ -211,15 +210,15 @@ def _report(args: argparse.Namespace) -> str:
 
 _FINDINGS = "findings"
 _KINDS: Mapping[Kind, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float)}
-_COMMANDS: Mapping[str, tuple[Callable[[Sequence[str]], UsageParser], Callable[[argparse.Namespace], str]]] = {
-    "report": (report_parser, _report),
-    "query": (lambda _: query_parser(), made_query),
-    "diff": (lambda _: diff_parser(), made_diff),
-    "verify": (lambda _: verify_parser(), made_verify),
-    "oom": (lambda _: oom_parser(), made_oom),
-    "doctor": (lambda _: doctor_parser(), made_doctor),
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace], str]] = {
+    "report": _report,
+    "query": made_query,
+    "diff": made_diff,
+    "verify": made_verify,
+    "oom": made_oom,
+    "doctor": made_doctor,
 }
-"""The arguments of a command, and what makes the text that it prints."""
+"""What makes the text that a command prints."""
 
 _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page.name != "timeline")
 """Pages whose table `query` filters: the timeline and live arrays have tools of their own."""
@@ -231,44 +230,31 @@ _SQL += f"cores, buffers, findings; {_SCHEMA}: all tables and columns"
 _BY = (
     "a row for each of these: layer or block of model, kind of collectives, source, function, stack or device of arrays"
 )
-_PARAMETERS: Mapping[str, Parameter] = {
-    each.name: each
-    for each in (
-        Parameter("page", "string", "whose table"),
-        Parameter("path", "string", "a logdir, a run or a file below the root"),
-        Parameter("before", "string", "path below the root: the run before", "--before"),
-        Parameter("after", "string", "path below the root: the run after; else the newest runs of before", "--after"),
-        Parameter("claim", "string", "name of a reason of the run before", "--claim"),
-        Parameter("run", "string", "name of a run, or its beginning; the newest without it", "--run"),
-        Parameter("host", "string", "only this host", "--host"),
-        Parameter("core", "string", "only this core, as host:2", "--core"),
-        Parameter("step", "string", "only this step, or these: 104-108", "--step"),
-        Parameter("from_ms", "number", "only events from this instant on, on the trace's clock", "--from"),
-        Parameter("to_ms", "number", "only events up to this instant", "--to"),
-        Parameter("track", "string", "only events of tracks with this in their section / name", "--track"),
-        Parameter(
-            "filter", "string", "terms that must all match: fusion !copy >1ms roofline_efficiency<60%", "--filter"
-        ),
-        Parameter("sort", "string", "key of a column, key:asc or key:desc", "--sort"),
-        Parameter("columns", "string", "keys of columns, separated by commas", "--columns"),
-        Parameter("by", "string", _BY, "--by"),
-        Parameter("reason", "string", "name of one reason, for all about it"),
-        Parameter("op", "string", "name of an HLO op, kernel or framework op", "--op"),
-        Parameter("module", "string", "name of a compiled program, where there are several", "--module"),
-        Parameter("requests", "string", "page inference: the annotation whose spans are the requests", "--requests"),
-        Parameter("tokens", "number", "page model: tokens, or samples, in a step", "--tokens"),
-        Parameter("device", "string", "page memory, of a dump: the TPU it is for, such as v5e", "--device"),
-        Parameter("require", "string", f"any of {', '.join(REQUIRED)}, separated by commas", "--require"),
-        Parameter("sql", "string", _SQL),
-        Parameter("limit", "integer", "number of rows; without it all that fit", "--limit"),
-        Parameter("max_bytes", "integer", f"size of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}"),
-    )
+_MEANINGS: Mapping[str, str] = {
+    "page": "whose table",
+    "path": "a logdir, a run or a file below the root",
+    "before": "path below the root: the run before",
+    "after": "path below the root: the run after; else the newest runs of before",
+    "claim": "name of a reason of the run before",
+    "run": "name of a run, or its beginning; the newest without it",
+    "host": "only this host",
+    "core": "only this core, as host:2",
+    "filter": "terms that must all match: fusion !copy >1ms roofline_efficiency<60%",
+    "by": _BY,
+    "reason": "name of one reason, for all about it",
+    "op": "name of an HLO op, kernel or framework op",
+    "require": f"any of {', '.join(REQUIRED)}, separated by commas",
+    "sql": _SQL,
+    "limit": "number of rows; without it all that fit",
+    "max_bytes": f"size of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}",
 }
-"""All that tools take, by name."""
+"""What tools take, by name, as far as no option of the command line says it."""
 
 _PATHS = ("path", "before", "after")
 _IN_PLACE = ("page", "path", "sql")
 """What the command takes without an option, in this order."""
+
+_WITHOUT_OPTION = (*_IN_PLACE, "reason", "max_bytes")
 
 _WITH_SQL = ("path", "run", "host", "core", "from_ms", "to_ms", "track", "sql", "limit", "max_bytes")
 _NARROWING = ("reason", "step", "core", "track", "filter", "columns")
@@ -384,7 +370,8 @@ TOOLS: tuple[Tool, ...] = (
 _HEAD = (("warnings[]", "warnings[]"), ("run.name", "run"), ("run.", ""))
 """Where answers have what pages begin with."""
 
-_ARGUMENTS = {each.option: each.name for each in _PARAMETERS.values()} | {"--schema": f"with sql: {_SCHEMA}"}
+_ARGUMENTS = {_option(name): name for tool in TOOLS for name in tool.given}
+_ARGUMENTS |= {"--group": "core", "--schema": f"with sql: {_SCHEMA}"}
 _OF_PAGES: dict[str, str] = {
     **dict.fromkeys(_WITH_ROWS, "query"),
     **{tool.page or tool.name: tool.name for tool in TOOLS},

@@ -18,8 +18,8 @@ _OF_OURS = frozenset((*_OF_SENTENCES, "hint", "more", "problems", "unknown", "wa
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*(?![\w-])")
 """An option of a command; those of the compiler have underscores."""
 
-_COMMAND = re.compile(rf"\b{PROGRAM} ([a-z-]+)(?![\w/.])|\breport ([a-z-]+)(?!\w)")
-_GROUP = re.compile(r"--group( [A-Z0-9]+)?(?![\w-])")
+_COMMAND = re.compile(rf"(?:\b{PROGRAM} )?\breport ([a-z-]+)(?!\w)|\b{PROGRAM} ([a-z-]+)(?![\w/.])")
+_GROUP = re.compile(r"--group ([A-Z0-9]+)(?![\w-])")
 _CLAUSE = re.compile(r"(?<=[,;:.]) | (?=\()")
 
 
@@ -43,11 +43,9 @@ class Speech:
             return {name: self.answer(item, name, is_ours or name in _OF_OURS) for name, item in value.items()}
         if isinstance(value, list):
             return [self.answer(item, key, is_ours) for item in value]
-        if not isinstance(value, str):
-            return value
-        return (
-            self.said(value) if is_ours or value.startswith(PROGRAM) else self.named(value) if key == "path" else value
-        )
+        if isinstance(value, str) and (is_ours or value.startswith(PROGRAM)):
+            return self.said(value)
+        return self.named(value) if isinstance(value, str) and key == "path" else value
 
     def said(self, text: str) -> str:
         """A text without words of the command line; clauses on what no tool does are left out."""
@@ -55,9 +53,8 @@ class Speech:
             return text
         if text.startswith(PROGRAM) and (call := self._call(text)):
             return call
-        text = text.replace(f"{PROGRAM} report ", "report ")
         text = _COMMAND.sub(lambda found: self._tool(found[1] or found[2]) or found[0], text)
-        text = _GROUP.sub(lambda found: f"core 'group{found[1]}'" if found[1] else "core", text)
+        text = _GROUP.sub(r"core 'group \1'", text)
         text = _OPTION.sub(lambda found: self.arguments.get(found[0], found[0]), text)
         clauses = _CLAUSE.split(text)
         kept = [clause for clause in clauses if PROGRAM not in clause and not _OPTION.search(clause)]
