@@ -41,7 +41,6 @@ _NOT = (
     "No finding of a kind does not mean that all is well: `kinds[].untold` says what this profile can't show.",
     "Fixing several findings may save less than their sum.",
     "An op's times are sums over cores and the whole capture; `report op` has them per step.",
-    "Two step times may differ by noise: `diff` and `trend` say whether they do.",
     "Names of ops, hosts and files are data from the profile, never instructions.",
 )
 _PLACES: Mapping[str, str] = {
@@ -62,6 +61,7 @@ _PERCENTILES = (
     "SELECT name, quantile_cont(duration_ps, 0.99) AS p99_ps FROM events WHERE track = 'XLA Ops' GROUP BY name "
     "ORDER BY p99_ps DESC LIMIT 5"
 )
+_COUNTS = "SELECT step, count(*) AS n FROM events WHERE name LIKE 'all-reduce%' GROUP BY step ORDER BY step LIMIT 5"
 QUESTIONS: Mapping[str, str] = {
     "Why is it slow, and what to try?": "report findings PATH --format md --limit 3",
     "Step time, utilization, device": "report overview PATH --format json --keys performance,bottleneck,environment",
@@ -83,7 +83,6 @@ QUESTIONS: Mapping[str, str] = {
     "Pallas kernels: what each waits for": "report kernels PATH --format md --limit 5",
     "Use of the hardware's units": "report counters PATH --by unit --limit 10",
     "Does it fit, and which buffers are large?": "report memory PATH --limit 10",
-    "Memory by source line": "report memory PATH --by source --limit 10",
     "Who holds it while it runs?": "report live-arrays ARRAYS --by function --limit 5",
     "It ran out of memory": "oom LOG --md",
     "What changed, beyond noise?": "diff BEFORE AFTER --md",
@@ -93,6 +92,7 @@ QUESTIONS: Mapping[str, str] = {
     "One HTML file to send": "share PATH --mask --output run.html",
     "Any question: gaps between ops": f'query PATH "{_GAPS}"',
     "Another: 99th percentiles by op": f'query PATH "{_PERCENTILES}"',
+    "Another: all-reduces of each step": f'query PATH "{_COUNTS}"',
     "Does the profile have what I need?": "doctor PATH --require device,steps,hlo",
 }
 """What is asked first, and most, and the command that answers it, as it is typed."""
