@@ -34,7 +34,7 @@ _READING = (
     "Read `warnings` first: cut captures, simulated times, rows left out.",
     "A key ends in its unit (`_ms`, `_ps`, `_bytes`, `_percent`); utilizations and efficiencies are fractions.",
     "`~` and `is_estimate` mark an estimate; other times are measured.",
-    "A pipe gets at most 20 KB; `--limit 0` has all rows; `--columns`, `--filter`, `--keys a.b,c` (of JSON) choose.",
+    "`--max-bytes 4000` bounds an answer; `--columns`, `--filter`, `--keys a,b` (JSON) choose.",
     "`--run`, `--host`, `--core host:2` and `--step 104` narrow a page; filters: `bound_by=hbm`, `source:model.py:51`.",
 )
 _NOT = (
