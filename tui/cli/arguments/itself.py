@@ -88,6 +88,6 @@ def completion_parser() -> UsageParser:
     calls = ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc")
     parser = new_parser("completion", what, (*calls, "completion fish"))
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh, fish")
-    parser.add_argument("words", metavar="WORD", nargs="*", help="what the last of these words may become")
+    parser.add_argument("typed", metavar="WORD", nargs="*", help="what the last of these words may become")
     options.add_common(parser, look=False)
     return parser

@@ -46,10 +46,10 @@ _LISTED: Mapping[str, tuple[str, str]] = {
 
 def run_completion(args: argparse.Namespace) -> int:
     """Prints the script, or what the last of some words may become, a line each."""
-    if not args.words:
+    if not args.typed:
         write_stdout(_SCRIPTS[args.shell])
         return EXIT_OK
-    *before, begun = args.words
+    *before, begun = args.typed
     kept, comma, part = begun.rpartition(",")
     found = [f"{kept}{comma}{each}" for each in _candidates(before, begun) if each.startswith(part)]
     write_stdout("".join(f"{each}\n" for each in found))

@@ -28,7 +28,7 @@ SAME = {
     "report hlo_stats demo --limit 2": TWO_OPS,
     "report layers demo": "report model --by layer demo",
     "report op demo fusion.390": "report op demo --op fusion.390",
-    "report ops demo -n 2 --fields name --json": "report ops demo --limit 2 --columns name --format json",
+    "report ops demo -n 2 --fields name --json": "report ops demo --limit 2 --columns name --json",
     "help report ops": "report ops --help",
     "tensorboard --logdir demo": "demo",
     "help": "--help",
