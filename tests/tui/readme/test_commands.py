@@ -27,7 +27,7 @@ NAMES = {"PAGE": "overview", "PATH": "logs", "LOG": "train.log", "A": f"logs/*/*
 
 INSTEAD = {
     "tpuprof-tui report kernels PATH --dump DIR": (
-        *("tpuprof-tui report --help", "no run here has a kernel; tests/tui/pages/ops/kernels/test_dump.py"),
+        *("tpuprof-tui report kernels --help", "no run here has a kernel; tests/tui/pages/ops/kernels/test_dump.py"),
     ),
     "tpuprof-tui verify A B": ("tpuprof-tui verify --help", "the runs are the same, so that no promise is kept"),
     "tpuprof-tui verify A B --claim collective --format json": ("tpuprof-tui verify --help", "likewise"),
