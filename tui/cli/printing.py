@@ -7,7 +7,7 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -28,9 +28,7 @@ _bounded = drawn_by("tpuprof.tui.report.shared.bounded:bounded")
 
 _BOUNDS = ("--limit", "-n", "--max-bytes")
 
-written_checks = drawn_by("tpuprof.tui.report.shared.checks:written")
 MOST_SUMMARY = 1 << 20  # bytes of the summary of a step: GitHub shows nothing of a larger one
-_CUT = b"\nThe rest is left out: GitHub shows 1 MiB of a step.\n"
 
 PIPE_WIDTH = 110  # cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column
 
@@ -97,26 +95,20 @@ def write_report(args: argparse.Namespace, report: Made, compressed: bool = Fals
         output.stream_file(file, produce, compressed)
 
 
-def summary_file(args: argparse.Namespace) -> str | None:
-    """The file of the Markdown that GitHub shows of a step, where a report is for it; None elsewhere."""
-    return os.environ.get("GITHUB_STEP_SUMMARY") or None if getattr(args, "format", None) == "github" else None
-
-
-def append_summary(args: argparse.Namespace, markdown: Callable[[], Made]) -> None:
-    """Appends a report's Markdown to the summary of the step, as many lines as there is room for.
+def append_summary(markdown: Made) -> None:
+    """Appends a report to the summary that GitHub shows of a step, as many lines as there is room for.
 
     Raises:
         OSError: the file can't be written.
     """
-    file = summary_file(args)
-    if file is None:
+    file = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not file:
         return
     with open(file, "ab") as summary:
         room = MOST_SUMMARY - summary.tell()
-        data = output.whole(markdown()).encode("utf-8", "backslashreplace")
-        if len(data) > room:
-            data = data[: data.rfind(b"\n", 0, max(room - len(_CUT), 0)) + 1] + _CUT
-        summary.write(data if len(data) <= room else b"")
+        if room >= output.LEAST_BYTES:
+            text, _ = _bounded(output.whole(markdown), "md", room, "--format md")
+            summary.write(text.encode("utf-8", "backslashreplace"))
 
 
 def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[str | int] = ()) -> None:
@@ -125,10 +117,10 @@ def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[st
     Args:
         inputs: files that are read beside the logdirs' profiles: paths, or open descriptors.
     """
-    files, read = [file for file in (output_file(args), summary_file(args)) if file is not None], tuple(inputs)
-    for file in files:
-        for logdir in logdirs:
-            target.check_output(file, logdir, read)
+    file = output_file(args)
+    read = tuple(inputs)
+    for logdir in logdirs if file is not None else ():
+        target.check_output(file or "", logdir, read)
 
 
 def report_look(args: argparse.Namespace) -> TextLook:

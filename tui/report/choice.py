@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -117,13 +118,20 @@ def filtered(table: Table[Any], source: object, rows: Sequence[int], text: str, 
     looked_at = op_columns(table, source)
     if not any(field.filter for field in table.fields):  # words are looked for in every column of text
         looked_at = replace(looked_at, name=_texts(table, source))
-    try:
+    with filter_of(option):
         mask = parse_filter(text, table.by_key).mask(looked_at).tolist()
+    return [row for row in rows if mask[row]]
+
+
+@contextmanager
+def filter_of(option: str) -> Iterator[None]:
+    """Says of a text that is no filter which option has it, as a `ProfileError`."""
+    try:
+        yield
     except FilterError as error:
         end = "" if str(error).endswith("?") else "."
         hint = "report PAGE --help has the columns and the language"
         raise ProfileError("usage", f"{option}: {error}{end}", hint, EXIT_USAGE) from error
-    return [row for row in rows if mask[row]]
 
 
 def _texts(table: Table[Any], source: object) -> list[str]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
-from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.page import Content, Format, Head, Report, ReportRequest, TableOptions, no_rows
+from tpuprof.tui.report.page import Check, Content, Format, Head, Report, ReportRequest, TableOptions, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
@@ -160,6 +160,13 @@ def drawn_by(place: str) -> Callable[..., Any]:
 
 
 _table_csv = drawn_by("tpuprof.tui.report.csv:table_csv")
+_github = drawn_by("tpuprof.tui.report.shared.checks:github")
+_junit = drawn_by("tpuprof.tui.report.shared.checks:junit")
+
+
+def check_writers(name: str, checks: Callable[..., Sequence[Check]]) -> dict[str, Callable[..., str]]:
+    """Writers of the formats of `CHECKS`, by a function that makes the checks of what a writer is given."""
+    return {"github": partial(_github, name, checks), "junit": partial(_junit, name, checks)}
 
 
 def declared(
@@ -171,8 +178,8 @@ def declared(
     csv_table: fields.Table[Any] | None = None,
     warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None,
-    exit_code: Callable[[Content], int] = lambda _: EXIT_OK,
     pictures: Callable[[Content], Sequence[Picture]] = lambda _: (),
+    checks: Callable[[Content, ReportRequest], Sequence[Check]] = lambda _, __: (),
 ) -> Report[Content]:
     """A report in every format.
 
@@ -180,13 +187,14 @@ def declared(
         name: of the page, in the schema of its JSON.
         read: reads it from a run.
         declare: says what it holds.
-        tables, metrics, csv_table, warnings, check, exit_code, pictures: as of a `Report`.
+        tables, metrics, csv_table, warnings, check, pictures, checks: as of a `Report`.
     """
     writers = {
         "json": lambda content, asked: _json(name, declare(content, asked), asked),
         "csv": lambda content, asked: declare(content, asked).csv.csv(),
         "md": lambda content, asked: _markdown(declare(content, asked)),
         "text": lambda content, asked: _text(declare(content, asked), asked),
+        **check_writers(name, checks),
     }
 
     def choose(content: Content, asked: ReportRequest, choice: TableOptions) -> str:
@@ -205,7 +213,7 @@ def declared(
         return list(rows.values() if main is None else {main.table.key: main, **rows}.values())
 
     main = csv_table or tables[0]
-    return Report(read, writers, tables, metrics, warnings, main, check, exit_code, choose, sections, pictures)
+    return Report(read, writers, tables, metrics, warnings, main, check, choose, sections, pictures, checks)
 
 
 def _main_table(page: Declared) -> Section[Any] | None:

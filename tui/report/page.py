@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
 from tpuprof.tui.report import markdown
@@ -15,6 +15,7 @@ from tpuprof.tui.report.output import Made
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.pages.shared.key import PageKey
+    from tpuprof.parsers.session.diff.regression import Regression
     from tpuprof.parsers.session.session import Session
     from tpuprof.tui.html.picture import Picture
     from tpuprof.tui.report.fields import Metric, Rows, Table
@@ -69,18 +70,23 @@ class Check:
     """Something that a report has checked.
 
     Attributes:
-        name: a figure, a run or a finding.
-        state: failed for a regression, or for what a call forbids.
-        sentence: what was found, or why it is unknown; empty where there is nothing to say.
+        name: of a step, an op, a finding or a figure.
+        state: failed only where the command ends with exit code 6.
+        sentence: what was found, or why it is unknown.
         source: the source line that it is about, ``model.py:62``; empty where it is about none.
-        decides: whether the exit code follows from it (`tui.report.shared.checks.exit_code`).
     """
 
     name: str
     state: State
-    sentence: str = ""
+    sentence: str
     source: str = ""
-    decides: bool = False
+
+
+def step_check(judged: Regression | None, words: str) -> Check:
+    """The check of step times by ``--fail-on-regression``, which passes where that is not given (None)."""
+    if judged is None or judged.outcome == "passed":
+        return Check("step", "ok", words)
+    return Check("step", "failed" if judged.outcome == "slower" else "unknown", f"{judged.sentence} {words}")
 
 
 @dataclass(frozen=True)
@@ -284,11 +290,10 @@ class Report(Generic[Content]):
         csv_table: the table that CSV holds.
         check: sees, before any work, that the page's own options, the format and the limit go together; raises
             `ProfileError`.
-        exit_code: of the command, once the page is printed.
         choose: prints the rows and columns of its table that a call asks for; None where it has no such table.
         sections: the page's tables with their rows, the main one first; None where they can't be had one by one.
         pictures: draws what HTML shows above the rest.
-        checks: what `CHECKS` hold; None where the page has none of these formats.
+        checks: what the formats of `CHECKS` hold, and what the exit code follows from.
         section_tables: the tables that `sections` may have, where these are not `tables`.
     """
 
@@ -299,11 +304,10 @@ class Report(Generic[Content]):
     warnings: Callable[[Content], Sequence[str]] = lambda _: ()
     csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
-    exit_code: Callable[[Content], int] = lambda _: EXIT_OK
     choose: Callable[[Content, ReportRequest, TableOptions], str] | None = None
     sections: Callable[[Content, ReportRequest], Sequence[Listed]] | None = None
     pictures: Callable[[Content], Sequence[Picture]] = lambda _: ()
-    checks: Callable[[Content, ReportRequest], Sequence[Check]] | None = None
+    checks: Callable[[Content, ReportRequest], Sequence[Check]] = lambda _, __: ()
     section_tables: Callable[[], Sequence[Table[Any]]] | None = None
 
 
@@ -328,7 +332,6 @@ class CommandReport(Generic[Content]):
         writers: prints it, a function a format, given how text looks and the most rows, 0 for all.
         tables, metrics: what it holds, as of a `Report`.
         sections: its tables with their rows, the main one first.
-        checks: what `CHECKS` hold, given the most rows.
     """
 
     read: Callable[..., Content]
@@ -337,4 +340,3 @@ class CommandReport(Generic[Content]):
     metrics: tuple[Metric[Any], ...] = ()
     csv_table: Table[Any] | None = None
     sections: Callable[[Content], Sequence[Listed]] = lambda _: ()
-    checks: Callable[[Content, int], Sequence[Check]] = lambda _, __: ()

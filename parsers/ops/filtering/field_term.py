@@ -32,6 +32,7 @@ NAMED = re.compile(
 
 _NUMBER = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Zµμ%]{0,2})")
 _KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)(?=\.|\Z)")
+_UNIT = re.compile(r"_(ps|ms|percent)\Z")
 _IN_PERCENT = re.compile(r"percent(?=\.|\Z)")
 """How a key, or an object that it is in, says its unit."""
 
@@ -89,7 +90,8 @@ def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
     """The term that a text of the form `NAMED` is; None where it names no column and compares nothing.
 
     Args:
-        keys: of the columns that there are.
+        keys: of the columns that there are. A term may leave out the unit at the end of a key, and the objects that it
+            is in, where that fits one column.
 
     Raises:
         ValueError: it compares a column that is not there, or with what is not a number or has another unit.
@@ -100,8 +102,11 @@ def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
     if key not in keys:
         if relation == ":" or (number is None and relation != "="):
             return None
-        near = get_close_matches(key, keys, n=3, cutoff=0.5)
-        raise ValueError(f"there is no column {key}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+        ends = [of for of in keys if _UNIT.sub("", of).rpartition(".")[2] == key]
+        if len(ends) != 1:
+            near = ends or get_close_matches(key, keys, n=3, cutoff=0.5)
+            raise ValueError(f"there is no column {key}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+        key = ends[0]
     if number is None and relation not in ("=", ":"):
         raise ValueError(f"{printable(value[:LONGEST_NUMBER])} is not a number to compare {key} with")
     return FieldTerm(key, relation, value, None if number is None else _in_unit_of(key, number))
@@ -113,7 +118,7 @@ def _in_unit_of(key: str, number: re.Match[str]) -> float:
     value = int(number[1]) if number[1].lstrip("-").isdigit() else float(number[1])  # ids need all their digits
     if unit in UNIT_PS and own is not None:
         return value * UNIT_PS[unit] / UNIT_PS[own[1]]
-    if unit == "%":
+    if unit == "%" and own is None:
         return value if _IN_PERCENT.search(key) else value / 100
     if unit:
         raise ValueError(f"{key} is not in {printable(number[2])}")

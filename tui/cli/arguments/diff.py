@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from tpuprof.parsers.base.regex import pattern
 from tpuprof.tui.cli.arguments import options, values
 from tpuprof.tui.cli.arguments.help import WHICH_RUN
 from tpuprof.tui.cli.arguments.options import Paths, UsageParser, add
@@ -32,7 +30,6 @@ kept; 4 no verdict: no steps, different programs, or a promise below the noise.
 _OF_BASELINE = """A name is known in the logdir of its run. It lies in the user's cache folder,
 not beside the run. Each action then prints the baselines of the logdir.
 """
-_NAME = pattern(r"(?a)\w[\w.+-]{0,63}")
 
 
 def baseline_parser(words: Sequence[str] = ()) -> UsageParser:
@@ -42,18 +39,12 @@ def baseline_parser(words: Sequence[str] = ()) -> UsageParser:
     parser = options.new_parser("baseline", what, calls, _OF_BASELINE)
     parser.add_argument("action", choices=("set", "remove", "list"), metavar="ACTION", help="set, remove or list")
     if not words or words[0] != "list":
-        parser.add_argument("name", type=_name, metavar="NAME", help="such as main")
+        parser.add_argument("name", metavar="NAME", help="such as main")
     run = "logdir, run, file: the run, or one of the logdir (default: .)"
     parser.add_argument("path", nargs="?", default=options.HERE, metavar="RUN", help=run)
     add(parser.part(WHICH_RUN), "--run")
     options.add_common(parser, look=False)
     return parser
-
-
-def _name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a name of 64 letters, digits and . + / - at most")
-    return text
 
 
 def _add_runs(parser: UsageParser) -> None:
@@ -66,7 +57,7 @@ def _add_runs(parser: UsageParser) -> None:
         named = f"a run of {letter}, by its name; without A and B: paths of launches"
         part.add_argument(f"--{side}", dest=f"of_{side}", nargs="+", metavar="RUN", action=Paths, help=named)
     kept = "the run of baseline set NAME as A; the path is B"
-    part.add_argument("--baseline", type=_name, metavar="NAME", help=kept)
+    part.add_argument("--baseline", metavar="NAME", help=kept)
     add(parser.part(WHICH_RUN), "--host", "--core", "--group")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
 _html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
-_exit_code = drawn_by("tpuprof.tui.report.shared.checks:exit_code")
 _required = drawn_by("tpuprof.tui.report.shared.required:required")
 _describe_text = drawn_by("tpuprof.tui.report.describe:describe_text")
 _describe_json = drawn_by("tpuprof.tui.report.describe:describe_json")
@@ -90,14 +89,13 @@ def made_report(args: argparse.Namespace, most: int | None = None, rest: str = "
 
         asked = replace(_asked(args, page, logdir, session, modules is not None), rest=rest)
         content, choice = report.read(asked), _choice(args, page)
-        is_gate = args.format in CHECKS or getattr(args, "fail_on", None) is not None
-        checks = list(report.checks(content, asked)) if report.checks is not None and is_gate else []
-        texts = getattr(args, "require", None)
-        checks += _required(texts, report, content, page.beside(), asked) if texts else []
-        if asked.form in CHECKS:
-            made = printing.written_checks(asked.form, page.name, checks)
-            printing.append_summary(args, lambda: report.writers["md"](content, asked))
-        elif most is not None and asked.limit is None:
+        checks = [*report.checks(content, asked)]
+        if required := asked.options.get("require"):
+            pages = [*((each, each.read(asked)) for each in page.beside()), (report, content)]
+            checks += _required(" ".join(required), pages, asked)
+        if asked.form == "github":
+            printing.append_summary(report.writers["md"](content, asked))
+        if most is not None and asked.limit is None:
             made = _fitted(report, content, asked, choice, most)
         else:
             made = _made(report, content, asked, choice)
@@ -106,10 +104,11 @@ def made_report(args: argparse.Namespace, most: int | None = None, rest: str = "
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
             common.note(f"note: {warning}")
-    for check in checks if args.format not in CHECKS else ():
-        if check.decides and check.state != "ok":
+    states = {check.state for check in checks}
+    for check in checks if {"require", "fail_on"} & {name for name, given in asked.options.items() if given} else ():
+        if check.state != "ok" and asked.form not in CHECKS:
             common.note(f"{check.state}: {check.name}: {check.sentence}")
-    return made, report.exit_code(content) or (_exit_code(checks) if checks else EXIT_OK)
+    return made, EXIT_REGRESSION if "failed" in states else EXIT_UNREADABLE if "unknown" in states else EXIT_OK
 
 
 def _fitted(

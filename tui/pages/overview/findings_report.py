@@ -23,7 +23,7 @@ from tpuprof.tui.report.choice import filtered
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, Rows, Table, attribute, listed, metric_reasons, nested, object_table
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import Check, Head, ReportRequest, State, page_of
+from tpuprof.tui.report.page import Check, Head, ReportRequest, page_of
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_MS, VERBATIM
 
@@ -223,34 +223,16 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
 
 
 def checks(page: Overview, request: ReportRequest) -> list[Check]:
-    """Each finding, which fails if ``--fail-on`` forbids it, and each kind that was not found.
-
-    The findings decide then, and without any the kinds do, if none of them can be detected.
-    """
-    found, forbidden, made = _found(page, request), request.options.get("fail_on"), []
-    failed = _matching(found, forbidden)
-    may_fail = {row for saved in (0.0, 1.0) for row in _matching([_as_if(saved, each) for each in found], forbidden)}
+    """Each finding, which fails if ``--fail-on`` matches it; without any, whether there could be some."""
+    found, forbidden = _found(page, request), request.options.get("fail_on")
+    failed = filtered(FOUND, found, range(len(found)), forbidden, "--fail-on") if forbidden else []
+    made = []
     for row, each in enumerate(found):
         finding = each.finding
-        is_open = finding.worth_ps is None and (forbidden is None or row in may_fail)
-        state: State = "failed" if row in failed else "unknown" if is_open else "ok"
-        why = finding.basis if finding.worth_ps is None else next(iter(finding.evidence), finding.basis)
-        words = f"{finding.title}. {why} {finding.advice}"
-        made.append(Check(each.name, state, words, each.source or "", forbidden is not None))
-    decides = forbidden is not None and not found and set(page.undetectable) == set(KINDS)
-    kinds = [(each.kind, each.undetectable or "") for each in _sought(page) if not each.found]
-    return [*made, *(Check(kind, "unknown" if why else "ok", why, "", decides) for kind, why in kinds)]
-
-
-def _matching(found: Sequence[Found], text: str | None) -> set[int]:
-    return set() if text is None else {*filtered(FOUND, found, range(len(found)), text, "--fail-on")}
-
-
-def _as_if(saved: float, found: Found) -> Found:
-    """The same with a part of the step as its saving where that is unknown; all is an hour, longer than any step."""
-    if found.finding.worth_ps is not None:
-        return found
-    return replace(found, finding=replace(found.finding, worth_ps=saved * 3.6e15, worth_fraction=saved))
+        words = " ".join((f"{finding.title}.", *finding.evidence, finding.basis, finding.advice))
+        made.append(Check(each.name, "failed" if row in failed else "ok", words, each.source or ""))
+    is_open = forbidden and all(kind.undetectable for kind in _sought(page))
+    return made or [Check("findings", "unknown" if is_open else "ok", _nothing(page))]
 
 
 def _explained(page: Overview) -> list[str]:
@@ -291,4 +273,4 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.wrap_all(untold, "dim"), *pen.notes(page.warnings, ())]
 
 
-REPORT = replace(declared("findings", page_of(OVERVIEW), declare, (FOUND,), METRICS), checks=checks)
+REPORT = declared("findings", page_of(OVERVIEW), declare, (FOUND,), METRICS, checks=checks)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE, FAILED
+from tpuprof.parsers.base.errors import FAILED
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
@@ -21,7 +21,7 @@ from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Value
 from tpuprof.tui.report.fields import Metric
 from tpuprof.tui.report.json import head
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import Head, ReportRequest
+from tpuprof.tui.report.page import Check, Head, ReportRequest
 from tpuprof.tui.report.text import cut_name
 from tpuprof.tui.report.units import TEXTS
 
@@ -85,10 +85,10 @@ _CANT_BE_READ = frozenset(
 """Codes of problems that leave a file or a folder unread; those of damaged files of which a part is read are others."""
 
 
-def exit_code(page: Runs) -> int:
-    """4 where something that was found can't be read, though all that can be is listed."""
+def checks(page: Runs, _: ReportRequest) -> list[Check]:
+    """What was found and can't be read, though all that can be is listed."""
     problems = itertools.chain(page.logdir.problems, *(row.problems for row in page.listed.rows))
-    return EXIT_UNREADABLE if any(problem.code in _CANT_BE_READ for problem in problems) else EXIT_OK
+    return [Check("file", "unknown", each.sentence) for each in problems if each.code in _CANT_BE_READ]
 
 
 def declare(page: Runs, request: ReportRequest) -> Declared:
@@ -175,5 +175,5 @@ REPORT = declared(
     tables=(EVERYTHING,),
     metrics=METRICS,
     warnings=lambda page: page.warnings,
-    exit_code=exit_code,
+    checks=checks,
 )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
@@ -15,12 +14,12 @@ from tpuprof.parsers.pages.shared.groups import APART
 from tpuprof.parsers.pages.shared.split_runs import whole_captures
 from tpuprof.parsers.session.diff.regression import Regression
 from tpuprof.parsers.session.trend import Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
-from tpuprof.tui.draw.format import UNKNOWN, duration, percent, utc
+from tpuprof.tui.draw.format import UNKNOWN, duration, utc
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import Field, Metric, Table, attribute, listed, named, object_table, of_each
-from tpuprof.tui.report.page import Check, Head, ReportRequest, State
+from tpuprof.tui.report.page import Check, Head, ReportRequest, step_check
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
 
 
@@ -270,32 +269,10 @@ def declare(page: Trend, request: ReportRequest) -> Declared:
     )
 
 
-def exit_code(page: Trend) -> int:
-    """6 where the newest run is slower than is allowed, 4 where that is unknown, as in `diff`.
-
-    Without a check it is 4 where a run can't be read, as for the list of runs.
-    """
-    if page.check is None:
-        return EXIT_UNREADABLE if any(row.point is None for row in page.runs) else EXIT_OK
-    return {"slower": EXIT_REGRESSION, "unknown": EXIT_UNREADABLE}.get(page.check.outcome, EXIT_OK)
-
-
 def checks(page: Trend, _: ReportRequest) -> list[Check]:
-    """Each run; only the newest can fail, by the check that was asked for, else if it is slower beyond the noise."""
-    found = []
-    for row in page.runs:
-        judged, is_newest = row.judged, row is page.runs[-1]
-        change = f"{_signed(judged.change)}, noise {percent(None if judged.noise is None else 100 * judged.noise)}"
-        words = f"{judged.verdict} ({change})" if judged.verdict in ("slower", "faster", "odd") else ""
-        state: State = "unknown" if row.problem else "ok"
-        if is_newest and page.check is not None:
-            state, words = _STATES[page.check.outcome], page.check.sentence or words
-        elif is_newest and judged.verdict == "slower":
-            state = "failed"
-        found.append(Check(row.run.name, state, row.problem or words))
-    return found
+    """The newest step; without ``--fail-on-regression`` the runs that can't be read too."""
+    unread = [row for row in page.runs if row.point is None and page.check is None]
+    return [step_check(page.check, statement(page)), *(Check(row.run.name, "unknown", row.problem) for row in unread)]
 
 
-_STATES: dict[str, State] = {"passed": "ok", "slower": "failed", "unknown": "unknown"}
-_REPORT = declared("trend", read, declare, (RUNS,), METRICS, RUNS, _warnings, exit_code=exit_code)
-REPORT = replace(_REPORT, checks=checks)
+REPORT = declared("trend", read, declare, (RUNS,), METRICS, RUNS, _warnings, checks=checks)

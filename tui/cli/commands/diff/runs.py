@@ -28,7 +28,7 @@ from tpuprof.tui.cli.commands.diff.baseline import take_baseline
 from tpuprof.tui.cli.common import existing, note, session_of
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.page import CHECKS, WITHOUT_WARNINGS, check_keys
+from tpuprof.tui.report.page import WITHOUT_WARNINGS, check_keys
 from tpuprof.tui.terminal.custom import Config
 
 Made = TypeVar("Made")
@@ -137,8 +137,6 @@ def written(command: str, args: argparse.Namespace, read: Sequence[object], limi
     """The report of a command on two runs, of what its page reads."""
     form, report = args.format or "text", command_named(command).load_report()
     content, look = report.read(*read), printing.report_look(args)
-    if form not in CHECKS:
-        return report.writers[form](content, look, limit)
-    printing.append_summary(args, lambda: report.writers["md"](content, look, limit))
-    made: str = printing.written_checks(form, command, report.checks(content, limit))
-    return made
+    if form == "github":
+        printing.append_summary(report.writers["md"](content, look, limit))
+    return report.writers[form](content, look, limit)

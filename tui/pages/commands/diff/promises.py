@@ -14,7 +14,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, StyleKey
 from tpuprof.tui.pages.commands.diff import fields
 from tpuprof.tui.pages.commands.diff.words import MARKS, noise_time, relative, signed
-from tpuprof.tui.report.declared import Metrics, Section, values_of
+from tpuprof.tui.report.declared import Metrics, Section, check_writers, values_of
 from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
 from tpuprof.tui.report.json import document
 from tpuprof.tui.report.markdown import comparison_head, escaped, joined, table
@@ -81,9 +81,6 @@ METRICS: tuple[Metric[Verified], ...] = (
     attribute("got_ms", TIME_MS, "how much shorter a mean step is in B", null=_NO_STEPS),
     *_with_reasons(fields.of_change("step", "time", "step."), _NO_STEPS, _NO_STEPS),
 )
-
-
-_STATES: dict[str, State] = {"kept": "ok", "partly": "ok", "unknown": "unknown"}
 
 
 def sentence(made: Verified, ascii_only: bool) -> str:
@@ -190,18 +187,13 @@ def text(made: Verified, look: TextLook, _: int) -> str:
     return titled_text(title, "promises of findings", lines, look)
 
 
-def checks(made: Verified, _: int) -> list[Check]:
-    """The promise, which decides; each claim; and what came instead."""
-    state = _STATES.get(made.outcome, "failed")
-    found = [Check("promise", state, sentence(made, False))]
-    for cause in made.causes if state != "unknown" else ():
-        words = f"{cause.title}: {_costs(cause, False)}."
-        if cause.is_claim:
-            found.append(Check(cause.name, "ok" if cause.cost.mark in ("less", "gone") else state, words))
-        elif cause in made.instead:
-            found.append(Check(cause.name, state, f"It came instead: {words}"))
-    return found
+def checks(made: Verified, _: TextLook, __: int) -> list[Check]:
+    """The promise, with what came instead."""
+    words = [sentence(made, False), *(f"{each}." for each in _instead(made, False))]
+    state: State = "unknown" if made.outcome == "unknown" else "ok" if made.outcome in ("kept", "partly") else "failed"
+    return [Check("promise", state, " ".join(words))]
 
 
-_TABLES, _FORMATS = (CAUSES, INSTEAD, OWNERS), {"json": json, "md": markdown, "text": text}
-REPORT = CommandReport(lambda made: made, _FORMATS, _TABLES, (*fields.SIDES, *METRICS), checks=checks)
+_TABLES = (CAUSES, INSTEAD, OWNERS)
+_FORMATS = {"json": json, "md": markdown, "text": text, **check_writers("verify", checks)}
+REPORT = CommandReport(lambda made: made, _FORMATS, _TABLES, (*fields.SIDES, *METRICS))

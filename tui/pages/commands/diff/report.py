@@ -21,11 +21,11 @@ from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Metrics, Section, drawn_by, values_of
+from tpuprof.tui.report.declared import Metrics, Section, check_writers, values_of
 from tpuprof.tui.report.fields import columns, first, markdown_rows, metric_reasons
 from tpuprof.tui.report.json import document, left_out
 from tpuprof.tui.report.markdown import comparison_head, escaped, fields_table, joined, not_shown, table
-from tpuprof.tui.report.page import CommandReport, TextLook
+from tpuprof.tui.report.page import Check, CommandReport, TextLook, step_check
 from tpuprof.tui.report.text import titled_text
 
 _TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "phases", "memory", "figures", "setup")
@@ -194,8 +194,10 @@ def sections(content: JudgedDiff) -> list[Section[Any]]:
     return [Section(table, getattr(content.diff, table.key)) for table in tables]
 
 
-_checks = drawn_by("tpuprof.tui.pages.commands.diff.checks:checks")
-_FORMATS = {"json": json, "csv": csv, "md": markdown, "text": text}
-REPORT = CommandReport(
-    JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS), sections=sections, checks=_checks
-)
+def checks(content: JudgedDiff, _: TextLook, __: int) -> list[Check]:
+    """The step, and what changed most of it."""
+    return [step_check(content.regression, verdict(content.diff))]
+
+
+_FORMATS = {"json": json, "csv": csv, "md": markdown, "text": text, **check_writers("diff", checks)}
+REPORT = CommandReport(JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS), sections=sections)

@@ -15,7 +15,7 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.pages.commands.diff.words import noise_time, noise_words, per_unit, relative, signed
 
 _MOST_NAMED = 3
-LEAST_SHARE = 0.1  # of the whole change, what a part of it must be to be named
+_LEAST_SHARE = 0.1  # of the whole change, what a part of it must be to be named
 _EXPLAINED = 0.5  # share of the change that the named ops must explain; else it is explained by category
 _IDLE, _OWNER = "idle", "owner"
 
@@ -120,7 +120,7 @@ def _main(diff: Diff, ascii_only: bool) -> str:
     ups = sum(part.delta for part in others if part.delta > 0)
     downs = sum(part.delta for part in others if part.delta < 0)
     where = _where(others)
-    if where and min(ups, -downs) >= max(LEAST_SHARE * abs(change.delta), 2 * change.noise):
+    if where and min(ups, -downs) >= max(_LEAST_SHARE * abs(change.delta), 2 * change.noise):
         both = f"{signed(ups, 'time', ascii_only)} and {signed(downs, 'time', ascii_only)}"
         return f"{size}: {named}; the rest, {left}, is {both} over {where} (noise {noise})."
     if abs(rest) <= change.noise or not where:
@@ -174,7 +174,7 @@ def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, li
 
 def _largest(parts: Sequence[Contribution], whole: float, change: Change) -> list[Contribution]:
     """Those beyond their noise that are a good part of the change; where no noise is known, the largest."""
-    least = LEAST_SHARE * abs(whole)
+    least = _LEAST_SHARE * abs(whole)
     known = (part for part in parts if part.change.is_beyond_noise or change.noise is None)
     largest = (part for part in known if abs(part.delta) >= least > 0)
     return sorted(largest, key=lambda part: (-abs(part.delta), part.name))[:_MOST_NAMED]
