@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
-from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.regex import pattern
-from tpuprof.tui.api.sql.engine import MIB, Limits, not_one_select
+from tpuprof.tui.api.sql.engine import MIB, Limits, not_one_select, whole
 from tpuprof.tui.api.sql.sqlite import Sqlite
 from tpuprof.tui.report.shared.database import Column, create, insert
 from tpuprof.tui.report.shared.optional import package
@@ -27,9 +24,6 @@ _AS_SQLITE = {
     "error_on_division_by_zero": "false",
 }
 """NULL is the least value, and a division by zero is NULL; not every version has each of these."""
-
-_PRAGMA = pattern(r"(?i)(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*pragma\b")
-"""What some versions of DuckDB count among the statements that read."""
 
 
 class Duck:
@@ -51,7 +45,6 @@ class Duck:
                 self._connection.execute(f"SET {name}={value}")
         self._connection.execute("SET enable_progress_bar=false; SET lock_configuration=true")
         self._tables: dict[str, Sequence[Column]] = {}
-        self._statement = ""
         self.errors: tuple[type[Exception], ...] = (duckdb.Error,)
         self.interrupt, self.close = self._connection.interrupt, self._connection.close
 
@@ -59,35 +52,24 @@ class Duck:
         self._tables[name] = columns
         create(self._connection, name, {column.name: column.type for column in columns})
 
-    def needed(self, sql: str, is_explained: bool) -> Mapping[str, Collection[str]]:
-        found, explained = self._connection.extract_statements(sql), "EXPLAIN of " if is_explained else ""
-        if len(found) != 1:
-            raise not_one_select("several statements" if found else "none")
-        if found[0].type.name != "SELECT" or _PRAGMA.match(sql):
-            raise not_one_select(f"{explained}another statement")
-        self._statement = f"{explained.removesuffix('of ')}{found[0].query}"
+    def needed(self, sql: str) -> Mapping[str, Collection[str]]:
+        """See `engine.Engine`: what SQLite says; of what SQLite does not know, all of the tables."""
+        found = self._connection.extract_statements(sql)
+        if len(found) != 1 or found[0].type.name != "SELECT":
+            raise not_one_select("another statement" if len(found) == 1 else "several statements")
         self._connection.execute(f"EXPLAIN {sql}")
-        with closing(Sqlite(self._limits)) as other:
+        with closing(Sqlite(self._limits)) as other, suppress(*other.errors):
             for name, columns in self._tables.items():
                 other.create(name, columns)
-            try:
-                return other.needed(sql, False)
-            except (sqlite3.Error, ProfileError):  # it does not know what DuckDB does: the whole tables
-                return {name: {column.name for column in self._tables[name]} for name in self._named(sql)}
-
-    def _named(self, sql: str) -> Collection[str]:
-        """The tables that a query names; all that there are where DuckDB can't say, as beside USING."""
-        try:
-            return {name.casefold() for name in self._connection.get_table_names(sql)}
-        except self._duckdb.Error:
-            return self._tables
+            return other.needed(sql)
+        return whole(self._tables)
 
     def insert(self, name: str, columns: Sequence[Column], values: Sequence[Sequence[Any]]) -> None:
         insert(self._connection, name, {column.name: column.type for column in columns}, values)
 
-    def run(self, most: int) -> tuple[Sequence[str], Sequence[str], Sequence[Sequence[Any]]]:
+    def run(self, sql: str, most: int) -> tuple[Sequence[str], Sequence[str], Sequence[Sequence[Any]]]:
         self._connection.execute("BEGIN TRANSACTION READ ONLY")
-        self._connection.execute(self._statement)
+        self._connection.execute(sql)
         names, types = ([str(column[at]) for column in self._connection.description] for at in (0, 1))
         return names, types, self._connection.fetchmany(most) if most else self._connection.fetchall()
 

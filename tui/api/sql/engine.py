@@ -6,13 +6,15 @@ names are filled. Neither engine may write, open a file or a connection, or load
 
 from __future__ import annotations
 
-import contextlib
-import threading
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from threading import Timer
 from typing import Any, Literal, Protocol
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -48,11 +50,7 @@ _UNITS = {
     "HUGEINT": "count",
 }
 
-_SPACE = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*"
-_NOTHING = pattern(rf"{_SPACE};?{_SPACE}")
-_EXPLAIN = pattern(
-    rf"(?i){_SPACE}explain\b{_SPACE}(?:analy[sz]e\b{_SPACE}|query\b{_SPACE}plan\b{_SPACE})?(?:\([^()]*\))?"
-)
+_NOTHING = pattern(r"(?:[\s;]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
 _NO_TABLE = pattern(r"Table with name (\S+) does not exist|no such table: (\S+)")
 _NO_COLUMN = pattern(r"""[Cc]olumn (?:named )?"([^"]+)"|no such column: (?:\w+\.)?(\S+)""")
 
@@ -88,25 +86,20 @@ class Answer:
 
 
 class Engine(Protocol):
-    """What answers a query.
-
-    Attributes:
-        most_events: the most events that it reads; more_events: what reads more of them, empty if nothing does.
-        errors: the exceptions that it raises.
-    """
+    """What answers a query."""
 
     most_events: int
+    """The most events that it reads."""
     more_events: str
+    """What reads more of them, empty if nothing does."""
     errors: tuple[type[Exception], ...]
+    """The exceptions that it raises."""
 
     def create(self, name: str, columns: Sequence[Column]) -> None:
         """Creates an empty table."""
 
-    def needed(self, sql: str, is_explained: bool) -> Mapping[str, Collection[str]]:
-        """The tables that a query reads, each with the columns that it reads, before any has a row.
-
-        Args:
-            sql: a query; is_explained: whether EXPLAIN stood before it.
+    def needed(self, sql: str) -> Mapping[str, Collection[str]]:
+        """The tables that a query reads, each with at least the columns that it reads, before any has a row.
 
         Raises:
             ProfileError: it is not one SELECT; and `errors`.
@@ -115,8 +108,8 @@ class Engine(Protocol):
     def insert(self, name: str, columns: Sequence[Column], values: Sequence[Sequence[Any]]) -> None:
         """Puts rows into a table, as `database.insert`."""
 
-    def run(self, most: int) -> tuple[Sequence[str], Sequence[str], Sequence[Sequence[Any]]]:
-        """Names and types of the columns of the query that `needed` was given, and its first rows, 0 for all."""
+    def run(self, sql: str, most: int) -> tuple[Sequence[str], Sequence[str], Sequence[Sequence[Any]]]:
+        """Names and types of the columns of a query that `needed` has seen, and its first rows, 0 for all."""
 
     def interrupt(self) -> None:
         """Stops the query, from another thread."""
@@ -133,39 +126,32 @@ _ENGINES: Mapping[str, Callable[[Limits], Engine]] = {
 }
 
 
-@contextlib.contextmanager
-def within(seconds: float, interrupt: Callable[[], object], give_up: Callable[[], object]) -> Iterator[None]:
-    """Interrupts what runs inside after some time; gives up where that does not help.
+@contextmanager
+def _bounded(engine: Engine, limits: Limits, give_up: Callable[[], object]) -> Iterator[None]:
+    """Bounds the time of an engine; on Linux, which can, the memory that the process takes besides what it has.
 
     Args:
-        interrupt: called from another thread once the time is over.
-        give_up: called from another thread where the work goes on after `GRACE_SECONDS` more.
+        give_up: called from another thread where the engine works on `GRACE_SECONDS` after it was interrupted.
     """
-    timers = [threading.Timer(seconds, interrupt), threading.Timer(seconds + GRACE_SECONDS, give_up)]
+    timers = [Timer(limits.seconds, engine.interrupt), Timer(limits.seconds + GRACE_SECONDS, give_up)]
     for timer in timers:
         timer.daemon = True
         timer.start()
     try:
-        yield
+        with _in_memory(limits.memory_bytes) if sys.platform == "linux" else nullcontext():
+            yield
     finally:
         for timer in timers:
             timer.cancel()
 
 
-@contextlib.contextmanager
-def in_memory(most_bytes: int) -> Iterator[None]:
-    """Lets the process take so much more memory than it has, where the system can bound that."""
-    try:
-        resource = import_module("resource")  # not on every system
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[0])
-    except (ImportError, OSError):
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+@contextmanager
+def _in_memory(most_bytes: int) -> Iterator[None]:
+    resource = import_module("resource")  # not on every system
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + most_bytes + _SLACK
-    bounds = [bound for bound in (soft, hard, most) if bound != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min(bounds), hard))
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
     try:
         yield
     finally:
@@ -183,7 +169,7 @@ def query(
     """Answers a query.
 
     Args:
-        sql: one SELECT, or EXPLAIN of one.
+        sql: one SELECT.
         opened: opens the profile, once it is known that the query can be run.
         asked: which events the table of events holds.
         give_up: called from another thread where a query does not stop although its time is over.
@@ -194,17 +180,15 @@ def query(
     """
     if _NOTHING.fullmatch(sql):
         raise not_one_select("none")
-    explain = _EXPLAIN.match(sql)
-    select = sql if explain is None else sql[explain.end() :]
     name = ("sqlite" if find_spec("duckdb") is None else "duckdb") if engine == "auto" else engine
-    with contextlib.closing(_ENGINES[name](limits)) as made, _in_words(made, sql, limits):
+    with closing(_ENGINES[name](limits)) as made, _in_words(made, sql, limits):
         for table in _said(sql):  # others it can't name
             made.create(table.name, table.columns)
-        with within(limits.seconds, made.interrupt, give_up), in_memory(limits.memory_bytes):
-            needed = made.needed(select, explain is not None)
+        with _bounded(made, limits, give_up):
+            needed = made.needed(sql)
         warnings = _fill(made, needed, opened, asked)
-        with within(limits.seconds, made.interrupt, give_up), in_memory(limits.memory_bytes):
-            names, types, rows = made.run(limits.rows and limits.rows + 1)
+        with _bounded(made, limits, give_up):
+            names, types, rows = made.run(sql, limits.rows and limits.rows + 1)
     shown = rows[: limits.rows or None]
     return Answer(_distinct(names), tuple(types), shown, len(shown) < len(rows), tuple(sorted(needed)), warnings)
 
@@ -226,6 +210,11 @@ def not_one_select(what: str) -> ProfileError:
     return ProfileError("usage", f"A query is one SELECT; this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
 
 
+def whole(tables: Mapping[str, Sequence[Column]]) -> Mapping[str, Collection[str]]:
+    """All columns of some tables, where an engine can't say which of them a query reads."""
+    return {name: {column.name for column in columns} for name, columns in tables.items()}
+
+
 def _said(sql: str) -> list[SqlTable]:
     """The tables whose names stand somewhere in a text."""
     words = sql.casefold()
@@ -241,9 +230,9 @@ def _fill(
     for table in (BY_NAME[name] for name in sorted(needed)):
         assert profile is not None, "it is opened for the first one"
         wanted = [column for column in table.columns if column.name in needed[table.name]] or table.columns[:1]
-        rows = table.read(table, profile, [column.name for column in wanted], bounded)
-        engine.insert(table.name, wanted, [rows.values[column.name] for column in wanted])
-        warnings |= dict.fromkeys(rows.warnings)
+        values, of_table = table.read(table, profile, [column.name for column in wanted], bounded)
+        engine.insert(table.name, wanted, [values[column.name] for column in wanted])
+        warnings |= dict.fromkeys(of_table)
     return tuple(each for each in warnings if not any(each != other and each in other for other in warnings))
 
 
@@ -251,11 +240,8 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Names of which no two are alike: the second ``name`` is ``name_1``."""
     made: list[str] = []
     for name in map(printable, names):
-        number, distinct = 0, name
-        while distinct in made:
-            number += 1
-            distinct = f"{name}_{number}"
-        made.append(distinct)
+        numbered = (f"{name}_{number}" for number in count(1))
+        made.append(next(each for each in numbered if each not in made) if name in made else name)
     return tuple(made)
 
 
@@ -265,32 +251,31 @@ def _in_words(engine: Engine, sql: str, limits: Limits) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise _stopped("memory", limits) from error
+        raise _refused("memory", sql, limits) from error
     except engine.errors as error:
-        why = engine.why(error)
-        raise _stopped(why, limits) if why in ("time", "memory") else _refused(sql, why) from error
+        raise _refused(engine.why(error), sql, limits) from error
 
 
-def _stopped(why: str, limits: Limits) -> ProfileError:
-    """The error of a query that took too long, or too much memory."""
+def _refused(why: str, sql: str, limits: Limits) -> ProfileError:
+    """The error of a query that can't be run or took too much, with names that come near."""
+    kind, sentence = "sql", f"The query can't be run: {printable(why.splitlines()[0]).rstrip('.!')}."
+    hint, known = SCHEMA_HINT, [column.name for table in _said(sql) for column in table.columns]
     if why == "time":
-        sentence = f"The query was stopped after {counted(limits.seconds, 'second')}."
-        return ProfileError("too_long", sentence, "--time-limit SECONDS, or fewer rows to join", EXIT_USAGE)
-    sentence = f"The query needs more memory than the {limits.memory_bytes / MIB:,.0f} MiB that it may use."
-    return ProfileError("too_large", sentence, "--memory-limit MIB, or fewer rows to join", EXIT_USAGE)
-
-
-def _refused(sql: str, words: str) -> ProfileError:
-    """What an engine says of a query, with names that come near."""
-    first, hint = printable(words.splitlines()[0]), SCHEMA_HINT
-    if (table := _NO_TABLE.search(words)) is not None:
+        kind, sentence = "too_long", f"The query was stopped after {counted(limits.seconds, 'second')}."
+        hint = "--time-limit SECONDS, or fewer rows to join"
+    elif why == "memory":
+        most = f"{limits.memory_bytes / MIB:,.0f} MiB"
+        kind, sentence = "too_large", f"The query needs more memory than the {most} that it may use."
+        hint = "--memory-limit MIB, or fewer rows to join"
+    elif (table := _NO_TABLE.search(why)) is not None:
         name = table[table.lastindex or 1]
-        near = ", ".join(nearest_or_first(name.casefold(), list(BY_NAME)))
-        return ProfileError("sql", f"There is no table {printable(name)}.", f"one of: {near}", EXIT_USAGE)
-    if (column := _NO_COLUMN.search(first)) is not None:
-        known = dict.fromkeys(each.name for of in _said(sql) for each in of.columns)
-        near = ", ".join(nearest_or_first(column[column.lastindex or 1].casefold(), list(known)))
-        hint = f"one of: {near}" if known else hint
-    elif "no such function" in first:
+        sentence, hint = f"There is no table {printable(name)}.", _near(name, list(BY_NAME))
+    elif (column := _NO_COLUMN.search(sentence)) is not None and known:
+        hint = _near(column[column.lastindex or 1], known)
+    elif "no such function" in why:
         hint = "DuckDB has more functions: pip install 'tpuprof-tui[sql]'"
-    return ProfileError("sql", f"The query can't be run: {first.rstrip('.!')}.", hint, EXIT_USAGE)
+    return ProfileError(kind, sentence, hint, EXIT_USAGE)
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    return f"one of: {', '.join(nearest_or_first(name.casefold(), list(dict.fromkeys(known))))}"

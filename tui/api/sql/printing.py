@@ -17,6 +17,7 @@ from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, first_rows
 from tpuprof.tui.report import csv, json, markdown
 from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.shared.database import Column as OfTable
 from tpuprof.tui.report.text import heading, page_text
 
 MORE = "--limit 0 has all rows"
@@ -84,10 +85,8 @@ def _text(made: QueryResult, look: TextLook) -> str:
         drawn = [_column(made, number, pen) for number in range(len(answer.names))]
         if not answer.rows:
             return [title, pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
-        rows, hidden = (
-            first_rows(drawn, range(len(answer.rows)), 0, pen),
-            len(drawn) - len(chosen_columns(drawn, pen.width)),
-        )
+        rows = first_rows(drawn, range(len(answer.rows)), 0, pen)
+        hidden = len(drawn) - len(chosen_columns(drawn, pen.width))
         wide = [f"{counted(hidden, 'column')} did not fit: --width CELLS, or --format csv"] if hidden else []
         return [title, *rows, *pen.notes([*wide, *answer.warnings], ())]
 
@@ -134,12 +133,8 @@ ANSWERS: Mapping[str, Callable[[QueryResult, TextLook], str]] = {
 _HEAD = ("table", "column", "type", "unit", "meaning", "null_when")
 
 
-def _described() -> list[tuple[str, ...]]:
-    return [
-        (table.name, column.name, column.type, column.unit, column.meaning, column.unknown_when)
-        for table in TABLES
-        for column in table.columns
-    ]
+def _facts(column: OfTable) -> tuple[str, ...]:
+    return column.name, column.type, column.unit, column.meaning, column.unknown_when
 
 
 def _schema_json(_: TextLook) -> str:
@@ -147,9 +142,7 @@ def _schema_json(_: TextLook) -> str:
         {
             "name": table.name,
             "meaning": table.meaning,
-            "columns": [
-                dict(zip(("name", *_HEAD[2:]), row[1:], strict=True)) for row in _described() if row[0] == table.name
-            ],
+            "columns": [dict(zip(("name", *_HEAD[2:]), _facts(column), strict=True)) for column in table.columns],
         }
         for table in TABLES
     ]
@@ -159,7 +152,7 @@ def _schema_json(_: TextLook) -> str:
 def _schema_markdown(_: TextLook) -> str:
     lines: list[str] = []
     for table in TABLES:
-        rows = [(column.name, column.type, column.unit, column.meaning) for column in table.columns]
+        rows = [_facts(column)[:4] for column in table.columns]
         lines += ["", f"## {table.name}", "", markdown.escaped(f"{table.meaning}."), ""]
         lines += markdown.table(("column", "type", "unit", "meaning"), "llll", rows)
     return markdown.joined(lines)
@@ -181,6 +174,6 @@ def _schema_lines(pen: Pen) -> list[Line]:
 SCHEMAS: Mapping[str, Callable[[TextLook], str]] = {
     "text": lambda look: page_text(_schema_lines, look),
     "json": _schema_json,
-    "csv": lambda _: csv.table(_HEAD, _described()),
+    "csv": lambda _: csv.table(_HEAD, [(of.name, *_facts(column)) for of in TABLES for column in of.columns]),
     "md": _schema_markdown,
 }

@@ -19,13 +19,8 @@ from tpuprof.tui.report.units import TIME_MS
 Columns = dict[str, Sequence[Any]]
 """Columns by name: a value a row as in JSON, None where unknown."""
 
-
-@dataclass(frozen=True, slots=True)
-class SqlRows:
-    """Some columns of the rows of a table, and what is wrong with the profile, a sentence each."""
-
-    values: Columns
-    warnings: Sequence[str] = ()
+SqlRows = tuple[Columns, Sequence[str]]
+"""Some columns of the rows of a table, and what is wrong with the profile, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ class SqlTable:
 def _of_page(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
     keys = table.keys(names)
     made = profile.table(table.page, table.name, columns=tuple(keys.values()))
-    return SqlRows({name: made.values(key) for name, key in keys.items()}, made.warnings)
+    return {name: made.values(key) for name, key in keys.items()}, made.warnings
 
 
 def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: EventsAsked) -> SqlRows:
@@ -99,22 +94,21 @@ def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: E
         sentence = f"These are {whole:,} events, more than the {asked.most:,} that a query reads."
         hint = f"--from MS --to MS, or --track 'XLA Ops'{f', or {asked.more}' if asked.more else ''}"
         raise ProfileError("too_many", sentence, hint, EXIT_USAGE)
-    return SqlRows({name: events.values(key) for name, key in keys.items()}, events.warnings)
+    return {name: events.values(key) for name, key in keys.items()}, events.warnings
 
 
 def _of_steps(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
     """Each step on each core, with the owners of the core's time: of the first group, which the ledger shows."""
     page, owners = profile.page(HOSTS), {name: table.fields[name] for name in names if name in table.fields}
-    account, made = profile.ledger() if owners else None, list[Columns]()
-    for steps in page.every_step:
-        columns = _times(steps)
-        rows = _account_rows(account if steps is page.every_step[0] else None, columns["core"], columns["name"])
-        known = [row for row in rows if row is not None]
-        for name, field in owners.items():
-            values = iter(field.unit.machine(field.read(known, range(len(known)))))
-            columns[name] = [None if row is None else next(values) for row in rows]
-        made.append(columns)
-    return SqlRows({name: [value for columns in made for value in columns[name]] for name in names}, page.warnings)
+    times = list(map(_times, page.every_step))
+    columns: Columns = {first.name: [each for of in times for each in of[first.name]] for first in table.first}
+    divided = _divided(profile.ledger() if owners else None)
+    rows = [divided.get(place) for place in zip(columns["core"], columns["name"], strict=True)]
+    known = [row for row in rows if row is not None]
+    for name, field in owners.items():
+        values = iter(field.unit.machine(field.read(known, range(len(known)))))
+        columns[name] = [None if row is None else next(values) for row in rows]
+    return columns, page.warnings
 
 
 def _times(steps: SharedSteps) -> Columns:
@@ -129,18 +123,17 @@ def _times(steps: SharedSteps) -> Columns:
     }
 
 
-def _account_rows(account: Account | None, cores: Sequence[str], steps: Sequence[str]) -> list[AccountRow | None]:
-    """The account of some steps, each on a core; None where there is none of it."""
-    if account is None:
-        return [None] * len(cores)
-    core_at, step_at = ({name: at for at, name in enumerate(of)} for of in (account.core_names, account.names))
-    places = ((core_at.get(core), step_at.get(step)) for core, step in zip(cores, steps, strict=True))
-    return [
-        None
-        if core is None or step is None
-        else AccountRow(account.names[step], float(account.step_ps[step]), tuple(account.owner_ps[core, step].tolist()))
-        for core, step in places
-    ]
+def _divided(account: Account | None) -> dict[tuple[str, str], AccountRow]:
+    """The account of each core and step; nothing where there is none."""
+    return (
+        {}
+        if account is None
+        else {
+            (core, name): AccountRow(name, float(step_ps), tuple(owners.tolist()))
+            for core, of_core in zip(account.core_names, account.owner_ps, strict=True)
+            for name, step_ps, owners in zip(account.names, account.step_ps, of_core, strict=True)
+        }
+    )
 
 
 def _of_buffers(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
@@ -156,7 +149,7 @@ def _of_buffers(table: SqlTable, profile: Profile, names: Sequence[str], _: Even
         made["module"] += [module] * len(buffers)
         for column, key in keys.items():
             made[column] += buffers.values(key)
-    return SqlRows({**made}, modules.warnings)
+    return {**made}, modules.warnings
 
 
 _MODULE = Column("module", "text", "its compiled module, name(program id)")

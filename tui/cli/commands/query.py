@@ -11,7 +11,7 @@ from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.api.profile import Profile
-from tpuprof.tui.api.sql.engine import Limits, query
+from tpuprof.tui.api.sql.engine import MIB, Limits, query
 from tpuprof.tui.api.sql.printing import ANSWERS, SCHEMAS, QueryResult
 from tpuprof.tui.api.sql.tables import EventsAsked
 from tpuprof.tui.cli import common, printing
@@ -20,8 +20,6 @@ from tpuprof.tui.cli.arguments.query import EXAMPLE, EXAMPLES
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
-
-_MIB = 1 << 20
 
 
 def run_query(args: argparse.Namespace) -> int:
@@ -33,11 +31,8 @@ def run_query(args: argparse.Namespace) -> int:
     look = printing.report_look(args)
     if args.schema or args.examples:
         printing.check_output(args, Logdir(args.path, (), (), ()))
-    if args.schema:
-        printing.write_report(args, SCHEMAS[args.format](look), most=args.max_bytes)
-        return EXIT_OK
-    if args.examples:
-        printing.write_report(args, "".join(f"{what}:\n  {sql}\n" for what, sql in EXAMPLES.items()))
+        examples = "".join(f"{what}:\n  {sql}\n" for what, sql in EXAMPLES.items())
+        printing.write_report(args, SCHEMAS[args.format](look) if args.schema else examples, most=args.max_bytes)
         return EXIT_OK
     if args.sql is None:
         args.path, args.sql = HERE, args.path
@@ -60,7 +55,7 @@ def made_query(args: argparse.Namespace) -> str:
 
 def _answered(args: argparse.Namespace) -> QueryResult:
     config, found = common.configured(args), list[Profile]()
-    limits = Limits(args.time_limit, args.memory_limit * _MIB, args.limit or 0, decoding_threads(args.jobs))
+    limits = Limits(args.time_limit, args.memory_limit * MIB, args.limit or 0, decoding_threads(args.jobs))
     if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
         raise ProfileError("usage", "The interval is empty: --to must be later than --from.", EXAMPLE, EXIT_USAGE)
     asked = EventsAsked(args.from_ps, args.to_ps, args.track or "")
