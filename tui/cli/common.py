@@ -130,7 +130,8 @@ def why_no_screen() -> str:
 
 def wants_report(args: argparse.Namespace) -> bool:
     """Whether a report is asked for, or a check, and not the screen."""
-    return any(getattr(args, name, None) is not None for name in ("format", "output", "fail_on_regression"))
+    asks = ("format", "output", "fail_on_regression", "filter", "sort", "columns")
+    return any(getattr(args, name, None) is not None for name in asks)
 
 
 def opens_screen(called: str) -> bool:

@@ -237,7 +237,8 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
         **({"why_none": chosen.why_none} if chosen.why_none else {}),
     }
     why = reasons(chosen.fields, "rows[]", {})
-    return json.document(json.head(SCHEMA, head.run, head.hosts, head.warnings), body, why)
+    begins, of_head = head.values or (json.head(SCHEMA, head.run, head.hosts, head.warnings), {})
+    return json.document(begins, body, {**of_head, **why})
 
 
 def _text(_: str, head: Head, chosen: Chosen, look: TextLook) -> str:

@@ -213,7 +213,7 @@ def declared(
         return list(rows.values() if main is None else {main.table.key: main, **rows}.values())
 
     main = csv_table or tables[0]
-    return Report(read, writers, tables, metrics, warnings, main, check, choose, sections, pictures, checks)
+    return Report(read, writers, choose, tables, metrics, warnings, main, check, sections, pictures, checks)
 
 
 def _main_table(page: Declared) -> Section[Any] | None:

@@ -103,6 +103,7 @@ class Head:
         covers: what the text's title line says at its end, where that is not the hosts.
         log_line: stands above the title line of text, for logs.
         lists_hosts: whether Markdown has a line with the hosts.
+        values: what JSON begins with, where that is not the run, and why figures of it are null.
     """
 
     title: str
@@ -114,6 +115,7 @@ class Head:
     covers: str = ""
     log_line: str = ""
     lists_hosts: bool = True
+    values: tuple[Mapping[str, object], Mapping[str, str]] | None = None
 
     def markdown(self) -> list[str]:
         hosts = self.hosts if self.lists_hosts else ()
@@ -178,6 +180,16 @@ def check_keys(keys: str | None, form: str | None) -> None:
     """
     if keys is not None and form not in WITH_KEYS:
         raise ProfileError("usage", "--keys chooses keys of JSON.", "--format json", EXIT_USAGE)
+
+
+def check_choice(choice: TableOptions | None, form: str) -> None:
+    """Checks, before any work, that rows and columns are chosen of a format that has some.
+
+    Raises:
+        ProfileError: it has none.
+    """
+    if choice is not None and form not in (*FORMATS, PARQUET):
+        raise ProfileError("usage", f"--format {form} has no rows to choose.", "--format csv", EXIT_USAGE)
 
 
 def no_rows(page: str) -> ProfileError:
@@ -285,12 +297,12 @@ class Report(Generic[Content]):
     Attributes:
         read: reads it from a run.
         writers: prints it, a function a format.
+        choose: prints the rows and columns of its main table that a call asks for.
         tables, metrics: what it holds, for `--describe`.
         warnings: what the formats that hold rows or events alone leave to standard error.
         csv_table: the table that CSV holds.
         check: sees, before any work, that the page's own options, the format and the limit go together; raises
             `ProfileError`.
-        choose: prints the rows and columns of its table that a call asks for; None where it has no such table.
         sections: the page's tables with their rows, the main one first; None where they can't be had one by one.
         pictures: draws what HTML shows above the rest.
         checks: what the formats of `CHECKS` hold, and what the exit code follows from.
@@ -299,12 +311,12 @@ class Report(Generic[Content]):
 
     read: Callable[[ReportRequest], Content]
     writers: Mapping[str, Writer[Content]]
+    choose: Callable[[Content, ReportRequest, TableOptions], str]
     tables: tuple[Table[Any], ...] = ()
     metrics: tuple[Metric[Any], ...] = ()
     warnings: Callable[[Content], Sequence[str]] = lambda _: ()
     csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
-    choose: Callable[[Content, ReportRequest, TableOptions], str] | None = None
     sections: Callable[[Content, ReportRequest], Sequence[Listed]] | None = None
     pictures: Callable[[Content], Sequence[Picture]] = lambda _: ()
     checks: Callable[[Content, ReportRequest], Sequence[Check]] = lambda _, __: ()
@@ -331,6 +343,7 @@ class CommandReport(Generic[Content]):
         read: makes what is printed of what the command has read.
         writers: prints it, a function a format, given how text looks and the most rows, 0 for all.
         tables, metrics: what it holds, as of a `Report`.
+        choose: prints the rows and columns of its main table that a call asks for.
         sections: its tables with their rows, the main one first.
     """
 
@@ -340,3 +353,4 @@ class CommandReport(Generic[Content]):
     metrics: tuple[Metric[Any], ...] = ()
     csv_table: Table[Any] | None = None
     sections: Callable[[Content], Sequence[Listed]] = lambda _: ()
+    choose: Callable[[Content, ReportRequest, TableOptions], str] | None = None

@@ -18,9 +18,6 @@ from tpuprof.tui.pages import PAGES
 from tpuprof.tui.report.fields import Table, in_order, named, order, reasons
 from tpuprof.tui.report.units import COUNT, TEXT
 
-WITHOUT_ROWS = {"timeline", "live-arrays"}
-"""Pages that hold several tables of one kind, or none."""
-
 
 @cache
 def report(page: str, *options: str) -> Ended:
@@ -125,7 +122,7 @@ def test_rows_are_in_the_order_of_a_column_and_those_where_it_is_unknown_last(
         assert order(table, values, name, descending).tolist() == [row for row, _ in expected]
 
 
-@pytest.mark.parametrize("page", [page.name for page in PAGES if page.name not in WITHOUT_ROWS])
+@pytest.mark.parametrize("page", [page.name for page in PAGES if not page.is_of_arrays])
 def test_every_page_with_a_table_has_its_rows_chosen(page: str) -> None:
     everything = rows(page, "--filter", "")
     keys = csv_rows(page, "--filter", "")
@@ -139,10 +136,19 @@ def test_every_page_with_a_table_has_its_rows_chosen(page: str) -> None:
         assert done.code == EXIT_OK and f"0 of {everything['all_rows']:,} row" in done.out
 
 
-@pytest.mark.parametrize("page", sorted(WITHOUT_ROWS - {"live-arrays"}))
-def test_a_page_without_such_a_table_says_so(page: str) -> None:
-    done = report(page, "--filter", "x")
-    assert done.code == EXIT_USAGE and not done.out and "has no table" in done.err
+def test_events_of_a_step_are_chosen_of_all_that_it_has() -> None:
+    step = ("--step", "101")
+    document = json.loads(report("timeline", *step, "--limit", "0", "--format", "json").out)
+    chosen = (*step, "--filter", 'track="XLA Ops" duration_ps>=1ms', "--sort", "duration_ps:asc")
+    found = rows("timeline", *chosen, "--columns", "name,core,duration_ps", "--limit", "9")
+    expected = sorted(
+        (event["duration_ps"], event["core"], event["name"])
+        for event in document["events"]
+        if event["track"] == "XLA Ops" and event["duration_ps"] >= 10**9
+    )
+    assert (found["all_rows"], found["matching_rows"]) == (len(document["events"]), len(expected))
+    assert [row["duration_ps"] for row in found["rows"]] == [each[0] for each in expected[:9]]
+    assert {(row["duration_ps"], row["core"], row["name"]) for row in found["rows"]} <= {*expected}
 
 
 @pytest.mark.parametrize(

@@ -147,20 +147,19 @@ class _Numbers:
     make: Callable[[Any, float], float]
 
     def __init__(self) -> None:
-        self._numbers, self._first, self._second = array("d"), 0, 0.0
+        self._numbers, self._second = array("d"), 0.0
 
     def step(self, number: float | None, second: float = 0.0) -> None:
+        self._second = second
         if number is not None:
             self._numbers.append(number)
-        self._second = second
 
     def inverse(self, number: float | None, *_: float) -> None:
         """Takes out the number that came first."""
-        self._first += number is not None
+        del self._numbers[: number is not None]
 
     def value(self) -> float | None:
-        numbers = np.array(self._numbers)[self._first :]
-        made = type(self).make(numbers, self._second) if len(numbers) else np.nan
+        made = type(self).make(np.array(self._numbers), self._second) if self._numbers else np.nan
         return float(made) if np.isfinite(made) else None
 
     finalize = value

@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.core_names import group_named
@@ -32,10 +32,10 @@ from tpuprof.tui.report.page import (
     Report,
     ReportRequest,
     TableOptions,
+    check_choice,
     check_keys,
     check_part,
     chosen_of,
-    no_rows,
 )
 from tpuprof.tui.report.shared.bounded import LEAST_ROW, bounded, fitting, sentence
 
@@ -160,7 +160,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     report.check(options, args.format, args.limit)
     page.check_groups(options.get("by"))
     check_part(options)
-    _check_choice(args, page, report)
+    check_choice(_choice(args, page), args.format)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
         raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
@@ -181,15 +181,6 @@ def _choice(args: argparse.Namespace, page: Page) -> TableOptions | None:
     by, step = (getattr(args, name, None) for name in ("by", "step"))
     is_another = by in page.groups or (step is not None and page.name in ("collectives", "ledger"))
     return chosen_of(vars(args)) or (TableOptions() if is_another and args.format in (*FORMATS, PARQUET) else None)
-
-
-def _check_choice(args: argparse.Namespace, page: Page, report: Report[Any]) -> None:
-    if _choice(args, page) is None:
-        return
-    if report.choose is None:
-        raise no_rows(page.name)
-    if args.format not in (*FORMATS, PARQUET):
-        raise ProfileError("usage", f"--format {args.format} has no rows to choose.", "--format csv", EXIT_USAGE)
 
 
 def _opened(path: str, page: Page) -> tuple[Logdir, list[str] | None]:
@@ -234,7 +225,7 @@ def _made(report: Report[Content], content: Content, asked: ReportRequest, choic
     if asked.form == PARQUET:
         made: Produce = _parquet(report, content, asked, choice)
         return made
-    if choice is not None and report.choose is not None:
+    if choice is not None:
         return report.choose(content, asked, choice)
     return report.writers[asked.form](content, asked)
 

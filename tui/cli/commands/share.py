@@ -117,7 +117,7 @@ def _asked(name: str, asked: ReportRequest) -> tuple[Report[Any], ReportRequest]
 
 
 def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
-    if columns and report.choose is not None:
+    if columns:
         return report.choose(content, asked, TableOptions(columns=columns))
     return whole(report.writers["md"](content, asked))
 

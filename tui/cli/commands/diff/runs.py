@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from tpuprof.parsers.base.errors import (
@@ -28,7 +29,7 @@ from tpuprof.tui.cli.commands.diff.baseline import take_baseline
 from tpuprof.tui.cli.common import existing, note, session_of
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.page import WITHOUT_WARNINGS, check_keys
+from tpuprof.tui.report.page import WITHOUT_WARNINGS, ReportRequest, check_choice, check_keys, chosen_of
 from tpuprof.tui.terminal.custom import Config
 
 Made = TypeVar("Made")
@@ -45,18 +46,19 @@ def run_diff(args: argparse.Namespace) -> int:
             (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
     """
     check_keys(args.keys, args.format)
+    check_choice(chosen_of(vars(args)), args.format or "text")
     config = common.configured(args)
-    diff = _compared(args, config)
+    diff, after = _compared(args, config)
     if not common.wants_report(args) and common.opens_screen("the report"):
         return common.show(args, "diff", diff)
     judged = None if args.fail_on_regression is None else regression(diff, args.fail_on_regression)
-    printing.write_report(args, _made(args, diff, judged), most=printing.most_bytes(args))
+    printing.write_report(args, _made(args, diff, after, judged), most=printing.most_bytes(args))
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
 
 def made_diff(args: argparse.Namespace) -> str:
     """What is printed of the comparison; see `run_diff`."""
-    return _made(args, _compared(args, common.configured(args)), None)
+    return _made(args, *_compared(args, common.configured(args)), None)
 
 
 def _exit_code(judged: Regression, different: bool) -> int:
@@ -107,8 +109,9 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[li
     return [run_before(args.before, first, after)], [after]
 
 
-def _compared(args: argparse.Namespace, config: Config) -> Diff:
-    return over_both(args, config, lambda diff, _: diff)
+def _compared(args: argparse.Namespace, config: Config) -> tuple[Diff, Session]:
+    """The comparison, and the session of B."""
+    return over_both(args, config, lambda diff, sides: (diff, sides[1]))
 
 
 def over_both(args: argparse.Namespace, config: Config, work: Callable[[Diff, tuple[Session, Session]], Made]) -> Made:
@@ -125,12 +128,19 @@ def over_both(args: argparse.Namespace, config: Config, work: Callable[[Diff, tu
 # --- writing
 
 
-def _made(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> str:
-    """The report; its warnings go to standard error where the format has no place for them."""
+def _made(args: argparse.Namespace, diff: Diff, after: Session, judged: Regression | None) -> str:
+    """The report, or the ops that a call chooses; standard error has the warnings where the format has none."""
     if (args.format or "text") in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")
-    return written("diff", args, (diff, judged), args.limit or 0)
+    if (choice := chosen_of(vars(args))) is None:
+        return written("diff", args, (diff, judged), args.limit or 0)
+    logdir, look = Logdir(after.run.path, (after.run,), (), ()), printing.report_look(args)
+    asked = ReportRequest(logdir, None, args.host, lambda _: after, args.format or "text", look, args.limit)
+    asked = replace(asked, rest=printing.rest(args))
+    report = command_named("diff").load_report()
+    assert report.choose is not None, "it has a table of ops"
+    return report.choose(report.read(diff, judged), asked, choice)
 
 
 def written(command: str, args: argparse.Namespace, read: Sequence[object], limit: int = 0) -> str:

@@ -51,6 +51,7 @@ from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, 
 
 # --- a change, as machines read it
 
+NO_OPS = "neither run has an op"
 ONE_SIDED = "the run has none of it"
 _NO_FRACTION = "it was 0 before, or is unknown"
 
@@ -153,6 +154,7 @@ OPS: Table[Sequence[OpChange]] = object_table(
         "rank mark name old_name program category class framework_op before_ms after_ms change_ms change_fraction",
         "noise_ms occurrences.before occurrences.after matched_by hlo_changed",
     ),
+    markdown=in_order("name mark before_ms after_ms change_ms change_fraction noise_ms category program"),
 )
 
 

@@ -20,12 +20,13 @@ from tpuprof.tui.pages.commands.diff import changes, drawing, fields
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
+from tpuprof.tui.report.choice import SCHEMA, report_of
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Metrics, Section, check_writers, values_of
 from tpuprof.tui.report.fields import columns, first, markdown_rows, metric_reasons
 from tpuprof.tui.report.json import document, left_out
 from tpuprof.tui.report.markdown import comparison_head, escaped, fields_table, joined, not_shown, table
-from tpuprof.tui.report.page import Check, CommandReport, TextLook, step_check
+from tpuprof.tui.report.page import Check, CommandReport, Head, ReportRequest, TableOptions, TextLook, step_check
 from tpuprof.tui.report.text import titled_text
 
 _TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "phases", "memory", "figures", "setup")
@@ -194,10 +195,21 @@ def sections(content: JudgedDiff) -> list[Section[Any]]:
     return [Section(table, getattr(content.diff, table.key)) for table in tables]
 
 
+def choose(content: JudgedDiff, request: ReportRequest, choice: TableOptions) -> str:
+    """The ops that a call chooses, each clone as a row, with the columns that it chooses."""
+    diff = content.diff
+    title = f"{diff.before.name} {request.look.glyphs.arrow} {diff.after.name}"
+    both = fields.head(SCHEMA, diff)
+    head = Head(title, request.run, diff.after.hosts, diff.warnings, values=(both.values, both.reasons))
+    return report_of("diff", head, Section(fields.OPS, diff.ops), choice, request, lambda: fields.NO_OPS)
+
+
 def checks(content: JudgedDiff, _: TextLook, __: int) -> list[Check]:
     """The step, and what changed most of it."""
     return [step_check(content.regression, verdict(content.diff))]
 
 
 _FORMATS = {"json": json, "csv": csv, "md": markdown, "text": text, **check_writers("diff", checks)}
-REPORT = CommandReport(JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS), sections=sections)
+REPORT = CommandReport(
+    JudgedDiff, _FORMATS, fields.TABLES, (*fields.SIDES, *fields.METRICS), sections=sections, choose=choose
+)

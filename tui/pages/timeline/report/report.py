@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from json import JSONEncoder, dumps
 from typing import Any
 
@@ -42,7 +43,7 @@ from tpuprof.tui.report.fields import Source, Table, columns, markdown_rows, scr
 from tpuprof.tui.report.json import document, head, json_value, laid_out, left_out
 from tpuprof.tui.report.markdown import fields_table, joined, not_shown, page_head
 from tpuprof.tui.report.output import Produce, Write
-from tpuprof.tui.report.page import Format, Report, ReportRequest, Writer
+from tpuprof.tui.report.page import Format, Head, Report, ReportRequest, TableOptions, Writer
 from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 # --- formats
@@ -292,8 +293,17 @@ def _either(
     )
 
 
+def choose(content: TimelineContent, request: ReportRequest, choice: TableOptions) -> str:
+    """The tracks, or the events of an interval, that a call chooses, with the columns that it chooses."""
+    rows = _sections(content, replace(request, limit=None))[0]
+    head = Head(f"Timeline of {request.run.name}", request.run, _hosts(content), content.warnings)
+    made: str = _report_of("timeline", head, rows, choice, request, lambda: fields.NO_EVENT)
+    return made
+
+
+_report_of = drawn_by("tpuprof.tui.report.choice:report_of")
 _sections = drawn_by("tpuprof.tui.pages.timeline.report.event_columns:sections")
-"""Imported when it is called: no format prints it."""
+"""Imported when they are called: for those who choose rows alone."""
 
 REPORT = Report(
     read=read,
@@ -309,6 +319,7 @@ REPORT = Report(
     csv_table=fields.TRACKS,
     warnings=lambda content: content.warnings,
     check=check,
+    choose=choose,
     sections=_sections,
     section_tables=drawn_by("tpuprof.tui.pages.timeline.report.event_columns:section_tables"),
     pictures=drawn_by("tpuprof.tui.pages.timeline.report.picture:pictures"),

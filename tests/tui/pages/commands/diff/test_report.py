@@ -103,6 +103,20 @@ def test_patterns_and_lists_are_several_launches(tmp_path: Path, call: Call) -> 
     assert call.error(EXIT_USAGE, "diff", "--json")[0] == "There is nothing to compare."
 
 
+def test_ops_are_chosen(tmp_path: Path, call: Call) -> None:
+    paths = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
+    every, options = (
+        parsed(call("diff", *paths, "--json").out),
+        ("--filter", "before_ms>=15", "--sort", "change_ms:asc"),
+    )
+    found = parsed(call("diff", *paths, *options, "--columns", "name,change_ms", "--json").out)
+    expected = sorted((op["change_ms"], op["name"]) for op in every["ops"] if op["before_ms"] >= 15)
+    assert [(row["change_ms"], row["name"]) for row in found["rows"]] == expected and expected
+    assert found["all_rows"] == len(every["ops"]) > len(expected) and found["after"] == every["after"]
+    assert len(csv_rows(call("diff", *paths, *options, "--format", "csv").out)) == len(expected)
+    assert "no rows to choose" in call.error(EXIT_USAGE, "diff", *paths, *options, "--format", "junit")[0]
+
+
 def test_two_paths(tmp_path: Path, call: Call) -> None:
     paths = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
     shown = call("diff", *paths, "--json")
