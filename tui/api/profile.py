@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.timeline.model import Timeline
 
 _PS_PER_MS = 10**9
-_QUERY = Later("tpuprof.tui.api.sql.engine:table_of")
+_QUERY = Later("tpuprof.tui.api.sql.query:table_of")
 Made = TypeVar("Made")
 
 
@@ -298,13 +298,10 @@ class Profile:
         left_out = len(read.page.selection) - shown
         return as_table(listed, range(shown), columns or listed.table.json, left_out, read.warnings)
 
-    def query(
-        self, sql: str, *, engine: Literal["auto", "sqlite", "duckdb"] = "auto", limit: int = 0, seconds: int = 30
-    ) -> Table:
+    def query(self, sql: str, *, limit: int = 0, seconds: int = 30) -> Table:
         """What ``tpuprof-tui query`` answers: one SELECT over the tables of the profile.
 
         Args:
-            engine: ``sqlite`` or ``duckdb``; ``auto`` is DuckDB where it is installed.
             limit: the most rows, 0 for all.
             seconds: how long it may take.
 
@@ -316,7 +313,7 @@ class Profile:
         [490]
         """
         check(sql=sql, limit=limit)
-        made: Table = _QUERY(sql, self, engine, limit, seconds)
+        made: Table = _QUERY(sql, self, limit, seconds)
         return made
 
     def report(

@@ -18,7 +18,16 @@ from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
 from tpuprof.tui.report.fields import records
 from tpuprof.tui.report.page import Listed
-from tpuprof.tui.report.shared.database import LARGEST_EXACT, TYPES, Column, SqlType, column_of, fitting_type, stored
+from tpuprof.tui.report.shared.columns import (
+    LARGEST_EXACT,
+    TYPES,
+    Column,
+    SqlType,
+    arrow_table,
+    column_of,
+    fitting_type,
+    stored,
+)
 from tpuprof.tui.report.shared.optional import package
 
 if TYPE_CHECKING:
@@ -124,13 +133,7 @@ class Table:
 
     def to_arrow(self) -> pyarrow.Table:
         """An Arrow table, null where unknown; a `ProfileError` where PyArrow is not installed."""
-        library = package("pyarrow")
-        columns = {}
-        for key, values in self._values.items():
-            kind = self._type(key)
-            of_items = getattr(library, TYPES[kind].arrow)()
-            columns[key] = library.array(stored(values, kind), library.list_(of_items) if "[]" in kind else of_items)
-        made: pyarrow.Table = library.table(columns)
+        made: pyarrow.Table = arrow_table(self._values, {key: self._type(key) for key in self._values})
         return made
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.api.profile import Profile
     from tpuprof.tui.api.result import Result
     from tpuprof.tui.api.table import Table
-    from tpuprof.tui.report.shared.database import Column
+    from tpuprof.tui.report.shared.columns import Column
 
     __version__: str
 
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Column": "tui.report.shared.database",
+    "Column": "tui.report.shared.columns",
     "Profile": "tui.api.profile",
     "ProfileError": "parsers.base.errors",
     "Result": "tui.api.result",

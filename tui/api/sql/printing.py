@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.tui.api.sql.engine import NO_VALUE, Answer
+from tpuprof.tui.api.sql.query import NO_VALUE, Answer
 from tpuprof.tui.api.sql.tables import TABLES
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
@@ -17,13 +16,13 @@ from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, first_rows
 from tpuprof.tui.report import csv, json, markdown
 from tpuprof.tui.report.page import TextLook
-from tpuprof.tui.report.shared.database import Column as OfTable
+from tpuprof.tui.report.shared.columns import Column as OfTable
 from tpuprof.tui.report.text import heading, page_text
 
 MORE = "--limit 0 has all rows"
 
 _WIDEST = 60
-_NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
+_NUMBERS = ("BIGINT", "UBIGINT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +41,8 @@ class QueryResult:
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - what JSON has
-    """A value of an answer as JSON has it; dates and the like as text."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, Mapping):
-        return {printable(str(key)): plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else str(value)
+    """A value of an answer as JSON has it; bytes as text."""
+    return str(value) if isinstance(value, bytes) else value
 
 
 def _json(made: QueryResult, _: TextLook) -> str:
@@ -71,7 +64,7 @@ def _json(made: QueryResult, _: TextLook) -> str:
 
 def _markdown(made: QueryResult, _: TextLook) -> str:
     answer = made.answer
-    sides = "".join("r" if _is_number(kind) else "l" for kind in answer.types)
+    sides = "".join("r" if kind in _NUMBERS else "l" for kind in answer.types)
     head = [markdown.escaped(name) for name in answer.names]
     lines = markdown.page_head(made.extent, made.hosts, warnings=answer.warnings)
     return markdown.joined([*lines, "", *markdown.table(head, sides, [list(map(words, row)) for row in answer.rows])])
@@ -102,12 +95,8 @@ def _column(made: QueryResult, number: int, pen: Pen) -> Column:
     def cells(rows: Sequence[int]) -> list[Span]:
         return [(texts[row], "text") for row in rows]
 
-    is_text = not _is_number(answer.types[number])
+    is_text = answer.types[number] not in _NUMBERS
     return Column("", title, width, cells, not is_text, fixed=not number, grows=is_text and not number)
-
-
-def _is_number(kind: str) -> bool:
-    return any(part in kind for part in _NUMBERS) and not kind.endswith("]") and not kind.startswith("STRUCT")
 
 
 def words(value: object) -> str:

@@ -13,7 +13,7 @@ from tpuprof.parsers.steps.step_account import Account, AccountRow
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.pages import PageName, page_named
 from tpuprof.tui.report.fields import Field
-from tpuprof.tui.report.shared.database import Column, column_of, is_plain
+from tpuprof.tui.report.shared.columns import Column, column_of, is_plain
 from tpuprof.tui.report.units import TIME_MS
 
 Columns = dict[str, Sequence[Any]]
@@ -22,21 +22,19 @@ Columns = dict[str, Sequence[Any]]
 SqlRows = tuple[Columns, Sequence[str]]
 """Some columns of the rows of a table, and what is wrong with the profile, a sentence each."""
 
+MOST_EVENTS = 2_000_000
+"""Events that a query reads; of a profile with more it reads none, for figures of a part would be wrong."""
+
+_FEWER_EVENTS = "--from MS --to MS, or --track 'XLA Ops'; report timeline --format parquet -o FILE is for other engines"
+
 
 @dataclass(frozen=True, slots=True)
 class EventsAsked:
-    """Which events a query is about: an interval on the trace's clock, and tracks; see `Profile.events`.
-
-    Attributes:
-        most: events that are read; of a profile with more none is, for figures of a part would be wrong.
-        more: what reads more of them; empty if nothing does.
-    """
+    """Which events a query is about: an interval on the trace's clock, and tracks; see `Profile.events`."""
 
     from_ps: int | None = None
     to_ps: int | None = None
     track: str = ""
-    most: int = 0
-    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,11 @@ def _of_page(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsA
 
 def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: EventsAsked) -> SqlRows:
     keys = table.keys(names)
-    events = profile.events_between(asked.from_ps, asked.to_ps, asked.track, asked.most, tuple(keys.values()))
+    events = profile.events_between(asked.from_ps, asked.to_ps, asked.track, MOST_EVENTS, tuple(keys.values()))
     if events.left_out:
         whole = len(events) + events.left_out
-        sentence = f"These are {whole:,} events, more than the {asked.most:,} that a query reads."
-        hint = f"--from MS --to MS, or --track 'XLA Ops'{f', or {asked.more}' if asked.more else ''}"
-        raise ProfileError("too_many", sentence, hint, EXIT_USAGE)
+        sentence = f"These are {whole:,} events, more than the {MOST_EVENTS:,} that a query reads."
+        raise ProfileError("too_many", sentence, _FEWER_EVENTS, EXIT_USAGE)
     return {name: events.values(key) for name, key in keys.items()}, events.warnings
 
 

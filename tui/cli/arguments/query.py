@@ -39,11 +39,11 @@ EXAMPLES: Mapping[str, str] = {
   WHERE start_ps BETWEEN 400e9 AND 401e9 AND core IS NOT NULL
   ORDER BY start_ps, core, depth, name""",
 }
-"""Queries that both engines answer, by what they ask; each line fits a terminal."""
+"""Queries by what they ask; each line fits a terminal."""
 
-_EPILOG = """The query is one SELECT. DuckDB answers it where it is installed (pip install
-'tpuprof-tui[sql]'), else Python's SQLite, with the same tables, columns and
-values. It can neither write nor open a file or a connection."""
+_EPILOG = """The query is one SELECT, which Python's SQLite answers. It can neither write nor
+open a file or a connection. For other engines, report PAGE --format parquet
+--output FILE writes a table: that of timeline has the events."""
 
 
 def query_parser() -> UsageParser:
@@ -62,8 +62,6 @@ def query_parser() -> UsageParser:
     add(parser.part("which events the table events has"), "--from", "--to", "--track")
     output = options.add_output(parser, FORMATS)
     add(output, "--limit", help=f"rows; {options.ALL_ROWS}")
-    engine = "sqlite, duckdb or auto: DuckDB where it is installed (default: auto)"
-    output.add_argument("--engine", choices=("auto", "sqlite", "duckdb"), default="auto", metavar="ENGINE", help=engine)
     schema = "print tables and columns: type, unit, meaning"
     output.add_argument("--schema", action="store_true", help=schema)
     output.add_argument("--examples", action="store_true", help="print ten queries, from gaps to percentiles")

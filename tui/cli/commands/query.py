@@ -7,12 +7,11 @@ import os
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
-from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.api.profile import Profile
-from tpuprof.tui.api.sql.engine import MIB, Limits, query
 from tpuprof.tui.api.sql.printing import ANSWERS, SCHEMAS, QueryResult
+from tpuprof.tui.api.sql.query import MIB, Limits, query
 from tpuprof.tui.api.sql.tables import EventsAsked
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE
@@ -55,7 +54,7 @@ def made_query(args: argparse.Namespace) -> str:
 
 def _answered(args: argparse.Namespace) -> QueryResult:
     config, found = common.configured(args), list[Profile]()
-    limits = Limits(args.time_limit, args.memory_limit * MIB, args.limit or 0, decoding_threads(args.jobs))
+    limits = Limits(args.time_limit, args.memory_limit * MIB, args.limit or 0)
     if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
         raise ProfileError("usage", "The interval is empty: --to must be later than --from.", EXAMPLE, EXIT_USAGE)
     asked = EventsAsked(args.from_ps, args.to_ps, args.track or "")
@@ -73,7 +72,7 @@ def _answered(args: argparse.Namespace) -> QueryResult:
             found.append(Profile(logdir, session(run), args.host, session))
             return found[0]
 
-        answer = query(args.sql, opened, limits, asked, _give_up, args.engine)
+        answer = query(args.sql, opened, limits, asked, _give_up)
     profile = found[0] if found else None
     return QueryResult(args.sql, answer, *((None, ()) if profile is None else (profile.run, profile.hosts)))
 

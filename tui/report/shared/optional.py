@@ -7,8 +7,8 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 
-_NAMES = {"pandas": "pandas", "polars": "Polars", "pyarrow": "PyArrow", "duckdb": "DuckDB"}
-_INSTALLED_BY = {"duckdb": "pip install 'tpuprof-tui[sql]'"}
+_NAMES = {"pandas": "pandas", "polars": "Polars", "pyarrow": "PyArrow", "pyarrow.parquet": "PyArrow"}
+_INSTALLED_BY = {"pyarrow.parquet": "pip install 'tpuprof-tui[parquet]'"}
 
 
 def package(name: str) -> Any:  # noqa: ANN401 - a module of somebody else

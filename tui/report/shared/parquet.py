@@ -1,23 +1,18 @@
-"""A table as a Parquet file, which DuckDB writes."""
+"""A table as a Parquet file, which PyArrow writes."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.choice import choose
 from tpuprof.tui.report.fields import Table, columns
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Content, Report, ReportRequest, TableOptions
-from tpuprof.tui.report.shared.database import column_of, create, fitting_type, insert
+from tpuprof.tui.report.shared.columns import arrow_table, column_of, fitting_type
 from tpuprof.tui.report.shared.optional import package
-
-_PIECE = 1 << 20
 
 
 def report_parquet(
@@ -26,7 +21,7 @@ def report_parquet(
     """What writes the main table of a page, or the rows and columns of it that a call chooses.
 
     Raises:
-        ProfileError: the page has no table; a column or a filter is none; DuckDB is not installed.
+        ProfileError: the page has no table; a column or a filter is none; PyArrow is not installed.
     """
     tables = () if report.sections is None else report.sections(content, replace(asked, limit=0))
     if not tables:
@@ -40,29 +35,15 @@ def table_parquet(table: Table[Any], source: object, rows: Sequence[int], keys: 
     """What writes some rows of a table as Parquet, a column a key: dots as in CSV, objects as their JSON.
 
     Raises:
-        ProfileError: DuckDB is not installed.
+        ProfileError: PyArrow is not installed.
     """
-    duckdb = package("duckdb")
+    writer, library = package("pyarrow.parquet"), package("pyarrow")
     values = columns(table, source, rows, keys)
     types = {of.key: fitting_type(values[of.key], of.type) for of in map(column_of, table.chosen(keys))}
 
     def produce(write: Write) -> None:
-        with TemporaryDirectory(prefix="tpuprof-") as folder, duckdb.connect(":memory:") as connection:
-            path = os.path.join(folder, "table.parquet")
-            create(connection, table.key, types)
-            insert(connection, table.key, types, list(map(values.__getitem__, types)))
-            try:
-                connection.table(table.key).write_parquet(path)
-            except duckdb.Error as error:
-                raise _no_room(os.path.dirname(folder)) from error
-            with open(path, "rb") as file:
-                while piece := file.read(_PIECE):
-                    write(piece)
+        file = library.BufferOutputStream()
+        writer.write_table(arrow_table(values, types), file)
+        write(file.getvalue().to_pybytes())
 
     return produce
-
-
-def _no_room(folder: str) -> ProfileError:
-    """The folder for temporary files does not take the table."""
-    sentence = f"The table can't be written to the folder for temporary files, {printable(folder)}."
-    return ProfileError("output", sentence, "free space there, or set TMPDIR to another folder", EXIT_USAGE)

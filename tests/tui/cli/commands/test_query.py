@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,9 @@ from tests.tui.api.test_profile import made_logdirs  # noqa: F401 - a fixture
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.tui.api.sql.duck import Duck
-from tpuprof.tui.api.sql.engine import Answer, Limits
-from tpuprof.tui.api.sql.printing import ANSWERS, QueryResult, plain
-from tpuprof.tui.api.sql.sqlite import Sqlite
+from tpuprof.tui.api.sql import tables
+from tpuprof.tui.api.sql.printing import ANSWERS, QueryResult
+from tpuprof.tui.api.sql.query import Answer, Database
 from tpuprof.tui.api.sql.tables import BY_NAME, TABLES
 from tpuprof.tui.cli.arguments.query import EXAMPLES
 from tpuprof.tui.demo import demo_path
@@ -51,25 +51,20 @@ def flat(row: dict[str, object]) -> dict[str, object]:
     return made
 
 
-@pytest.fixture(params=["sqlite", "duckdb"])
-def engine(request: pytest.FixtureRequest) -> str:
-    return f"--engine={request.param}"
-
-
 @pytest.mark.parametrize("name", ["demo", "gpus", "serving", "hosts"])
-def test_tables_have_the_figures_of_pages(name: str, logdirs: dict[str, str], engine: str, call: Call) -> None:
+def test_tables_have_the_figures_of_pages(name: str, logdirs: dict[str, str], call: Call) -> None:
     for table, (page, key) in SAME.items():
         document = call.json("report", page, logdirs[name], "--limit", "0", "--format", "json")
-        answer = call.json("query", logdirs[name], f"SELECT * FROM {table}", engine, "--limit=0", "--format=json")
+        answer = call.json("query", logdirs[name], f"SELECT * FROM {table}", "--limit=0", "--format=json")
         assert len(answer["rows"]) == len(document[key]), table
         for row, expected in zip(answer["rows"], map(flat, document[key]), strict=True):
             assert row == {column: expected.get(column) for column in row}, table
 
 
 @pytest.mark.parametrize("name", ["demo", "gpus", "cpu", "serving", "hosts"])
-def test_steps_have_their_cores_and_owners(name: str, logdirs: dict[str, str], engine: str, call: Call) -> None:
+def test_steps_have_their_cores_and_owners(name: str, logdirs: dict[str, str], call: Call) -> None:
     """Steps and cores are those of the pages; over cores the owners are those of the ledger."""
-    rows = call.json("query", logdirs[name], "SELECT * FROM steps", engine, "--limit=0", "--format=json")["rows"]
+    rows = call.json("query", logdirs[name], "SELECT * FROM steps", "--limit=0", "--format=json")["rows"]
     hosts = call.json("report", "hosts", logdirs[name], "--format=json", "--limit=0")["steps"]
     assert {(row["name"], row["core"]) for row in rows} == {
         (step["name"], core["core"]) for step in hosts for core in step["cores"]
@@ -81,6 +76,16 @@ def test_steps_have_their_cores_and_owners(name: str, logdirs: dict[str, str], e
         assert {row["time_ms"] for row in known} == {step["time_ms"]}
         owners = [sum(row[key] for row in known) / len(known) for key in step if key.endswith("_ms")]
         assert owners == pytest.approx([value for key, value in step.items() if key.endswith("_ms")])
+
+
+@pytest.fixture(scope="module", name="theirs")
+def duckdb_of_tables() -> Iterator[duckdb.DuckDBPyConnection]:
+    profile = tpuprof.open("demo")
+    with duckdb.connect() as connection:
+        connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+        for name in BY_NAME:
+            connection.register(name, profile.query(f"SELECT * FROM {name}").to_arrow())
+        yield connection
 
 
 def same(value: Any) -> Any:
@@ -101,28 +106,26 @@ def same(value: Any) -> Any:
         "SELECT DISTINCT program_id, program FROM ops ORDER BY program",
         "SELECT name FROM ops WHERE name LIKE 'Fusion%' OR bound_by IS NULL ORDER BY name",
         "SELECT name, flops FROM ops ORDER BY flops, name LIMIT 5",
-        "SELECT name, 1.0 / (occurrences - occurrences) AS none FROM ops ORDER BY 1 LIMIT 2",
         "SELECT core, stddev(duration_ms) AS s, stddev_pop(own_time_ms) AS p FROM steps GROUP BY core ORDER BY core",
         "SELECT median(duration_ms) OVER (ORDER BY name, core ROWS 3 PRECEDING) AS m FROM steps ORDER BY name, core",
         "SELECT greatest(1, NULL, 3) AS a, least(2, 5) AS b, starts_with('ab', 'a') AS c, contains('ab', 'c') AS d",
         "SELECT evidence, is_estimate FROM findings ORDER BY name",
     ],
 )
-def test_both_engines_have_the_same_answers(sql: str, call: Call) -> None:
-    ours, theirs = (
-        call.json("query", "demo", sql, f"--engine={name}", "--limit=0", "--format=json")
-        for name in ("sqlite", "duckdb")
-    )
-    assert ours["tables"] == theirs["tables"] and len(ours["rows"]) == len(theirs["rows"])
-    assert [{key: same(value) for key, value in row.items()} for row in theirs["rows"]] == ours["rows"]
-    assert ours["rows"] or "Fusion" in sql
+def test_duckdb_has_the_same_answers(sql: str, call: Call, theirs: duckdb.DuckDBPyConnection) -> None:
+    """Of the tables of Python."""
+    ours = call.json("query", "demo", sql, "--limit=0", "--format=json")["rows"]
+    result = theirs.execute(sql)
+    names = [str(column[0]) for column in result.description or ()]
+    assert [{name: same(value) for name, value in zip(names, row, strict=True)} for row in result.fetchall()] == ours
+    assert ours or "Fusion" in sql
 
 
-def test_events_know_their_step_and_both_clocks(engine: str, call: Call) -> None:
+def test_events_know_their_step_and_both_clocks(call: Call) -> None:
     sql = """SELECT e.step, s.name, e.start_unix_ns, e.start_ps FROM events e LEFT JOIN events s ON s.core = e.core
         AND s.track = 'Steps' AND e.start_ps >= s.start_ps AND e.start_ps < s.start_ps + s.duration_ps
         WHERE e.track IN ('XLA Ops', 'python/4211')"""
-    rows = call.json("query", "demo", sql, engine, "--to=800", "--limit=0", "--format=json")["rows"]
+    rows = call.json("query", "demo", sql, "--to=800", "--limit=0", "--format=json")["rows"]
     assert all(row["step"] == row["name"] for row in rows) and {None, "100", "101"} <= {row["step"] for row in rows}
     with closing(Trace.open(demo_path())) as trace:
         began = trace.planes[-1].stats["profile_start_time"]
@@ -153,19 +156,18 @@ def test_events_are_those_of_the_interval(call: Call) -> None:
     assert {row["core"] for row in narrowed["rows"]} <= {"demo:2", None}
 
 
-def test_too_many_events_are_none(engine: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    for made in (Sqlite, Duck):
-        monkeypatch.setattr(made, "most_events", 1000)
-    sentence, hint = call.error(EXIT_USAGE, "query", "demo", "SELECT count(*) FROM events", engine)
-    assert sentence == "These are 69,007 events, more than the 1,000 that a query reads." and "--from" in hint
-    assert ("pip install" in hint) == ("sqlite" in engine)
+def test_too_many_events_are_none(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_EVENTS", 1000)
+    sentence, hint = call.error(EXIT_USAGE, "query", "demo", "SELECT count(*) FROM events")
+    assert sentence == "These are 69,007 events, more than the 1,000 that a query reads."
+    assert hint.startswith("try: --from MS --to MS, or --track") and "--format parquet" in hint
 
 
-def test_only_tables_that_are_named_are_read(engine: str, call: Call) -> None:
-    answer = call.json("query", "demo", "SELECT 'events' AS word, count(*) AS n FROM ops", engine, "--format", "json")
+def test_only_tables_that_are_named_are_read(call: Call) -> None:
+    answer = call.json("query", "demo", "SELECT 'events' AS word, count(*) AS n FROM ops", "--format", "json")
     assert answer["tables"] == ["ops"] and answer["rows"] == [{"word": "events", "n": 490}]
-    assert call.json("query", "nowhere", "SELECT 1 AS one", engine, "--format", "json")["rows"] == [{"one": 1}]
-    call("query", "nowhere", "SELECT name FROM ops", engine, code=EXIT_NOT_FOUND)
+    assert call.json("query", "nowhere", "SELECT 1 AS one", "--format", "json")["rows"] == [{"one": 1}]
+    call("query", "nowhere", "SELECT name FROM ops", code=EXIT_NOT_FOUND)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +181,11 @@ def test_only_tables_that_are_named_are_read(engine: str, call: Call) -> None:
         ("SELECT 1 FROM steps WHERE name IN (SELECT source FROM ops)", {"source"}),
     ],
 )
-def test_only_columns_that_are_named_are_read(sql: str, columns: set[str], engine: str) -> None:
-    made = (Duck if "duckdb" in engine else Sqlite)(Limits())
-    for table in BY_NAME.values():
-        made.create(table.name, table.columns)
-    assert set(made.needed(sql)["ops"]) - {""} == columns
-    made.close()
+def test_only_columns_that_are_named_are_read(sql: str, columns: set[str]) -> None:
+    with closing(Database()) as database:
+        for table in BY_NAME.values():
+            database.create(table.name, table.columns)
+        assert set(database.needed(sql)["ops"]) - {""} == columns
 
 
 @pytest.mark.parametrize(
@@ -201,8 +202,8 @@ def test_only_columns_that_are_named_are_read(sql: str, columns: set[str], engin
         ("-- nothing", "this is none", "try: SELECT"),
     ],
 )
-def test_what_is_wrong_is_a_sentence(sql: str, sentence: str, hint: str, engine: str, call: Call) -> None:
-    said, tried = call.error(EXIT_USAGE, "query", "demo", sql or ".", engine)
+def test_what_is_wrong_is_a_sentence(sql: str, sentence: str, hint: str, call: Call) -> None:
+    said, tried = call.error(EXIT_USAGE, "query", "demo", sql or ".")
     assert sentence in said and tried.startswith(hint)
 
 
@@ -211,26 +212,14 @@ def test_what_is_wrong_is_a_sentence(sql: str, sentence: str, hint: str, engine:
     [
         "SELECT * FROM read_text('{file}')",
         "SELECT * FROM '{file}'",
-        "SELECT * FROM read_csv('https://example.com/a.csv')",
-        "SELECT * FROM glob('{file}')",
         "COPY (SELECT 1) TO '{file}.csv'",
         "ATTACH '{file}.db'",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "SET memory_limit = '100GB'",
-        "SET enable_external_access = true",
         "CREATE TABLE mine AS SELECT 1",
         "INSERT INTO ops (name) VALUES ('a')",
         "DROP TABLE ops",
         "WITH new AS (INSERT INTO ops (name) VALUES ('a') RETURNING name) SELECT * FROM new",
-        "SELECT * FROM query('COPY ops TO ''{file}.csv''')",
-        "EXPORT DATABASE '{file}.d'",
         "PRAGMA database_list",
-        "EXPLAIN ANALYZE INSERT INTO ops (name) VALUES ('a')",
-        "/* a */ explain -- b\n analyze (FORMAT json) CREATE TABLE mine AS SELECT 1",
-        "EXPLAIN COPY ops TO '{file}.csv'",
         "EXPLAIN SELECT nam FROM ops",
-        "SELECT secret FROM hidden",
         "VACUUM INTO '{file}.db'",
         "EXPLAIN VACUUM INTO '{file}.db'",
         "SELECT load_extension('{file}')",
@@ -240,39 +229,35 @@ def test_what_is_wrong_is_a_sentence(sql: str, sentence: str, hint: str, engine:
         "BEGIN",
     ],
 )
-def test_nothing_is_written_or_opened(sql: str, tmp_path: Path, engine: str, call: Call) -> None:
+def test_nothing_is_written_or_opened(sql: str, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "secret.txt"
     file.write_text("nobody's business")
-    hidden = {"secret": [1]}
-    printed = call("query", "demo", sql.format(file=file), engine, code=EXIT_USAGE)
-    assert hidden and "nobody" not in printed.out + printed.err and [*tmp_path.iterdir()] == [file]
+    printed = call("query", "demo", sql.format(file=file), code=EXIT_USAGE)
+    assert "nobody" not in printed.out + printed.err and [*tmp_path.iterdir()] == [file]
 
 
 ENDLESS = "SELECT 1 AS a UNION ALL SELECT a + 1 FROM t"
 LONG = f"WITH RECURSIVE t AS ({ENDLESS}) SELECT max(a) FROM t"
 
 
-def test_a_query_without_end_is_stopped(engine: str, call: Call) -> None:
-    sentence, hint = call.error(EXIT_USAGE, "query", "demo", LONG, engine, "--time-limit", "1")
+def test_a_query_without_end_is_stopped(call: Call) -> None:
+    sentence, hint = call.error(EXIT_USAGE, "query", "demo", LONG, "--time-limit", "1")
     assert sentence == "The query was stopped after 1 second." and "--time-limit" in hint
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system bounds the memory of a process there")
 @pytest.mark.parametrize(
-    ("name", "sql"),
+    "sql",
     [
-        ("duckdb", "SELECT list_sum(range(400000000))"),
-        ("duckdb", "SELECT list(range) FROM range(200000000)"),
-        ("duckdb", "SELECT repeat('x', 2000000000)"),
-        ("sqlite", "SELECT hex(zeroblob(900000000))"),
-        ("sqlite", f"WITH RECURSIVE t AS ({ENDLESS}) SELECT median(a) FROM t"),
-        ("sqlite", f"WITH RECURSIVE t AS ({ENDLESS}) SELECT a, hex(zeroblob(100000)) FROM t ORDER BY a"),
+        "SELECT hex(zeroblob(900000000))",
+        f"WITH RECURSIVE t AS ({ENDLESS}) SELECT hex(zeroblob(100000)) FROM t",
+        f"WITH RECURSIVE t AS ({ENDLESS}) SELECT a, hex(zeroblob(100000)) FROM t ORDER BY a",
     ],
 )
-def test_a_query_that_is_too_large_is_stopped(name: str, sql: str, call: Call) -> None:
-    limits = ("--memory-limit=256", "--time-limit=300")
-    sentence, hint = call.error(EXIT_USAGE, "query", "demo", sql, f"--engine={name}", *limits)
-    assert sentence == "The query needs more memory than the 256 MiB that it may use." and "--memory-limit" in hint
+def test_a_query_that_is_too_large_is_stopped(sql: str, call: Call) -> None:
+    limits = ("--memory-limit=16", "--time-limit=300")
+    sentence, hint = call.error(EXIT_USAGE, "query", "demo", sql, *limits)
+    assert sentence == "The query needs more memory than the 16 MiB that it may use." and "--memory-limit" in hint
 
 
 def test_a_limit_is_said_in_every_format(call: Call) -> None:
@@ -290,30 +275,24 @@ def test_a_limit_is_said_in_every_format(call: Call) -> None:
 
 
 def test_columns_that_do_not_fit_are_said(call: Call) -> None:
-    assert "columns did not fit: --width" in call("query", "demo", "FROM ops", "--width", "80").out
+    assert "columns did not fit: --width" in call("query", "demo", "SELECT * FROM ops", "--width", "80").out
     assert "did not fit" not in call("query", "demo", "SELECT name FROM ops", "--width", "80").out
     assert "no row" in call("query", "demo", "SELECT name FROM ops WHERE false").out
 
 
-def test_names_of_a_profile_are_no_sql(tmp_path: Path, engine: str, call: Call) -> None:
+def test_names_of_a_profile_are_no_sql(tmp_path: Path, call: Call) -> None:
     evil = b"';DROP--"
     logdir = write_run(tmp_path, host0=host_bytes().replace(b"fusion.1", evil))
     for table in ("ops", "events"):
-        rows = call.json("query", str(logdir), f"SELECT name FROM {table}", engine, "--limit=0", "--format=json")[
-            "rows"
-        ]
+        rows = call.json("query", str(logdir), f"SELECT name FROM {table}", "--limit=0", "--format=json")["rows"]
         assert any(row["name"] == evil.decode() for row in rows), (table, rows)
 
 
 def test_values_of_every_kind(call: Call) -> None:
-    sql = "SELECT 1.50::DECIMAL(5, 2) AS a, DATE '2026-01-02' AS b, [1, NULL] AS c, {'x': 1} AS d, NULL AS e, "
-    sql += "'n' AS name, 'm' AS name"
+    sql = "SELECT 1.5 AS a, x'41' AS b, 9e999 AS c, 1 / 0 AS e, 'n' AS name, 'm' AS name"
     document = call.json("query", "demo", sql, "--format", "json")
-    assert document["rows"] == [
-        {"a": 1.5, "b": "2026-01-02", "c": [1, None], "d": {"x": 1}, "e": None, "name": "n", "name_1": "m"}
-    ]
-    assert set(document["unknown"]) == {"rows[].c[]", "rows[].e"}
-    assert plain(float("inf")) == float("inf")  # which the writer of JSON makes null, with the reason
+    assert document["rows"] == [{"a": 1.5, "b": "b'A'", "c": None, "e": None, "name": "n", "name_1": "m"}]
+    assert set(document["unknown"]) == {"rows[].c", "rows[].e"}
 
 
 def test_hostile_values_are_harmless() -> None:
@@ -325,12 +304,12 @@ def test_hostile_values_are_harmless() -> None:
     assert rows[2][0].startswith("'=1+1")
 
 
-def test_the_schema_has_every_column(engine: str, call: Call) -> None:
+def test_the_schema_has_every_column(call: Call) -> None:
     document = call.json("query", "--schema", "--format", "json")
     assert [table["name"] for table in document["tables"]] == [table.name for table in TABLES]
     for table in document["tables"]:
         sql = f"SELECT * FROM {table['name']}"
-        names = call.json("query", "demo", sql, engine, "--to=300", "--limit=1", "--format=json")["columns"]
+        names = call.json("query", "demo", sql, "--to=300", "--limit=1", "--format=json")["columns"]
         assert [(column["name"], column["type"]) for column in table["columns"]] == [
             (of["name"], of["type"]) for of in names
         ]
@@ -339,14 +318,14 @@ def test_the_schema_has_every_column(engine: str, call: Call) -> None:
         assert "roofline_efficiency" in call("query", "--schema", "--format", form).out
 
 
-def test_without_duckdb_sqlite_answers(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert "490" in call("query", "demo", "SELECT count(*) AS n FROM ops").out
-    sentence, hint = call.error(EXIT_USAGE, "query", "demo", "SELECT name FROM ops", "--engine", "duckdb")
-    assert "DuckDB, which is not installed" in sentence and hint == "try: pip install 'tpuprof-tui[sql]'"
-    call("report", "ops", "demo", "--format", "parquet", "--output", str(tmp_path / "a.parquet"), code=EXIT_USAGE)
+def test_without_pyarrow_parquet_says_what_to_install(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    words = ("report", "ops", "demo", "--format", "parquet", "--output", str(tmp_path / "a.parquet"))
+    sentence, hint = call.error(EXIT_USAGE, *words)
+    assert "PyArrow, which is not installed" in sentence and hint == "try: pip install 'tpuprof-tui[parquet]'"
     assert not [*tmp_path.iterdir()]
-    assert call("query", "--schema").out
 
 
 def read_parquet(file: Path) -> list[dict[str, object]]:

@@ -34,7 +34,7 @@ from tpuprof.tui.report.fields import (
     searched_texts,
 )
 from tpuprof.tui.report.page import Head, TableOptions, TextLook
-from tpuprof.tui.report.shared.database import as_text, fitting_type
+from tpuprof.tui.report.shared.columns import as_text, fitting_type
 from tpuprof.tui.report.shared.exporting import Export, ShownTable, default_path, kind_of
 from tpuprof.tui.report.shared.target import check_output
 from tpuprof.tui.report.text import cut_name

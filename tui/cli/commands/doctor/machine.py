@@ -32,7 +32,7 @@ EXTRAS = {
     "remote": (("fsspec", "aiohttp"), "profiles on web servers and in buckets"),
     "gcs": (("gcsfs",), "buckets of Google Cloud (gs://)"),
     "frames": (("pandas", "polars", "pyarrow"), "data frames of the Python API"),
-    "sql": (("duckdb",), "SQL over more events (query), Parquet"),
+    "parquet": (("pyarrow",), "Parquet files (--format parquet)"),
     "mcp": (("mcp",), "a server for agents (tpuprof-tui mcp)"),
 }
 """Names of extras: the packages that each brings, and what it is for."""

@@ -1,4 +1,4 @@
-"""The types of columns in SQL, Parquet, numpy, Arrow and Polars, by DuckDB's names, and how rows get into DuckDB.
+"""The types of columns in SQL, numpy, Arrow (so Parquet too) and Polars, and columns as an Arrow table.
 
 In SQL a type follows from the unit alone, so that a table has the same columns for every profile. Elsewhere a column
 has the type of its unit where that holds every value. Objects are their JSON as text.
@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.fields import Field
+from tpuprof.tui.report.shared.optional import package
 
 SqlType = Literal["VARCHAR", "VARCHAR[]", "BOOLEAN", "BIGINT", "UBIGINT", "DOUBLE"]
 
@@ -58,8 +58,6 @@ LARGEST_EXACT = 2**53
 """Every whole number up to it is a double."""
 
 _INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
-_APART = "\x1f"  # between the texts of a list; no text has it once it is fit to print
-_AS_LIST = f"CASE WHEN {{0}} = '' THEN [] ELSE string_split({{0}}, '{_APART}') END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,44 +133,19 @@ def stored(values: Sequence[Any], kind: SqlType) -> Sequence[Any]:
     return [None if value is None else float(value) for value in values] if kind == "DOUBLE" else values
 
 
-def quoted(name: str) -> str:
-    """A name in SQL."""
-    return '"' + name.replace('"', '""') + '"'
+def arrow_table(columns: Mapping[str, Sequence[Any]], types: Mapping[str, SqlType]) -> Any:  # noqa: ANN401 - of PyArrow
+    """Columns as an Arrow table, whose unknown values are null.
 
-
-def create(connection: Any, name: str, types: Mapping[str, SqlType]) -> None:  # noqa: ANN401 - DuckDB's
-    """Creates an empty table with columns of these names and types."""
-    made = ", ".join(f"{quoted(column)} {kind}" for column, kind in types.items())
-    connection.execute(f"CREATE TABLE {quoted(name)} ({made})")
-
-
-def insert(connection: Any, name: str, types: Mapping[str, SqlType], values: Sequence[Sequence[Any]]) -> None:  # noqa: ANN401
-    """Puts rows into some columns of a table.
-
-    Args:
-        values: of each column, as JSON has them; None where unknown.
+    Raises:
+        ProfileError: PyArrow is not installed.
     """
-    arrays: dict[str, NDArray[Any]] = {}
-    parts = []
-    for number, (kind, of_column) in enumerate(zip(types.values(), values, strict=True)):
-        value, known = f"v{number}", f"k{number}"
-        arrays[value] = _filled(of_column, kind)
-        arrays[known] = np.array([each is not None for each in of_column], np.bool_)
-        expression = _AS_LIST.format(value) if kind == "VARCHAR[]" else value
-        parts.append(f"CASE WHEN {known} THEN {expression} END")
-    connection.register("given", arrays)
-    names = ", ".join(map(quoted, types))
-    connection.execute(f"INSERT INTO {quoted(name)} ({names}) SELECT {', '.join(parts)} FROM given")  # noqa: S608 - names of ours
-    connection.unregister("given")
-
-
-def _filled(values: Sequence[Any], kind: SqlType) -> NDArray[Any]:
-    """A column as an array, which has no unknown values: they are zero or empty."""
-    given = stored(values, kind)
-    if kind == "VARCHAR[]":
-        given = [_APART.join(texts or ()) for texts in given]
-    empty = "" if kind == "VARCHAR" else 0
-    return np.array([empty if value is None else value for value in given], TYPES[kind].numpy)
+    library = package("pyarrow")
+    arrays = {}
+    for key, values in columns.items():
+        kind = types[key]
+        of_items = getattr(library, TYPES[kind].arrow)()
+        arrays[key] = library.array(stored(values, kind), library.list_(of_items) if "[]" in kind else of_items)
+    return library.table(arrays)
 
 
 def as_text(value: object) -> str:
