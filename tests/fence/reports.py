@@ -124,8 +124,8 @@ OF_PROMISES = [LOOKS[0], LOOKS[1], TABLES[0], TABLES[4], ("--format", "junit")]
 QUERIES = (
     "SELECT name, self_time_ps, roofline_efficiency FROM ops ORDER BY 2 DESC, 1 LIMIT 20",
     "SELECT track, count(*) AS events, sum(duration_ps) AS ps FROM events GROUP BY track ORDER BY track",
-    "SELECT module, category, sum(size_bytes) AS bytes FROM buffers GROUP BY ALL ORDER BY ALL",
-    "FROM steps",
+    "SELECT module, category, sum(size_bytes) AS bytes FROM buffers GROUP BY 1, 2 ORDER BY 1, 2",
+    "SELECT * FROM steps",
     "SELECT nam FROM ops",
 )
 OF_QUERIES = [

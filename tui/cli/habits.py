@@ -25,9 +25,15 @@ _COMMANDS: Mapping[str, str] = {
     "record": "capture",
     "profile": "capture",
     "version": "--version",
+    "install-skills": "skill",
+    "diff_sessions": "diff",
+    "check_host_boundness": "report findings",
+    **dict.fromkeys(("query_events_db", "trace_processor"), "query"),
+    **dict.fromkeys(("log", "ps"), "report runs"),
+    **dict.fromkeys(("logs", "errors"), "oom"),
     **dict.fromkeys(("get", "describe", "print"), "report"),
-    **dict.fromkeys(("check", "status", "config"), "doctor"),
-    **dict.fromkeys(("open", "view", "serve", "xprof", "tensorboard"), ""),
+    **dict.fromkeys(("check", "status", "config", "inspect", "inspect_capture"), "doctor"),
+    **dict.fromkeys(("open", "view", "serve", "run", "xprof", "tensorboard"), ""),
 }
 _PAGES: Mapping[str, str] = {
     **{"summary": "overview", "overview-page": "overview", "info": "overview"},
@@ -36,14 +42,18 @@ _PAGES: Mapping[str, str] = {
     **{"events": "timeline", "trace": "timeline", "trace-viewer": "timeline"},
     **{"hlo-stats": "ops", "hlo-ops": "ops", "framework-op-stats": "framework-ops", "kernel-stats": "kernels"},
     **{"memory-viewer": "memory", "buffers": "memory", "graph-viewer": "graph", "roofline-model": "roofline"},
-    **{"input-pipeline": "input", "input-pipeline-analyzer": "input", "pod-viewer": "cores"},
+    **{"top-hlo-ops": "ops", "hlo-op-profile": "op-profile", "hlo-modules": "memory", "peak-allocations": "memory"},
+    **{"profile-summary": "overview", "kpi-metrics": "overview", "step-trace": "ledger --by step"},
+    **{"xplane-events": "timeline", "input-pipeline": "input", "input-pipeline-analyzer": "input"},
+    **{"pod-viewer": "cores"},
     **{"why": "findings", "reasons": "findings", "communication": "collectives", "arrays": "live-arrays"},
 }
 """Pages of XProf, and words with one meaning, with the page that they are here."""
 
 _OPTIONS: Mapping[str, str] = {
     **{"--top": "--limit", "--head": "--limit", "--fields": "--columns", "--select": "--columns"},
-    **{"--where": "--filter", "--order-by": "--sort", "--sort-by": "--sort", "--group-by": "--by"},
+    **{"--where": "--filter", "--order-by": "--sort", "--sort-by": "--sort", "--group-by": "--by", "--groupby": "--by"},
+    **{"--query": "--filter", "--to-csv": "--format csv --output"},
     **{"--csv": "--format csv", "--html": "--format html", "--since": "--from", "--until": "--to"},
 }
 _NEAR: Mapping[str, str] = {
@@ -57,6 +67,9 @@ _NEAR: Mapping[str, str] = {
     **{"-c": "--core or --columns", "--indent": "--json", "--pretty": "--json", "--jq": "--keys"},
     **dict.fromkeys(("--ms", "--duration-ms"), "--duration 500ms"),
     **{"--run-a": "--before RUN", "--run-b": "--after RUN", "--out": "--output", "--space": "--disk-limit"},
+    **{"--inspect": "tpuprof-tui doctor PATH", "--report": "tpuprof-tui report PAGE PATH", "--type": "--format"},
+    **{"-k": "--filter", "-d": "--duration", "-q": "tpuprof-tui query PATH SQL", "--stat": "--md"},
+    **dict.fromkeys(("--pid", "--rate"), "tpuprof-tui watch HOST:PORT"),
     **{"--grep": "--filter", "--device-id": "--core", "--rank": "--core or --host", "--name": "--op or --filter"},
     **dict.fromkeys(("--port", "--bind-all", "--host-port"), "ssh -t HOST tpuprof-tui PATH"),
 }
@@ -70,13 +83,18 @@ def meant(words: Sequence[str]) -> list[str]:
     if left[0] not in {*COMMANDS, *_COMMANDS} and left[1:] and left[1] in {*COMMANDS, *PAGE_NAMES}:
         left = [*left[1:], left[0]]  # the path came first
     if left[0] not in COMMANDS:
-        is_page = left[0] in PAGE_NAMES or left[0].replace("_", "-") in {*_PAGES} - {*_COMMANDS}
+        is_page = left[0] in PAGE_NAMES or _page_word(left[0]) in {*PAGE_NAMES, *_PAGES} - {*_COMMANDS}
         left[:1] = ["report", left[0]] if is_page else _COMMANDS.get(left[0], left[0]).split()
     if left[:1] == ["report"] and left[1:]:
-        page = left[1].replace("_", "-")
+        page = _page_word(left[1])
         left[1:2] = _PAGES.get(page, page if page in PAGE_NAMES else left[1]).split()
         left = left[1:] if left[1] in COMMANDS and left[1] not in PAGE_NAMES else left
     return _options(left, "--output" if left[:1] == ["capture"] else "")
+
+
+def _page_word(word: str) -> str:
+    """A word that may mean a page, without what XProf puts in front of the names of its commands."""
+    return word.replace("_", "-").removeprefix("get-").removeprefix("list-")
 
 
 def _options(words: Sequence[str], logdir: str) -> list[str]:

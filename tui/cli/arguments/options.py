@@ -87,7 +87,7 @@ _VOCABULARY: Mapping[str, Mapping[str, Any]] = {
     "--limit": value("N", kind=values.whole_number),
     "--max-bytes": value("N", "at most", partial(values.whole_number, least=LEAST_BYTES)),
     "--keys": value("KEYS", "of JSON only these keys; a.b is b in a"),
-    "--output": value("FILE", "write to FILE instead of standard output"),
+    "--output": value("FILE", "write to FILE instead of standard output", values.file_name),
     "--mask": switch("of HTML: replace names of people, machines, runs and files"),
     "--time-limit": value("TIME", kind=values.whole_seconds),
     # what every command has

@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Mapping
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.tpus import generation_named
 
@@ -90,3 +91,14 @@ def device(text: str) -> str:
 def group(text: str) -> str:
     """The name of a group of cores, of its number."""
     return f"group {whole_number(text, least=1)}"
+
+
+def file_name(text: str) -> str:
+    """The name of a file to write.
+
+    Raises:
+        ProfileError: it is a format, as other programs have it in ``-o json``.
+    """
+    if text in ("text", "json", "csv", "md", "html", "parquet"):
+        raise ProfileError("usage", f"{text} is a format, not a file.", f"--format {text}", EXIT_USAGE)
+    return text

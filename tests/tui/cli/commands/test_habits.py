@@ -26,6 +26,8 @@ SAME = {
     "report --limit 2 ops demo": TWO_OPS,
     "report --top=2 --logdir demo ops": TWO_OPS,
     "report hlo_stats demo --limit 2": TWO_OPS,
+    "get_top_hlo_ops demo --limit 2": TWO_OPS,
+    "list_xplane_events demo": "report timeline demo",
     "report layers demo": "report model --by layer demo",
     "report op demo fusion.390": "report op demo --op fusion.390",
     "report ops demo -n 2 --fields name --json": "report ops demo --limit 2 --columns name --json",
@@ -41,6 +43,8 @@ LEADS_ON = {
     "report ops demo --percentile 99": "tpuprof-tui report inference PATH",
     "diff demo demo --run-a x": "--before RUN",
     "capture a:1 --ms 500": "--duration 500ms",
+    "report ops demo -k all-reduce": "--filter",
+    "report ops demo -o json": "--format json",
     "report ops demo --step": "tpuprof-tui report ops --help",
 }
 
