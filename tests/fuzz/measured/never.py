@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 _NEVER = """
 what an argument may not be, and no reader passes
-  parsers/formats/xspace/core/api.py: if len(key)
   parsers/formats/xspace/core/op_pass.py: if columns.metadata_id.dtype
   parsers/formats/xspace/walk.py: if (
 files that change or go while they are read, and systems that refuse: see test_faults.py, test_problems.py
