@@ -84,7 +84,7 @@ ANSWERS: Mapping[str, Asked] = {
     "matrix-share": _sql(
         "demo",
         of_row("share"),
-        "SELECT sum(self_time_ps) FILTER (category = 'convolution fusion') / sum(self_time_ps) AS share FROM ops",
+        "SELECT sum(self_time_ps) FILTER (WHERE category = 'convolution fusion') / sum(self_time_ps) AS share FROM ops",
     ),
     "block": _rows("ledger", "demo", in_total("time_ms"), "name,time_ms", "--by", "scope", "--filter", "/mlp"),
     "host-transfers": _rows("ledger", "real-v6e", of_row("time_ms"), "owner,time_ms", *_OF_HOST),
