@@ -15,11 +15,8 @@ _CALLS = (
     "diff before/ after/ --fail-on-regression 5% --md",
     "diff 'before/*' 'after/*' --detect 1%",
 )
-_EPILOG = """Without B, A's newest run is compared with the one before it. Noise is what
-differs from step to step, or from launch to launch: capture A and B in turn.
-
-exit codes of --fail-on-regression: 0 not slower, 6 slower, the typical step or
-the mean, 4 no verdict: no steps, or different programs.
+_EPILOG = """Noise is what differs from step to step, or from launch to launch.
+exit codes of --fail-on-regression: 0 not slower, 6 slower, 4 no verdict.
 """
 
 _OF_VERIFY = """exit codes: 0 kept, at least in part: a step takes less, beyond the noise; 6 not
@@ -48,13 +45,13 @@ def baseline_parser(words: Sequence[str] = ()) -> UsageParser:
 
 
 def _add_runs(parser: UsageParser) -> None:
-    before = "the run before: logdir, run, file; or a quoted glob of launches"
+    before = "the run before: logdir, run, file or glob of launches"
     parser.add_argument("before", nargs="?", metavar="A", action=Paths, help=before)
     after = "the run after, or launches (default: another run of A)"
     parser.add_argument("after", nargs="?", metavar="B", action=Paths, help=after)
     part = parser.part("runs")
     for side, letter in (("before", "A"), ("after", "B")):
-        named = f"a run of {letter}, by its name; without A and B: paths of launches"
+        named = f"a run of {letter}, by its name, or paths of launches"
         part.add_argument(f"--{side}", dest=f"of_{side}", nargs="+", metavar="RUN", action=Paths, help=named)
     kept = "the run of baseline set NAME as A; the path is B"
     part.add_argument("--baseline", metavar="NAME", help=kept)
