@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 MOST_LINES = {"source": 128_060, "tests": 93_550}
 """Where `main` may end after a change, whatever it adds. These only fall."""
 
-PARTS = {"source": 128_060("parsers", "tui"), "tests": ("tests",)}
+PARTS = {"source": ("parsers", "tui"), "tests": ("tests",)}
 """The two parts of the project, and their top folders."""
 
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
