@@ -30,7 +30,7 @@ _COMMANDS: Mapping[str, str] = {
     "check_host_boundness": "report findings",
     **dict.fromkeys(("query_events_db", "trace_processor"), "query"),
     **dict.fromkeys(("log", "ps"), "report runs"),
-    **dict.fromkeys(("logs", "errors"), "oom"),
+    "errors": "oom",
     **dict.fromkeys(("get", "describe", "print"), "report"),
     **dict.fromkeys(("check", "status", "config", "inspect", "inspect_capture"), "doctor"),
     **dict.fromkeys(("open", "view", "serve", "run", "xprof", "tensorboard"), ""),
