@@ -154,7 +154,7 @@ def union_length(start: Int64s, end: Int64s) -> int:
     """The total time that at least one interval covers."""
     if not is_sorted(start):
         order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
+        start, end = start.take(order), end.take(order)
     total = 0
     covered = np.iinfo(np.int64).min  # up to here time is covered, or passed
     for first in range(0, len(start), _BLOCK):
@@ -185,16 +185,15 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
         return start, end
     kept_start = np.append(np.iinfo(np.int64).min, less_end)  # the times outside of the others
     kept_end = np.append(less_start, np.iinfo(np.int64).max)
-    first = np.searchsorted(kept_end, start, side="right")
-    last = np.searchsorted(kept_start, end, side="left")
-    interval, gap = ranges(first, last)
-    begins, ends = np.maximum(start[interval], kept_start[gap]), np.minimum(end[interval], kept_end[gap])
+    begins, ends = intersect(start, end, kept_start, kept_end)
     filled = ends > begins
     return begins[filled], ends[filled]
 
 
 def intersect(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> Intervals:
     """The times that two sets of intervals share; both are disjoint and in order, and so is the result."""
+    if len(other_start) < len(start):  # it searches for the fewer ones
+        start, end, other_start, other_end = other_start, other_end, start, end
     first, last = np.searchsorted(other_end, start, side="right"), np.searchsorted(other_start, end, side="left")
     mine, other = ranges(first, last)
     return np.maximum(start[mine], other_start[other]), np.minimum(end[mine], other_end[other])

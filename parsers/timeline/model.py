@@ -195,6 +195,8 @@ class Track:
     @cached_property
     def busy_ps(self) -> int:
         """Time in which at least one event ran."""
+        if self.depth == 1:
+            return int(self.lasting[:].sum())  # they do not overlap
         return union_length(self.start_ps, self.end_ps[:])
 
     @cached_property

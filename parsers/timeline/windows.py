@@ -250,7 +250,7 @@ def prepare(timeline: Timeline) -> None:
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
-Parts = Callable[[Int64s, Int64s, int, Int64s | None], NDArray[_Number]]
+Parts = Callable[[Int64s, Int64s | slice, int, Int64s | None], NDArray[_Number]]
 """Adds up some events by group, `[groups, columns]`.
 
 Takes which group each event is of, the events, the number of groups, and how much of each event's time counts, None for
@@ -281,9 +281,9 @@ def _covered(track: Track, part: slice, edges: Int64s, sums: _Sums[_Number]) -> 
 def _class_sums(track: Track) -> _Sums[np.int64]:
     """Adds up durations, or given times, by class."""
 
-    def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Int64s:
+    def parts(of: Int64s, events: Int64s | slice, groups: int, time: Int64s | None) -> Int64s:
         time = track.lasting[events] if time is None else time
-        cell = of * len(CLASSES) + track.names.classes[track.key[events]]
+        cell = of * len(CLASSES) + track.names.classes.take(track.key[events])
         sums = np.bincount(cell, time, groups * len(CLASSES))  # exact: up to 2^53 ps, two and a half hours
         return sums.astype(np.int64).reshape(groups, len(CLASSES))
 
@@ -293,8 +293,8 @@ def _class_sums(track: Track) -> _Sums[np.int64]:
 def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
     """Adds up the work of ops, or the part of it in given times; one column."""
 
-    def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Floats:
-        work = rate.work[rate.ops.key[events]]
+    def parts(of: Int64s, events: Int64s | slice, groups: int, time: Int64s | None) -> Floats:
+        work = rate.work.take(rate.ops.key[events])
         if time is not None:
             work = work * (time / rate.ops.lasting[events])
         return np.bincount(of, work, groups).astype(np.float64)[:, None]
@@ -314,13 +314,14 @@ def _running(track: Track, name: str, add_up: Parts[_Number]) -> NDArray[_Number
     return kept
 
 
-def _slices(count: int) -> Iterator[Int64s]:
-    """The numbers of all events, so many at a time that sums over them take little memory; at least one array."""
+def _slices(count: int) -> Iterator[slice]:
+    """All events in slices, each so long that sums over it take little memory; at least one slice."""
     for first in range(0, max(count, 1), _SUMMED):
-        yield np.arange(first, min(first + _SUMMED, count))
+        yield slice(first, min(first + _SUMMED, count))
 
 
-def _by_block(events: Int64s, add_up: Parts[_Number]) -> NDArray[_Number]:
+def _by_block(events: slice, add_up: Parts[_Number]) -> NDArray[_Number]:
     """Sums over events in a row, which begin with a block, by block."""
-    blocks = -(-len(events) // LANE_EVENTS_A_BLOCK)
-    return add_up(np.arange(len(events)) // LANE_EVENTS_A_BLOCK, events, blocks, None)
+    count = events.stop - events.start
+    blocks = -(-count // LANE_EVENTS_A_BLOCK)
+    return add_up(np.repeat(np.arange(blocks), LANE_EVENTS_A_BLOCK)[:count], events, blocks, None)

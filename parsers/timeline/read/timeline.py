@@ -243,13 +243,13 @@ def _read_line(
     order = nesting_order(columns[0], columns[1])
     if order is not None:
         for number, column in enumerate(columns):
-            columns[number] = column[order]
+            columns[number] = column.take(order)
     lane = lanes(columns[0], columns[1])
     bounds = lane_bounds(lane)
     if len(bounds) > 2:
         order = lane_order(lane)
         for number, column in enumerate(columns):
-            columns[number] = column[order]
+            columns[number] = column.take(order)
     start, end, ids, short = columns
     section_kind = _section_kind(plane)
     track = model.Track(

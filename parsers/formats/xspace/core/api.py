@@ -280,10 +280,10 @@ def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps:
     """
     types.check_keys(cells.step, steps)
     types.check_keys(cells.row, len(kind))
-    step, of = cells.step.astype(np.int64), kind[cells.row]
-    types.check_keys(of, kinds)
+    types.check_keys(kind, kinds)
+    step, of = cells.step.astype(np.int64), kind.take(cells.row)
     by_kind = sum_by_key(step * kinds + of, cells.self_ps, steps * kinds).reshape(steps, kinds)
-    weighted = _floats_by_key(step, cells.self_ps * weight[cells.row], steps)
+    weighted = _floats_by_key(step, cells.self_ps * weight.take(cells.row), steps)
     events = _floats_by_key(step, cells.count, steps).astype(np.int64)  # exact: they are far below 2^53
     if not with_ops:
         return CellSums(by_kind, weighted, events, None)

@@ -154,7 +154,7 @@ class KeyedSpans(NamedTuple):
     key: NDArray[np.int32]
 
     def take(self, rows: NDArray[np.intp]) -> KeyedSpans:
-        return KeyedSpans(self.start[rows], self.end[rows], self.key[rows])
+        return KeyedSpans(self.start.take(rows), self.end.take(rows), self.key.take(rows))
 
 
 class LanedEvents(NamedTuple):
