@@ -15,7 +15,7 @@ from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.parsers.session.diff.compare import compare_launches
-from tpuprof.parsers.session.diff.sides import launches, refuse_arrays, refuse_same, run_before
+from tpuprof.parsers.session.diff.sides import compared_runs, refuse_arrays
 from tpuprof.parsers.session.hlo import HloSession, leads_to_hlo, open_hlo
 from tpuprof.parsers.session.live_arrays import leads_to_arrays, open_arrays
 from tpuprof.parsers.session.one_core import narrowed
@@ -224,22 +224,20 @@ def diff(before: Path | Profile, after: Path | Profile | None = None, *, host: s
         ProfileError: there is only one run, or a run can't be read.
     """
     check(host=host)
-    refuse_arrays(_path_of(side) for side in (before, after) if not isinstance(side, Profile | None))
+    sides = [side for side in (before, after) if side is not None]
+    paths = [side.path if isinstance(side, Profile) else _path_of(side) for side in sides]
+    refuse_arrays(paths)
+    logdirs = [
+        Logdir(path, (side.run,), (), ()) if isinstance(side, Profile) else open_logdir(path)
+        for side, path in zip(sides, paths, strict=True)
+    ]
     opened = _opener()
 
-    def sessions(side: Path | Profile) -> list[Session]:
-        if isinstance(side, Profile):
-            return [side.session]
-        return [opened(run) for run in launches(_path_of(side), open_logdir(_path_of(side)))]
+    def session(run: Run) -> Session:
+        known = (side.session for side in sides if isinstance(side, Profile) and side.run is run)
+        return next(known, None) or opened(run)
 
-    if after is None:
-        logdir = open_logdir(_path_of(before))
-        newest = logdir.runs[0]
-        one, other = [opened(run_before(_path_of(before), logdir, newest))], [opened(newest)]
-    else:
-        one, other = sessions(before), sessions(after)
-    runs_before = [session.run for session in one]
-    refuse_same(runs_before, [session.run for session in other], runs_before)
+    one, other = ([session(run) for run in runs] for runs in compared_runs(paths, logdirs))
     compared, _ = compare_launches((one, other), host)
     return result_of("diff", compared, compared)
 

@@ -20,7 +20,7 @@ from tpuprof.parsers.session.diff.beside import DETECT
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
-from tpuprof.parsers.session.diff.sides import launches, refuse_arrays, refuse_same, run_before
+from tpuprof.parsers.session.diff.sides import compared_runs, refuse_arrays
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
@@ -88,25 +88,12 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
         args.before, args.after, args.of_before, args.of_after = args.of_before, args.of_after, None, None
     if args.before is None:
         raise ProfileError("usage", "There is nothing to compare.", f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
-    paths = [existing(path) for path in (args.before, args.after) if path is not None]
+    given = [path for path in (args.before, args.after) if path is not None]
+    paths = [existing(path) for path in given]
     refuse_arrays(paths)
-    first = open_logdir(paths[0])
-    second = first if args.after is None else open_logdir(paths[1])
-    printing.check_output(args, first, second)
-    before, after = _chosen(args, first, second)
-    refuse_same(before, after, first.runs)
-    return before, after
-
-
-def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[list[Run], list[Run]]:
-    """The runs by name, or all the launches of a pattern; of one logdir without names the newest and the one before."""
-    if args.after is not None or (args.of_before is not None and args.of_after is not None):
-        sides = ((args.before, first, args.of_before), (args.after or args.before, second, args.of_after))
-        return launches(*sides[0]), launches(*sides[1])
-    if args.of_before is not None:
-        return [first.find_run(args.of_before)], [first.find_run()]
-    after = first.find_run(args.of_after)
-    return [run_before(args.before, first, after)], [after]
+    logdirs = [open_logdir(path) for path in paths]
+    printing.check_output(args, *logdirs)
+    return compared_runs(given, logdirs, (args.of_before, args.of_after))
 
 
 def _compared(args: argparse.Namespace, config: Config) -> tuple[Diff, Session]:
