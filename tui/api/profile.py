@@ -25,10 +25,10 @@ from tpuprof.parsers.session.live_arrays import open_arrays
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.api.arguments import check
 from tpuprof.tui.api.result import LOOK, Result, oom_of
-from tpuprof.tui.api.table import Table, as_table
+from tpuprof.tui.api.table import Table
 from tpuprof.tui.pages import PAGE_NAMES, Page, PageName, page_named
 from tpuprof.tui.report.choice import nearest_or_first
-from tpuprof.tui.report.page import Listed, ReportRequest, check_part
+from tpuprof.tui.report.page import Listed, ReportRequest
 from tpuprof.tui.report.shared.bounded import LEAST_ROW
 
 if TYPE_CHECKING:
@@ -279,24 +279,9 @@ class Profile:
         Raises:
             ProfileError: no track has such a name, or the file can't be read.
         """
-        check(from_ms=from_ms, to_ms=to_ms, track=track, limit=limit)
-        begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms, to_ms))
-        return self.events_between(begin, end, track, limit)
-
-    def events_between(
-        self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 0, columns: Sequence[str] = ()
-    ) -> Table:
-        """The same for an interval in picoseconds, with some columns, or all where none is named.
-
-        Raises:
-            ProfileError: as in `events`.
-        """
-        interval = {"from_ps": from_ps or 0, "to_ps": to_ps, "track": track or None}
-        read = self._read("timeline", interval, limit)
-        listed = read.listed()[0]
-        shown = listed.table.length(listed.source)
-        left_out = len(read.page.selection) - shown
-        return as_table(listed, range(shown), columns or listed.table.json, left_out, read.warnings)
+        check(from_ms=from_ms, to_ms=to_ms, track=track)
+        begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms or 0, to_ms))
+        return self.table("timeline", "events", limit=limit, from_ps=begin, to_ps=end, track=track or None)
 
     def query(self, sql: str, *, limit: int = 0, seconds: int = 30) -> Table:
         """What ``tpuprof-tui query`` answers: one SELECT over the tables of the profile.
@@ -346,8 +331,8 @@ class Profile:
     def _read(self, name: str, options: Mapping[str, Any], limit: int = 0) -> Result:
         """A page by its name, and how it is printed."""
         page = self._page_named(name)
-        request, report = self._request(page, options, limit), page.load_report()
-        report.check(request.options, request.form, limit)
+        given = self._given(page, options, limit)
+        report, request = page.checked_report(given, "json", limit), self._request(page, given, limit)
         rest = f"report({', '.join([repr(name), *(f'{key}={value!r}' for key, value in options.items())])})"
         request = replace(request, rest=rest)
         content = report.read(request)
@@ -362,24 +347,30 @@ class Profile:
 
         return Result(name, content, listed, write, report.warnings(content), rest)
 
-    def _request(self, page: Page, options: Mapping[str, Any], limit: int) -> ReportRequest:
+    @staticmethod
+    def _given(page: Page, options: Mapping[str, Any], limit: int) -> dict[str, Any]:
+        """The options of a page as its report takes them, None for those that are not given.
+
+        Raises:
+            ProfileError: the page has no such option, or it is not what it has to be.
+        """
         for name in options:
             if name not in page.options:
                 hint = f"one of: {', '.join(page.options)}" if page.options else "leave it out"
                 raise ProfileError("usage", f"The page {page.name} has no option {printable(name)}.", hint, EXIT_USAGE)
-        check(limit=limit)
-        given, run, logdir = {**dict.fromkeys(page.options), **options}, self.run, self._logdir
+        given = {**dict.fromkeys(page.options), **options}
         given |= {"step": str(given["step"])} if isinstance(given.get("step"), Integral) else {}
-        check(**given)
-        page.check_groups(given.get("by"))
-        given |= {"device": generation_named(given["device"])} if given.get("device") else {}
+        check(limit=limit, **given)
+        return given | ({"device": generation_named(given["device"])} if given.get("device") else {})
+
+    def _request(self, page: Page, given: Mapping[str, Any], limit: int) -> ReportRequest:
+        run, logdir = self.run, self._logdir
 
         def session(of: Run) -> Session:
             return self.session if of == run else self._opened(of)
 
         host = None if page.without_host else self._host
         asked = None if run.path == logdir.find_run().path else run.name  # pages of all runs take no name
-        check_part(given)
         logdir = open_arrays(logdir.query) if page.is_of_arrays else logdir
         hlo, core = isinstance(self._readable, HloSession), None if page.without_host else run.core or None
         whole = ReportRequest(logdir, asked, host, session, "json", LOOK, limit, given, only_hlo=hlo, core=core)

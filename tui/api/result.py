@@ -12,11 +12,13 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.memory.oom.files import errors_of, shown_name, sorted_files
 from tpuprof.tui.api.arguments import check
-from tpuprof.tui.api.table import Table, as_table
+from tpuprof.tui.api.table import Table
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.choice import choose, nearest_or_first
+from tpuprof.tui.report.fields import columns as columns_of
 from tpuprof.tui.report.page import Listed, TableOptions, TextLook, chosen_of
 from tpuprof.tui.report.shared.bounded import bounded
+from tpuprof.tui.report.shared.columns import column_of
 
 LOOK = TextLook(110, ascii_only=False, color=False)
 """How text looks that Python asks for."""
@@ -68,7 +70,9 @@ class Result:
             hint = f"one of: {', '.join(known)}" if known else f"report({self._name!r}) has all of it"
             raise ProfileError("usage", sentence, hint, EXIT_USAGE)
         chosen = choose(listed, options, limit, listed.table.json)
-        return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), self.warnings)
+        left_out = len(chosen.matching) - len(chosen.shown)
+        values = columns_of(listed.table, listed.source, chosen.shown, chosen.keys)
+        return Table(listed.table.key, list(map(column_of, chosen.fields)), values, left_out, self.warnings)
 
     def report(self, *, limit: int = 0, max_bytes: int | None = None) -> dict[str, Any]:
         """The JSON that the command prints; `limit` and `max_bytes` as of `Profile.report`."""

@@ -15,16 +15,13 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.report.choice import nearest_or_first
-from tpuprof.tui.report.fields import columns as columns_of
 from tpuprof.tui.report.fields import records
-from tpuprof.tui.report.page import Listed
 from tpuprof.tui.report.shared.columns import (
     LARGEST_EXACT,
     TYPES,
     Column,
     SqlType,
     arrow_table,
-    column_of,
     fitting_type,
     stored,
 )
@@ -189,10 +186,3 @@ def as_array(values: Sequence[Any], kind: SqlType) -> NDArray[Any]:
     for row, value in enumerate(values):  # one by one: numpy would take lists for rows
         made[row] = value
     return made
-
-
-def as_table(listed: Listed, rows: Sequence[int], keys: Sequence[str], left_out: int, warnings: Sequence[str]) -> Table:
-    """Some rows of a page's table, with a description of each column."""
-    table = listed.table
-    described = list(map(column_of, table.chosen(keys)))
-    return Table(table.key, described, columns_of(table, listed.source, rows, keys), left_out, warnings)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.pages.shared.key import PageKey
     from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.report.page import CommandReport, Report
+    from tpuprof.tui.report.page import CommandReport, Format, Report
     from tpuprof.tui.widgets.lists.table import RowsView
     from tpuprof.tui.widgets.tab import Tab as View
 
@@ -62,12 +62,20 @@ class Page:
     other_groups: tuple[str, ...] = ()
     is_of_events: bool = False
 
-    def check_groups(self, by: str | None) -> None:
-        """Sees that the page has the groups that are asked for.
+    def checked_report(self, options: Mapping[str, Any], form: Format, limit: int | None) -> Report[Any]:
+        """The page's report, for a call whose options, format and limit go together; nothing is read to see that.
 
         Raises:
-            ProfileError: it has not, with the nearest that it has.
+            ProfileError: they don't, or the page has no such groups, or the call asks for no one part of the capture.
         """
+        report = self.load_report()
+        report.check(options, form, limit)
+        self._check_groups(options.get("by"))
+        _check_part(options)
+        return report
+
+    def _check_groups(self, by: str | None) -> None:
+        """Sees that the page has the groups that are asked for; else the error names the nearest that it has."""
         known = (*self.groups, *self.other_groups)
         if by is not None and by not in known:
             shown, there = printable(by), ", ".join(known)
@@ -81,6 +89,17 @@ class Page:
     def load_report(self) -> Report[Any]:
         report: Report[Any] = _named(self.report if ":" in self.report else f"{self.report}:REPORT")
         return report
+
+
+def _check_part(options: Mapping[str, Any]) -> None:
+    """Sees that a call asks for one part of the capture, ``step``, or ``from_ps`` and ``to_ps``, and for time in it."""
+    begin, end = options.get("from_ps"), options.get("to_ps")
+    if options.get("step") is not None and (begin, end) != (None, None):
+        sentence = "--step and --from, --to each choose a part of the capture."
+        raise ProfileError("usage", sentence, "leave out --step, or --from and --to", EXIT_USAGE)
+    if begin is not None and end is not None and begin >= end:
+        sentence = "The interval is empty: --to must be later than --from."
+        raise ProfileError("usage", sentence, "--from 100 --to 300", EXIT_USAGE)
 
 
 _BY = {"by": "--by"}

@@ -90,7 +90,7 @@ def choose(listed: Listed, choice: TableOptions, limit: int, keys: Sequence[str]
     table, source = listed.table, listed.source
     for key in choice.columns:
         _known(table, key, "--columns")
-    rows: list[int] = list(range(table.length(source)) if listed.rows is None else listed.rows)
+    rows: Sequence[int] = range(table.length(source)) if listed.rows is None else list(listed.rows)
     kept = filtered(table, source, rows, choice.filter) if choice.filter else rows
     ordered = _sorted(table, source, kept, choice.sort) if choice.sort else kept
     shown = ordered[:limit] if limit else ordered
@@ -141,7 +141,7 @@ def _texts(table: Table[Any], source: object) -> list[str]:
     return ["\n".join(str(text or "") for text in row) for row in zip(*found, strict=True)] or [""] * len(rows)
 
 
-def _sorted(table: Table[Any], source: object, rows: list[int], text: str) -> list[int]:
+def _sorted(table: Table[Any], source: object, rows: Sequence[int], text: str) -> list[int]:
     """Rows by a column: texts from A to Z, others the largest first, unless it says which; unknown ones last."""
     key, _, way = text.partition(":")
     field = _known(table, key, "--sort")

@@ -198,21 +198,6 @@ def no_rows(page: str) -> ProfileError:
     return ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
 
 
-def check_part(options: Mapping[str, Any]) -> None:
-    """Checks that a call asks for one part of the capture, ``step``, or ``from_ps`` and ``to_ps``, and for time in it.
-
-    Raises:
-        ProfileError: it asks for both, or the interval is empty.
-    """
-    begin, end = options.get("from_ps"), options.get("to_ps")
-    if options.get("step") is not None and (begin, end) != (None, None):
-        sentence = "--step and --from, --to each choose a part of the capture."
-        raise ProfileError("usage", sentence, "leave out --step, or --from and --to", EXIT_USAGE)
-    if begin is not None and end is not None and begin >= end:
-        sentence = "The interval is empty: --to must be later than --from."
-        raise ProfileError("usage", sentence, "--from 100 --to 300", EXIT_USAGE)
-
-
 @dataclass(frozen=True)
 class ReportRequest:
     """What a call of `report` asks for.

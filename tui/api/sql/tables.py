@@ -86,7 +86,8 @@ def _of_page(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsA
 
 def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: EventsAsked) -> SqlRows:
     keys = table.keys(names)
-    events = profile.events_between(asked.from_ps, asked.to_ps, asked.track, MOST_EVENTS, tuple(keys.values()))
+    interval: dict[str, Any] = {"from_ps": asked.from_ps or 0, "to_ps": asked.to_ps, "track": asked.track or None}
+    events = profile.table("timeline", "events", columns=tuple(keys.values()), limit=MOST_EVENTS, **interval)
     if events.left_out:
         whole = len(events) + events.left_out
         sentence = f"These are {whole:,} events, more than the {MOST_EVENTS:,} that a query reads."

@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.core_names import group_named
@@ -34,7 +34,6 @@ from tpuprof.tui.report.page import (
     TableOptions,
     check_choice,
     check_keys,
-    check_part,
     chosen_of,
 )
 from tpuprof.tui.report.shared.bounded import LEAST_ROW, bounded, fitting, sentence
@@ -77,11 +76,10 @@ def made_report(args: argparse.Namespace, most: int | None = None, rest: str = "
     page, is_html = _page(args.page), args.format == HTML
     _check_html(args)
     args.format = "md" if is_html else args.format  # a page's own text comes from its Markdown
-    _check_options(args, page)
+    report = _checked_report(args, page)
     args.path, config = common.existing(args.path), common.configured(args)
     logdir, modules = _opened(args.path, page)
     printing.check_output(args, logdir, inputs=modules or ())
-    report = page.load_report()
     with decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
@@ -149,17 +147,15 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
     return EXIT_OK
 
 
-def _check_options(args: argparse.Namespace, page: Page) -> None:
+def _checked_report(args: argparse.Namespace, page: Page) -> Report[Any]:
+    """The page's report, for options that go together."""
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         owners = [one.name for one in PAGES if args.format in one.formats]
         pages = f"page{'s' * (len(owners) > 1)} {', '.join(owners)}"
         sentence = f"--format {args.format} is for the {pages}, not {args.page}."
         raise ProfileError("usage", sentence, f"{PROGRAM} report {owners[0]}", EXIT_USAGE)
     options = {name: getattr(args, name) for name in page.options}
-    report = page.load_report()
-    report.check(options, args.format, args.limit)
-    page.check_groups(options.get("by"))
-    check_part(options)
+    report = page.checked_report(options, args.format, args.limit)
     check_choice(_choice(args, page), args.format)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
@@ -174,6 +170,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
         is_group = name == "core" and group_named(asked or "") is not None
         if page.without_host and asked is not None and not (is_group and page.name in ("hosts", "cores")):
             raise ProfileError("usage", page.without_host, f"leave --{'group' if is_group else name} out", EXIT_USAGE)
+    return report
 
 
 def _choice(args: argparse.Namespace, page: Page) -> TableOptions | None:
