@@ -1,4 +1,4 @@
-"""What the arguments of calls have to be, and the error of one that is something else."""
+"""What the arguments of calls have to be, and the errors of one that is something else, and of unknown attributes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -70,3 +71,16 @@ def check(**given: object) -> None:
         if not is_right(value):
             sentence = f"{name}: {printable(repr(value))} is not {wanted}."
             raise ProfileError("usage", sentence, example.format(name), EXIT_USAGE)
+
+
+class Guiding:
+    """What says in the error for an unknown attribute how to get what it may stand for."""
+
+    def _way_to(self, name: str) -> str:
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:  # type checkers still refuse unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            way = "" if name.startswith("_") else f" Try {self._way_to(name)}."
+            raise AttributeError(f"A {type(self).__name__} has no attribute {printable(name)}.{way}")

@@ -224,18 +224,14 @@ def diff(before: Path | Profile, after: Path | Profile | None = None, *, host: s
         ProfileError: there is only one run, or a run can't be read.
     """
     check(host=host)
-    sides = [side for side in (before, after) if side is not None]
+    sides, opened = [side for side in (before, after) if side is not None], _opener()
+    profiles = {side.path: side for side in sides if isinstance(side, Profile)}
     paths = [side.path if isinstance(side, Profile) else _path_of(side) for side in sides]
     refuse_arrays(paths)
-    logdirs = [
-        Logdir(path, (side.run,), (), ()) if isinstance(side, Profile) else open_logdir(path)
-        for side, path in zip(sides, paths, strict=True)
-    ]
-    opened = _opener()
+    logdirs = [Logdir(path, (profiles[path].run,), (), ()) if path in profiles else open_logdir(path) for path in paths]
 
     def session(run: Run) -> Session:
-        known = (side.session for side in sides if isinstance(side, Profile) and side.run is run)
-        return next(known, None) or opened(run)
+        return profiles[run.path].session if run.path in profiles else opened(run)
 
     one, other = ([session(run) for run in runs] for runs in compared_runs(paths, logdirs))
     compared, _ = compare_launches((one, other), host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from numbers import Integral
@@ -19,16 +19,17 @@ from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.ops.one_op import NO_RUN, one_op, op_runs
 from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
-from tpuprof.parsers.pages.shared.key import Later, PageKey
+from tpuprof.parsers.pages.shared.key import Later, PageKey, named_in
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.parsers.session.live_arrays import open_arrays
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.api.arguments import check
-from tpuprof.tui.api.result import LOOK, Result, oom_of
-from tpuprof.tui.api.table import Table
+from tpuprof.tui.api.arguments import Guiding, check
+from tpuprof.tui.api.result import Result, oom_of
+from tpuprof.tui.api.table import LOOK, Table
 from tpuprof.tui.pages import PAGE_NAMES, Page, PageName, page_named
 from tpuprof.tui.report.choice import nearest_or_first
-from tpuprof.tui.report.page import Listed, ReportRequest
+from tpuprof.tui.report.output import whole
+from tpuprof.tui.report.page import Listed, Report, ReportRequest
 from tpuprof.tui.report.shared.bounded import LEAST_ROW
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.timeline.model import Timeline
 
 _PS_PER_MS = 10**9
-_QUERY = Later("tpuprof.tui.api.sql.query:table_of")
+_QUERY, _SQL_TABLES = Later("tpuprof.tui.api.sql.query:table_of"), "tpuprof.tui.api.sql.tables:BY_NAME"
 Made = TypeVar("Made")
 
 
@@ -73,7 +74,7 @@ ARRAYS = Kind("a device memory profile", ("live-arrays",), 'table("live-arrays")
 LOG = Kind("a log", (), "oom() looks for out-of-memory errors")
 
 
-class Profile:
+class Profile(Guiding):
     """One run of a logdir, made by `tpuprof.open`. One thread at a time may use it.
 
     `overview`, `op`, `memory` and their like return frozen dataclasses, with times in picoseconds, rates in FLOP/s or
@@ -96,6 +97,7 @@ class Profile:
         self._host = host
         self._opened = opened  # of other runs, for pages that compare them
         self._kind = kind
+        self._warnings: dict[str, None] = {}  # of all pages that were read
         self.run: Run = logdir.runs[0] if session is None else session.run
         """What it is of."""
         self._close = weakref.finalize(self, close)
@@ -145,7 +147,9 @@ class Profile:
 
     def page(self, key: PageKey[Made]) -> Made:
         """A page, by its key under `tpuprof.parsers.pages`, such as ``ops.key.OPS``."""
-        return self.session.page(key, self._host)
+        made = self.session.page(key, self._host)
+        self._warnings |= dict.fromkeys(getattr(made, "warnings", ()))
+        return made
 
     def overview(self) -> Overview:
         """Step time, what bounds it, where it goes, and why the program is slow."""
@@ -330,9 +334,7 @@ class Profile:
 
     def _read(self, name: str, options: Mapping[str, Any], limit: int = 0) -> Result:
         """A page by its name, and how it is printed."""
-        page = self._page_named(name)
-        given = self._given(page, options, limit)
-        report, request = page.checked_report(given, "json", limit), self._request(page, given, limit)
+        report, request = self._asked(self._page_named(name), options, limit)
         rest = f"report({', '.join([repr(name), *(f'{key}={value!r}' for key, value in options.items())])})"
         request = replace(request, rest=rest)
         content = report.read(request)
@@ -340,20 +342,15 @@ class Profile:
         def listed() -> Sequence[Listed]:
             return () if report.sections is None else report.sections(content, request)
 
-        def write(form: str, _: int) -> Iterable[str]:
-            made = report.writers[form](content, request)
-            assert not callable(made), "JSON is text"
-            return (made,) if isinstance(made, str) else made
+        def write(form: str, _: int) -> str:
+            return whole(report.writers[form](content, request))
 
-        return Result(name, content, listed, write, report.warnings(content), rest)
+        warnings = report.warnings(content)
+        self._warnings |= dict.fromkeys(warnings)
+        return Result(name, content, listed, write, warnings, rest)
 
-    @staticmethod
-    def _given(page: Page, options: Mapping[str, Any], limit: int) -> dict[str, Any]:
-        """The options of a page as its report takes them, None for those that are not given.
-
-        Raises:
-            ProfileError: the page has no such option, or it is not what it has to be.
-        """
+    def _asked(self, page: Page, options: Mapping[str, Any], limit: int) -> tuple[Report[Any], ReportRequest]:
+        """A page's report, and what it reads by: options as on the command line, None for those that are not given."""
         for name in options:
             if name not in page.options:
                 hint = f"one of: {', '.join(page.options)}" if page.options else "leave it out"
@@ -361,10 +358,8 @@ class Profile:
         given = {**dict.fromkeys(page.options), **options}
         given |= {"step": str(given["step"])} if isinstance(given.get("step"), Integral) else {}
         check(limit=limit, **given)
-        return given | ({"device": generation_named(given["device"])} if given.get("device") else {})
-
-    def _request(self, page: Page, given: Mapping[str, Any], limit: int) -> ReportRequest:
-        run, logdir = self.run, self._logdir
+        given |= {"device": generation_named(given["device"])} if given.get("device") else {}
+        report, run, logdir = page.checked_report(given, "json", limit), self.run, self._logdir
 
         def session(of: Run) -> Session:
             return self.session if of == run else self._opened(of)
@@ -374,24 +369,30 @@ class Profile:
         logdir = open_arrays(logdir.query) if page.is_of_arrays else logdir
         hlo, core = isinstance(self._readable, HloSession), None if page.without_host else run.core or None
         whole = ReportRequest(logdir, asked, host, session, "json", LOOK, limit, given, only_hlo=hlo, core=core)
-        return whole.of_part(page.is_of_events)
+        return report, whole.of_part(page.is_of_events)
 
     def _page_named(self, name: str) -> Page:
-        """The page of a name.
-
-        Raises:
-            ProfileError: there is none, or what is open does not have it.
-        """
+        """The page of a name; an error where there is none, or what is open does not have it."""
         check(page=name)
         if (page := page_named(name)) is None:
-            hint = f"one of: {', '.join(nearest_or_first(name, self.pages))}"
+            near = f"one of: {', '.join(nearest_or_first(name, self.pages))}"
+            hint = self._way_to(name) if name in named_in(_SQL_TABLES) else near
             raise ProfileError("usage", f"There is no page {printable(name)}.", hint, EXIT_USAGE)
         if name not in self.pages:
             raise self._kind.lacks(self.path, name)
         return page
 
+    def _way_to(self, name: str) -> str:
+        if page_named(page := name.replace("_", "-")) is not None:
+            return f'table("{page}") or report("{page}")'
+        if name in named_in(_SQL_TABLES):
+            return f'query("SELECT * FROM {name}")'  # noqa: S608 - a name of ours
+        return 'table("ops") or query("SELECT * FROM ops"), and to_pandas() of what they give'
+
     def __repr__(self) -> str:
-        return f"<Profile {self.name}: {counted(len(self.hosts), 'host') if self.hosts else self._kind.what}>"
+        """Its name, and what the pages that were read so far warn of."""
+        what = f"<Profile {self.name}: {counted(len(self.hosts), 'host') if self.hosts else self._kind.what}>"
+        return "\n".join((what, *(f"warning: {printable(warning)}" for warning in self._warnings)))
 
     def _repr_html_(self) -> str:
         """Its name and where it lies, for a notebook; both as text, never as markup."""

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.memory.oom.files import errors_of, shown_name, sorted_files
-from tpuprof.tui.api.arguments import check
-from tpuprof.tui.api.table import Table
+from tpuprof.tui.api.arguments import Guiding, check
+from tpuprof.tui.api.table import LOOK, Table
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.choice import choose, nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
-from tpuprof.tui.report.page import Listed, TableOptions, TextLook, chosen_of
+from tpuprof.tui.report.page import Listed, TableOptions, chosen_of
 from tpuprof.tui.report.shared.bounded import bounded
 from tpuprof.tui.report.shared.columns import column_of
 
-LOOK = TextLook(110, ascii_only=False, color=False)
-"""How text looks that Python asks for."""
 
-
-class Result:
+class Result(Guiding):
     """What `tpuprof.diff` or `tpuprof.oom` finds.
 
     Attributes:
@@ -37,7 +34,7 @@ class Result:
         name: str,
         page: Any,  # noqa: ANN401 - any page
         listed: Callable[[], Sequence[Listed]],
-        write: Callable[[str, int], Iterable[str]],
+        write: Callable[[str, int], str],
         warnings: Sequence[str] = (),
         rest: str = "report()",
     ) -> None:
@@ -77,17 +74,20 @@ class Result:
     def report(self, *, limit: int = 0, max_bytes: int | None = None) -> dict[str, Any]:
         """The JSON that the command prints; `limit` and `max_bytes` as of `Profile.report`."""
         check(limit=limit, max_bytes=max_bytes)
-        text = "".join(self._write("json", limit))
+        text = self._write("json", limit)
         text = text if max_bytes is None else bounded(text, "json", max_bytes, self._rest)[0]
         document: dict[str, Any] = json.loads(text)
         return document
 
+    def _way_to(self, _: str) -> str:
+        return "table(), tables() for the names of its tables, or page for all that was found"
+
     def __repr__(self) -> str:
-        return "".join(self._write("text", 0))
+        return self._write("text", 0)
 
     def _repr_markdown_(self) -> str:
         """The command's Markdown, for a notebook."""
-        return "".join(self._write("md", 0))
+        return self._write("md", 0)
 
 
 def result_of(command: str, page: Any, *read: Any) -> Result:  # noqa: ANN401 - any page
@@ -103,7 +103,7 @@ def result_of(command: str, page: Any, *read: Any) -> Result:  # noqa: ANN401 - 
         command,
         content if page is None else page,
         lambda: report.sections(content),
-        lambda form, limit: (report.writers[form](content, LOOK, limit),),
+        lambda form, limit: report.writers[form](content, LOOK, limit),
     )
 
 

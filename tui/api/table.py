@@ -13,29 +13,34 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.tui.api.arguments import Guiding
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.report.choice import nearest_or_first
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import Column as Drawn
+from tpuprof.tui.draw.table import chosen_columns, first_rows
+from tpuprof.tui.report.choice import nearest_or_first, text_column
 from tpuprof.tui.report.fields import records
-from tpuprof.tui.report.shared.columns import (
-    LARGEST_EXACT,
-    TYPES,
-    Column,
-    SqlType,
-    arrow_table,
-    fitting_type,
-    stored,
-)
+from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.shared.columns import NUMBERS, TYPES, Column, SqlType, arrow_table, fitting_type, stored
 from tpuprof.tui.report.shared.optional import package
+from tpuprof.tui.report.text import titled_text
+from tpuprof.tui.report.units import LARGEST_EXACT
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
-_MOST_SHOWN = 50
+_MOST_SHOWN, _MOST_IN_TEXT = 50, 10
+"""Rows of a notebook's table, and of a text."""
 
 
-class Table:
+LOOK = TextLook(110, ascii_only=False, color=False)
+"""How text looks that Python asks for."""
+
+
+class Table(Guiding):
     """Rows of a page's table, by column.
 
     ``table["self_time_ps"]`` is a numpy array with an entry a row: numbers are int64, uint64 or float64, unknown ones
@@ -45,6 +50,7 @@ class Table:
 
     ``pl.DataFrame(table)``, ``pa.table(table)`` and, with PyArrow, a query of DuckDB take a table as it is. So does
     ``pd.DataFrame(table)``, row by row: `to_pandas` is faster, and keeps the columns of a table without rows.
+    ``pl.from_arrow`` makes a Series of objects of anything but a ``pa.Table``: `to_arrow` gives one.
 
     Args:
         name: of the table.
@@ -117,14 +123,12 @@ class Table:
 
     def to_polars(self) -> polars.DataFrame:
         """A Polars data frame, null where unknown; a `ProfileError` where Polars is not installed."""
-        library = package("polars")
-        columns = []
+        library, columns = package("polars"), []
         for key, values in self._values.items():
             kind = self._type(key)
             of_items = getattr(library, TYPES[kind].polars)
-            columns.append(
-                library.Series(key, stored(values, kind), library.List(of_items) if "[]" in kind else of_items)
-            )
+            of_column = library.List(of_items) if "[]" in kind else of_items
+            columns.append(library.Series(key, stored(values, kind), of_column))
         made: polars.DataFrame = library.DataFrame(columns)
         return made
 
@@ -150,8 +154,25 @@ class Table:
         column = next(column for column in self.columns if column.key == key)
         return fitting_type(self._values[key], column.type if column.unit else None)
 
+    def _way_to(self, name: str) -> str:
+        if name in self._values:
+            return f'table["{name}"]'
+        return "to_pandas(), to_polars() or to_arrow(), and keys() for its columns"
+
     def __repr__(self) -> str:
-        return f"<Table {self.name}: {counted(len(self), 'row')}, {', '.join(self._values)}>"
+        title, right = f"{self.name}: {counted(len(self), 'row')}", counted(len(self._values), "column")
+        return titled_text(title, right, self._lines, LOOK).rstrip("\n")
+
+    def _lines(self, pen: Pen) -> list[Line]:
+        """The first rows in the columns that fit, then the keys of the other columns, and warnings."""
+        shown, drawn = range(min(len(self), _MOST_IN_TEXT)), list[Drawn]()
+        for key, values in self._values.items():
+            texts = {row: pen.text(_words(values[row])) for row in shown}
+            right, is_first = self._type(key) in NUMBERS, not drawn
+            drawn.append(text_column(pen.text(key), texts, right=right, is_first=is_first, grows=False))
+        rest = ", ".join(self.keys()[len(chosen_columns(drawn, pen.width)) :])
+        notes = [*([f"more columns: {rest}"] if rest else []), *self.warnings]
+        return [*first_rows(drawn, range(len(self) + self.left_out), len(shown), pen), *pen.notes(notes, ())]
 
     def _repr_html_(self) -> str:
         """The first rows for a notebook; names of a profile stand in it as text, never as markup."""
@@ -164,15 +185,21 @@ class Table:
         more = len(self) - _MOST_SHOWN + self.left_out if len(self) > _MOST_SHOWN else self.left_out
         note = f"{escape(printable(self.name))}: {counted(len(self), 'row')}"
         note += f", {counted(more, 'more row')} not shown" if more else ""
+        note += "".join(f"<br>{escape(printable(warning))}" for warning in self.warnings)
         return f"<table><caption>{note}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _cell(value: object) -> str:
+def _words(value: object) -> str:
     if value is None:
-        return f"<td>{UNKNOWN}</td>"
+        return UNKNOWN
+    return printable(
+        f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+    )
+
+
+def _cell(value: object) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    text = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-    return f"<td{' align=right' if is_number else ''}>{escape(printable(text))}</td>"
+    return f"<td{' align=right' if is_number else ''}>{escape(_words(value))}</td>"
 
 
 def as_array(values: Sequence[Any], kind: SqlType) -> NDArray[Any]:

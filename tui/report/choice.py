@@ -267,18 +267,17 @@ def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
         values = stored if isinstance(stored, Sequence) else stored.tolist()
         texts = [pen.text(field.unit.words(value, ascii_only)) for value in values]
         by_row = dict(zip(chosen.shown, texts, strict=True))
-        width = min(_WIDEST, max((len(text) for text in (*texts, _title(field))), default=1))
-        drawn.append(_column(field, width, by_row, is_first=not drawn))
+        right, is_first = not field.unit.is_text, not drawn
+        drawn.append(text_column(_title(field), by_row, right=right, is_first=is_first, grows=is_first))
     if not drawn or not len(chosen.shown):
         return pen.wrap(chosen.why_none or "no row matches", "dim", [(" ", "text")])
     return first_rows(drawn, chosen.matching, len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0, pen)
 
 
-def _column(field: Field[Any], width: int, by_row: Mapping[int, str], is_first: bool) -> Column:
-    title, right = _title(field), not field.unit.is_text
-    return Column(
-        "", title, width, lambda rows: [(by_row[row], "text") for row in rows], right, fixed=is_first, grows=is_first
-    )
+def text_column(title: str, by_row: Mapping[int, str], *, right: bool, is_first: bool, grows: bool) -> Column:
+    """A column of texts by row, as wide as the widest of them may be; the first one always shows."""
+    width = min(_WIDEST, max(map(len, (*by_row.values(), title))))
+    return Column("", title, width, lambda rows: [(by_row[row], "text") for row in rows], right, is_first, grows)
 
 
 def _title(field: Field[Any]) -> str:

@@ -12,13 +12,14 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.page import Check, Content, Format, Head, Report, ReportRequest, TableOptions, no_rows
+from tpuprof.tui.report.page import Check, Content, Format, Head, Report, ReportRequest, TableOptions
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
@@ -201,7 +202,8 @@ def declared(
         page = declare(content, replace(asked, limit=None))  # its rows are counted before a limit
         table = _main_table(page)
         if table is None:
-            raise no_rows(name)
+            sentence = f"The page {name} has no table for --filter, --sort and --columns."
+            raise ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
         from tpuprof.tui.report.choice import report_of  # noqa: PLC0415 - for those who choose rows alone
 
         return report_of(name, page.head, table, choice, asked, lambda: _why_none(page, table.table.key))

@@ -192,12 +192,6 @@ def check_choice(choice: TableOptions | None, form: str) -> None:
         raise ProfileError("usage", f"--format {form} has no rows to choose.", "--format csv", EXIT_USAGE)
 
 
-def no_rows(page: str) -> ProfileError:
-    """The error of a page without a table whose rows can be chosen."""
-    sentence = f"The page {page} has no table for --filter, --sort and --columns."
-    return ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
-
-
 @dataclass(frozen=True)
 class ReportRequest:
     """What a call of `report` asks for.

@@ -21,7 +21,7 @@ Value = str | int | float | bool | list[Any] | None
 """What JSON and CSV hold of one row, where CSV joins a list in one cell; None for what is unknown."""
 
 PS_PER_MS = 1e9
-_LARGEST_EXACT = 2**53
+LARGEST_EXACT = 2**53  # every whole number up to it is a double
 _GIGA = 1e9
 
 
@@ -83,7 +83,7 @@ def whole_numbers(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
     """Counts that are stored as doubles, whole numbers as such while a double distinguishes each from the next one."""
     numbers: Sequence[float] = values if isinstance(values, Sequence) else values.tolist()
     return [
-        int(value) if value.is_integer() and abs(value) < _LARGEST_EXACT else value if math.isfinite(value) else None
+        int(value) if value.is_integer() and abs(value) < LARGEST_EXACT else value if math.isfinite(value) else None
         for value in numbers
     ]
 

@@ -34,6 +34,11 @@ TRIES: dict[str, Any] = {
     "ops.to_pandas().groupby('category')['self_time_ps'].sum().idxmax()": "convolution fusion",
     "profile.table('ops', columns='name,flops', limit=1).keys()": ("name", "flops"),
     "(len(profile.events()), profile.events(limit=3).left_out)": (69007, 69004),
+    "len(pl.from_arrow(profile.events(limit=3).to_arrow()))": 3,
+    "(lambda df: len(df[df.name == 'fusion.397']))(pd.DataFrame(ops))": 1,
+    "repr(ops).splitlines()[12]": "  + 480 more",
+    "'1,694,625,824,768\\n' in repr(profile.table('ops', columns='name,self_time_ps', limit=12))": True,
+    "'times are simulated' in repr(ops) and 'times are simulated' in repr(profile)": True,
     "(tpuprof.fit('demo').batch, tpuprof.fit('demo').largest)": (8, 13),
     "tpuprof.fit(dump, device='v6e').batch is None": False,
     "tpuprof.memory(dump).page().modules[0].module.name": "jit_step",
@@ -110,11 +115,18 @@ def test_a_line_says_how_far_reading_is(capsys: pytest.CaptureFixture[str], monk
         ("profile.table('ops', from_ps='x')", "from_ps: 'x' is not a number.", "from_ps=1"),
         ("profile.table('ops', columns=5)", "columns: 5 is not a list of keys.", 'columns=["name"'),
         ("profile.table('memory', space='hbmm')", "There is no memory space hbmm.", "one of: hbm"),
+        ("profile.table('steps')", "There is no page steps.", 'query("SELECT * FROM steps")'),
+        ("profile.steps", "A Profile has no attribute steps.", 'query("SELECT * FROM steps")'),
+        ("profile.op_profile()", "A Profile has no attribute op_profile.", 'table("op-profile") or report('),
+        ("profile.to_pandas()", "A Profile has no attribute to_pandas.", 'table("ops") or query('),
+        ("ops.as_pandas_dataframe()", "A Table has no attribute as_pandas_dataframe.", "to_pandas(), to_"),
+        ("ops.self_time_ps", "A Table has no attribute self_time_ps.", 'table["self_time_ps"].'),
+        ("tpuprof.oom(text).to_pandas()", "A Result has no attribute to_pandas.", "table(), tables()"),
         ("profile.fit(device='x')", "device: 'x' is not a TPU whose memory is known.", 'device="v5e"'),
     ],
 )
 def test_what_can_not_be_had_says_what_can(line: str, sentence: str, hint: str, names: dict[str, Any]) -> None:
-    with pytest.raises(tpuprof.ProfileError) as raised:
+    with pytest.raises((tpuprof.ProfileError, AttributeError)) as raised:
         eval(line, names)
-    said, _, tried = str(raised.value).partition("\ntry: ")
+    said, _, tried = str(raised.value).replace(" Try ", "\ntry: ").partition("\ntry: ")
     assert sentence in said and tried.startswith(hint)

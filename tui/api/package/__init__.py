@@ -66,7 +66,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names above
 
         return version("tpuprof-tui")
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}. It has {', '.join(__all__)}.")
     module = import_module(f"{__name__}.{_PLACES.get(name, 'tui.api.calls')}")
     found = getattr(module, "open_profile" if name == "open" else name)
     globals()[name] = found

@@ -15,14 +15,13 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, first_rows
 from tpuprof.tui.report import csv, json, markdown
+from tpuprof.tui.report.choice import text_column
 from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.shared.columns import NUMBERS
 from tpuprof.tui.report.shared.columns import Column as OfTable
-from tpuprof.tui.report.text import heading, page_text
+from tpuprof.tui.report.text import page_text, titled_text
 
 MORE = "--limit 0 has all rows"
-
-_WIDEST = 60
-_NUMBERS = ("BIGINT", "UBIGINT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def _json(made: QueryResult, _: TextLook) -> str:
 
 def _markdown(made: QueryResult, _: TextLook) -> str:
     answer = made.answer
-    sides = "".join("r" if kind in _NUMBERS else "l" for kind in answer.types)
+    sides = "".join("r" if kind in NUMBERS else "l" for kind in answer.types)
     head = [markdown.escaped(name) for name in answer.names]
     lines = markdown.page_head(made.extent, made.hosts, warnings=answer.warnings)
     return markdown.joined([*lines, "", *markdown.table(head, sides, [list(map(words, row)) for row in answer.rows])])
@@ -74,29 +73,23 @@ def _text(made: QueryResult, look: TextLook) -> str:
     answer = made.answer
 
     def lines(pen: Pen) -> list[Line]:
-        title = heading(made.extent, made.run.name if made.run is not None else "", pen)
         drawn = [_column(made, number, pen) for number in range(len(answer.names))]
         if not answer.rows:
-            return [title, pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
+            return [pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
         rows = first_rows(drawn, range(len(answer.rows)), 0, pen)
         hidden = len(drawn) - len(chosen_columns(drawn, pen.width))
         wide = [f"{counted(hidden, 'column')} did not fit: --width CELLS, or --format csv"] if hidden else []
-        return [title, *rows, *pen.notes([*wide, *answer.warnings], ())]
+        return [*rows, *pen.notes([*wide, *answer.warnings], ())]
 
-    return page_text(lines, look)
+    return titled_text(made.extent, made.run.name if made.run is not None else "", lines, look)
 
 
 def _column(made: QueryResult, number: int, pen: Pen) -> Column:
-    answer = made.answer
-    texts = [pen.text(words(row[number])) for row in answer.rows]
+    answer, is_first = made.answer, not number
+    texts = {place: pen.text(words(row[number])) for place, row in enumerate(answer.rows)}
+    right = answer.types[number] in NUMBERS
     title = pen.text(answer.names[number])
-    width = min(_WIDEST, max(map(len, (*texts, title))))
-
-    def cells(rows: Sequence[int]) -> list[Span]:
-        return [(texts[row], "text") for row in rows]
-
-    is_text = answer.types[number] not in _NUMBERS
-    return Column("", title, width, cells, not is_text, fixed=not number, grows=is_text and not number)
+    return text_column(title, texts, right=right, is_first=is_first, grows=is_first and not right)
 
 
 def words(value: object) -> str:

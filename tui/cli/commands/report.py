@@ -140,10 +140,9 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
     if args.format not in ("text", "json"):
         raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
     report = page.load_report()
-    if args.format == "text":
-        printing.write_report(args, _describe_text(page.name, report, printing.report_look(args)), most=args.max_bytes)
-    else:
-        printing.write_report(args, _describe_json(page.name, report), most=args.max_bytes)
+    is_text, look = args.format == "text", printing.report_look(args)
+    made = _describe_text(page.name, report, look) if is_text else _describe_json(page.name, report)
+    printing.write_report(args, made, most=args.max_bytes)
     return EXIT_OK
 
 

@@ -17,8 +17,10 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.fields import Field
 from tpuprof.tui.report.shared.optional import package
+from tpuprof.tui.report.units import LARGEST_EXACT
 
 SqlType = Literal["VARCHAR", "VARCHAR[]", "BOOLEAN", "BIGINT", "UBIGINT", "DOUBLE"]
+NUMBERS: tuple[SqlType, ...] = ("BIGINT", "UBIGINT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,6 @@ _BY_KEY: Mapping[str, SqlType] = {
     **dict.fromkeys(("bytes_accessed", "hbm_bytes", "step_time_ps"), "DOUBLE"),
 }
 """Of numbers without a unit; and means, and amounts of work that are stored as doubles."""
-
-LARGEST_EXACT = 2**53
-"""Every whole number up to it is a double."""
 
 _INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 

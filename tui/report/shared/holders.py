@@ -20,9 +20,7 @@ from tpuprof.tui.report.units import BYTES, COUNT, TEXT, VERBATIM
 MOST_NAMED = 3
 _MOST_LINES = 8
 NAMELESS: dict[By, str] = {
-    "source": "(no traceback)",
-    "function": "(no traceback)",
-    "stack": "(no traceback)",
+    **dict.fromkeys(("source", "function", "stack"), "(no traceback)"),
     "device": "(no device)",
     "kind": "(kind unknown)",
 }

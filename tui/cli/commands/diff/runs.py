@@ -7,13 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tpuprof.parsers.base.errors import (
-    EXIT_OK,
-    EXIT_REGRESSION,
-    EXIT_UNREADABLE,
-    EXIT_USAGE,
-    ProfileError,
-)
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.session.diff.beside import DETECT
