@@ -1,4 +1,4 @@
-"""Columns of numbers, and arithmetic on time intervals: int64 picoseconds, half-open, as columns."""
+"""Columns of numbers, values by key, and arithmetic on time intervals: int64 picoseconds, half-open, as columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Table = TypeVar("Table", bound="Columns")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -31,6 +33,14 @@ class Columns:
     @classmethod
     def joined(cls: type[Table], parts: Sequence[Table]) -> Table:
         return cls(*(np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]) for name in cls.__slots__))
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The values of each key in their order; keys in the order in which they come first."""
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def opens(*columns: NDArray[np.generic]) -> Bools:

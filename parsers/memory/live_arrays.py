@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, natural_key, printable
 from tpuprof.parsers.base.urls import printable_url
@@ -148,10 +149,7 @@ def live_arrays(profile: Pprof, name: str, path: str) -> LiveArrays:
     warnings = [f"{note[:1].upper()}{note[1:]}." for note in profile.notes]
     if allocations and all(one.kind is None for one in allocations):
         warnings.append("JAX has not written this file: it may list memory of the host.")
-    of_device: dict[str, list[Allocation]] = {}
-    for one in allocations:
-        if one.device is not None:
-            of_device.setdefault(one.device, []).append(one)
+    of_device = grouped((one.device, one) for one in allocations if one.device is not None)
     devices = [DeviceTotal(device, total_of(those)) for device, those in of_device.items()]
     devices.sort(key=lambda one: (-one.total.size_bytes, natural_key(one.device)))
     return LiveArrays(
@@ -229,10 +227,11 @@ def groups(
     Args:
         device, kind: only of this device or kind; None for all.
     """
-    members: dict[Hashable, list[int]] = {}
-    for index, one in enumerate(page.allocations):
-        if (device is None or one.device == device) and (kind is None or one.kind == kind):
-            members.setdefault(_key(one, by), []).append(index)
+    members = grouped(
+        (_key(one, by), index)
+        for index, one in enumerate(page.allocations)
+        if (device is None or one.device == device) and (kind is None or one.kind == kind)
+    )
     made = [_group(page, by, tuple(indices)) for indices in members.values()]
     return tuple(sorted(made, key=lambda group: -group.total.size_bytes))
 

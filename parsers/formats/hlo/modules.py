@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import element_type, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
@@ -150,11 +151,7 @@ class HloModule:
     def users(self, number: int) -> Sequence[hlo_pb2.HloInstructionProto]:
         """The instructions that have the one of this id among their operands."""
         if self._users is None:
-            users: dict[int, list[hlo_pb2.HloInstructionProto]] = {}
-            for user in self._by_id.values():
-                for operand in user.operand_ids:
-                    users.setdefault(operand, []).append(user)
-            self._users = users
+            self._users = grouped((operand, user) for user in self._by_id.values() for operand in user.operand_ids)
         return self._users.get(number, ())
 
     def backend_config(self, proto: hlo_pb2.HloInstructionProto) -> bytes:

@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
@@ -173,10 +174,7 @@ def largest_first(items: Iterable[BufferFacts]) -> list[BufferFacts]:
 
 def by_type(items: Iterable[BufferFacts]) -> dict[Type, list[BufferFacts]]:
     """Items of each type, in their order."""
-    groups: dict[Type, list[BufferFacts]] = {}
-    for item in items:
-        groups.setdefault((item.element, item.dims), []).append(item)
-    return groups
+    return grouped(((item.element, item.dims), item) for item in items)
 
 
 def read(need: Need) -> NeedFacts:
@@ -388,9 +386,7 @@ def _batch(items: Sequence[BufferFacts]) -> int | None:
     }
     if growing and max(growing.values()):
         return max(growing, key=lambda length: (growing[length], -length))
-    sizes: dict[int, list[int]] = {}
-    for item in computed:
-        sizes.setdefault(item.dims[0], []).append(item.size)
+    sizes = grouped((item.dims[0], item.size) for item in computed)
     batch = max(sizes, key=lambda length: (sum(sizes[length]), -length), default=1)
     return batch if batch > 1 and len(sizes[batch]) > 1 else None
 

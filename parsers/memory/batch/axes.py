@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import prod
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits
@@ -177,10 +178,8 @@ class Axes:
     def batch_axes(self, seeds: Mapping[int, Share]) -> dict[int, Share]:
         """Every axis, by its root, that is the batch if these are: those that are equal, or made of them."""
         found = {self.root(axis): share for axis, share in seeds.items()}
-        users: dict[int, list[int]] = {}
-        for number, (ones, others) in enumerate(self._groups):
-            for factor in (*ones, *others):
-                users.setdefault(self.root(factor.axis), []).append(number)
+        factors = ((factor, number) for number, group in enumerate(self._groups) for side in group for factor in side)
+        users = grouped((self.root(factor.axis), number) for factor, number in factors)
         waiting = list(found)
         while waiting:
             root = waiting.pop()

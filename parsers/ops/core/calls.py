@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, union_length
+from tpuprof.parsers.base.intervals import Floats, Int64s, grouped, no_ints, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.events import Events
@@ -315,9 +315,7 @@ def _middle_step(
 
 def merged_calls(calls: Iterable[CallRuns]) -> tuple[CallRuns, ...]:
     """Adds up the kernels of several cores or hosts, those with most time first; ties go by name."""
-    groups: dict[tuple[int, str], list[CallRuns]] = {}
-    for call in calls:
-        groups.setdefault((call.program_id, call.name), []).append(call)
+    groups = grouped(((call.program_id, call.name), call) for call in calls)
     made = [joined_calls(group) for group in groups.values()]
     return tuple(sorted(made, key=lambda call: (-int(call.duration_ps.sum()), call.name, call.program_id)))
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_among, medians
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, grouped, is_among, medians
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share
 from tpuprof.parsers.pages.collectives import bandwidth
@@ -46,10 +46,7 @@ def rows_by(page: CollectivesPage, by: By, step: int | slice | None = None) -> R
     """
     if by == "copies":
         return rows_by(page.of_copies, "all", step)
-    numbers: dict[tuple[object, ...], list[int]] = {}
-    for at, each in enumerate(page.groups):
-        numbers.setdefault(_shared(each, by), []).append(at)
-    members = tuple(tuple(of) for of in numbers.values())
+    members = tuple(map(tuple, grouped((_shared(each, by), at) for at, each in enumerate(page.groups)).values()))
     chosen = slice(step, step + 1) if isinstance(step, int) else step or slice(None)
     of_members = [list(of) for of in members]
     sums = np.stack([page.sums[:, of].sum(axis=1) for of in of_members], axis=1) if members else page.sums
@@ -116,9 +113,7 @@ def _rows(
         values = ({told[at] for at in of} for of in members)
         return tuple(of.pop() if len(of) == 1 else "" for of in values)
 
-    of_group: dict[int, list[str]] = {}
-    for each, at in zip(page.collectives, page.group.tolist(), strict=True):
-        of_group.setdefault(at, []).append(each.name)
+    of_group = grouped(zip(page.group.tolist(), (each.name for each in page.collectives), strict=True))
     kind = tuple(name or "several kinds" for name in shared([each.kind for each in groups]))
     return Rows(
         name=names or kind,

@@ -19,7 +19,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import split_fields, sum_by_key
 from tpuprof.parsers.formats.xspace.walk import LEN
@@ -194,9 +194,7 @@ def _collective(name: str, first: SliceOp, last: SliceOp, sums: Mapping[str, int
 
 def joined_slices(parts: Sequence[SliceCollective]) -> tuple[SliceCollective, ...]:
     """The collectives of several cores by rendezvous, their times and occurrences added up."""
-    by_name: dict[str, list[SliceCollective]] = {}
-    for part in parts:
-        by_name.setdefault(part.rendezvous, []).append(part)
+    by_name = grouped((part.rendezvous, part) for part in parts)
     names = [field.name for field in fields(SliceCollective)]
     summed = [name for name in names if name == "occurrences" or name.endswith("_ps")]
     return tuple(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import NO_DEVICE, share, time
@@ -266,9 +267,7 @@ def core_of(row: UnitRow) -> tuple[object, ...]:
 
 def main_core(units: Sequence[UnitRow]) -> list[UnitRow]:
     """The units of the TensorCore whose matrix units worked most, by the best source that there is."""
-    cores: dict[tuple[object, ...], list[UnitRow]] = {}
-    for row in units:
-        cores.setdefault(core_of(row), []).append(row)
+    cores = grouped((core_of(row), row) for row in units)
     tensor = [rows for rows in cores.values() if rows[0].use.core == "TensorCore"]
 
     def rank(rows: list[UnitRow]) -> tuple[int, bool, float]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.counters.samples import RegisterReading, Sampled, event_name, register_name
@@ -66,10 +67,7 @@ def read_counters(plane: Plane, readings: Sequence[RegisterReading], names: Mapp
     Args:
         names: of the registers that are known, by number.
     """
-    kernels: dict[str, list[RegisterReading]] = {}
-    for reading in readings:
-        kernels.setdefault(reading.kernel, []).append(reading)
-    for kernel, of_kernel in kernels.items():
+    for kernel, of_kernel in grouped((reading.kernel, reading) for reading in readings).items():
         yield from _registers(plane, kernel, of_kernel, names)
 
 

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.intervals import Floats, grouped, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import shortened
@@ -120,9 +120,7 @@ def subject_of(ops: SubjectOps, cells: Floats | None, core_names: Sequence[str],
         return of_ops
     by_core, by_step = cells.mean(axis=1), cells.mean(axis=0)
     cores = _parts(zip(core_names, by_core.tolist(), strict=True)) if _differ(by_core) else ()
-    by_host: dict[str, list[float]] = {}
-    for name, time in zip(core_names, by_core.tolist(), strict=True):
-        by_host.setdefault(host_of(name), []).append(time)
+    by_host = grouped(zip(map(host_of, core_names), by_core.tolist(), strict=True))
     hosts = _parts((host, sum(times) / len(times)) for host, times in by_host.items())
     worst = int(by_step.argmax()) if _differ(by_step) else None
     return replace(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, grouped
 from tpuprof.parsers.base.text import counted, examples, natural_key
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SPAN, share, time
 from tpuprof.parsers.files.folder_search import host_name
@@ -222,10 +222,7 @@ def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
 
 def _apart(rows: Sequence[HostRow]) -> list[str]:
     """A sentence on each reason why hosts with steps take no part."""
-    hosts: dict[str, list[str]] = {}
-    for row in rows:
-        if row.not_compared and len(rows) > 1:
-            hosts.setdefault(row.not_compared, []).append(row.host)
+    hosts = grouped((row.not_compared, row.host) for row in rows if row.not_compared and len(rows) > 1)
     return [_is_apart(names, why) for why, names in hosts.items()]
 
 
@@ -447,9 +444,7 @@ def _why(row: HostRow, name: str, reason: str) -> str:
 
 def _by_host(lacking: Sequence[tuple[str, str]], total: int) -> str:
     """Joins the reasons, each with its hosts unless it holds for all hosts."""
-    hosts: dict[str, list[str]] = {}
-    for host, reason in lacking:
-        hosts.setdefault(reason, []).append(host)
+    hosts = grouped((reason, host) for host, reason in lacking)
     if len(hosts) == 1 and len(lacking) == total:
         return lacking[0][1]
     return "; ".join(f"{examples(names)}: {reason}" for reason, names in hosts.items())

@@ -20,6 +20,7 @@ from typing import get_args
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -347,9 +348,8 @@ def stages_of(ops: Sequence[model.InputOp]) -> tuple[model.PipelineStage, ...]:
     the others.
     """
     row_of = {op.name: row for row, op in reversed(list(enumerate(ops))) if op.group == "input_op"}
-    children: dict[int, list[int]] = {}
-    for row, op in sorted(enumerate(ops), key=lambda item: (item[1].group != "input_op", -item[1].total_ps, item[0])):
-        children.setdefault(_parent(op, row_of), []).append(row)
+    ordered = sorted(enumerate(ops), key=lambda item: (item[1].group != "input_op", -item[1].total_ps, item[0]))
+    children = grouped((_parent(op, row_of), row) for row, op in ordered)
     stages: list[model.PipelineStage] = []
     waiting = [(row, -1) for row in reversed(children.get(-1, []))]
     while waiting:

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, share, shortened, time
 from tpuprof.parsers.files.core_names import core_label, host_of
@@ -38,7 +39,7 @@ from tpuprof.parsers.pages.shared.steps import group_rows, step_time
 from tpuprof.parsers.steps.accounts.owners import OpOwners, op_owners, owner_index
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
 from tpuprof.parsers.steps.generic.programs import NOT_MARKED
-from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary
+from tpuprof.parsers.steps.generic.step_events import GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.parsers.steps.step_account import Account, cpu_account, steps_kept
 
@@ -143,11 +144,9 @@ def not_shown(of: OnCpu, summaries: Sequence[HostSummary]) -> str:
 
 def steps_on_cpu(of: OnCpu, summaries: Sequence[HostSummary]) -> tuple[Step, ...]:
     """The steps that the account has: means over processes, of the duration on the slowest one."""
-    breakdowns: dict[str, list[GenericStep]] = {}
     names = [name for name, _ in of.hosts]
-    for summary in summaries:
-        for step in summary.generic.steps if summary.generic is not None and summary.host in names else ():
-            breakdowns.setdefault(step.name, []).append(step)
+    shown = [of.generic for of in summaries if of.generic is not None and of.host in names]
+    breakdowns = grouped((step.name, step) for generic in shown for step in generic.steps)
     steps = []
     for name, duration in zip(of.account.names, of.account.step_ps.tolist(), strict=True):
         first = breakdowns[name][0]

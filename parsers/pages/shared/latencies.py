@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import NO_SCOPES, shortened
@@ -280,10 +280,7 @@ def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
 
 def _offers(parts: Sequence[HostRequests]) -> tuple[InferencePage, ...]:
     """A page for each annotation of some hosts, that with most time first."""
-    by_name: dict[str, list[AnnotatedSpans]] = {}
-    for part in parts:
-        for spans in part.annotated:
-            by_name.setdefault(spans.name, []).append(spans)
+    by_name = grouped((spans.name, spans) for part in parts for spans in part.annotated)
     pages = [_of_spans(name, of) for name, of in by_name.items()]
     return tuple(sorted(pages, key=lambda page: -sum(row.total_ps for row in page.rows)))
 
@@ -312,11 +309,7 @@ def _offered(offers: Sequence[InferencePage]) -> str:
 
 def _by_module(parts: Sequence[HostRequests]) -> dict[str, list[ModuleLatency]]:
     """Each module's runs, one entry for each host."""
-    modules: dict[str, list[ModuleLatency]] = {}
-    for part in parts:
-        for module in part.modules:
-            modules.setdefault(module.name, []).append(module)
-    return modules
+    return grouped((module.name, module) for part in parts for module in part.modules)
 
 
 def _module_rows(parts: Sequence[HostRequests], programs: Sequence[HloModules]) -> tuple[LatencyRow, ...]:

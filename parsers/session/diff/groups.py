@@ -5,18 +5,18 @@ Above all ops with their clones: sixty layers that each got a little slower are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats
+from tpuprof.parsers.base.intervals import Bools, Floats, grouped
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.table import OpTable, clone_keys
 from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.session.diff import model
 from tpuprof.parsers.session.diff.match import OpPair
-from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
+from tpuprof.parsers.session.diff.measure import BatchedTimes
 from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, estimate_both, estimate_steps, odd_by_design, within
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, Owner, has_input_ops
 
@@ -115,16 +115,9 @@ def _op_change(pair: OpPair, before: BatchedTimes, after: BatchedTimes, comparis
     )
 
 
-def _rows_by(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]]:
-    rows: dict[str, list[int]] = {}
-    for row, op in enumerate(ops):
-        rows.setdefault(key(op), []).append(row)
-    return rows
-
-
 def categories(before: BatchedTimes, after: BatchedTimes) -> tuple[model.NamedChange, ...]:
     """The changes of HLO categories, the largest first."""
-    parts = [_rows_by(run.ops, lambda op: op.category or "unknown") for run in (before, after)]
+    parts = [grouped((op.category or "unknown", row) for row, op in enumerate(run.ops)) for run in (before, after)]
     names = sorted({*parts[0], *parts[1]})
     changes = []
     for name in names:
@@ -138,7 +131,7 @@ def categories(before: BatchedTimes, after: BatchedTimes) -> tuple[model.NamedCh
 
 def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[model.NamedChange, ...]:
     """The changes of the classes that either run has, and of idle time."""
-    parts = [_rows_by(run.ops, lambda op: op.op_class) for run in (before, after)]
+    parts = [grouped((op.op_class, row) for row, op in enumerate(run.ops)) for run in (before, after)]
     changes: list[model.NamedChange] = []
     for name in OP_CLASSES:
         if name == "idle":

@@ -14,7 +14,7 @@ from hashlib import blake2b
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.intervals import Int64s, grouped, no_ints
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.chrome import wire
 from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
@@ -170,10 +170,8 @@ class _Space:
 
     def spans(self) -> list[Span]:
         """Spans of the spool that are the XSpace, in order."""
-        members: dict[str, list[tuple[object, object, Thread]]] = {}
-        names = self.names_of_processes
-        for (pid, tid), thread in self._threads.threads.items():
-            members.setdefault(names.get(pid) or f"process {pid}", []).append((pid, tid, thread))
+        threads = [(pid, tid, thread) for (pid, tid), thread in self._threads.threads.items()]
+        members = grouped((self.names_of_processes.get(of[0]) or f"process {of[0]}", of) for of in threads)
         out: list[Span] = []
         for name in sorted(members, key=lambda name: _in_order(members[name][0][0])):
             out += _Plane(self, name, members[name]).spans()

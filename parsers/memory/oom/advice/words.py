@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import BINARY_UNITS, binary_parts
 from tpuprof.parsers.memory.account.roles import BufferFacts
@@ -88,9 +89,7 @@ def shape_of(item: BufferFacts) -> str:
 
 def shapes_of(items: Sequence[BufferFacts]) -> str:
     """``3 x f32[64,4,2048,2048], bf16[64,2047,16000] and 4 more``: by bytes, the largest first."""
-    sizes: dict[str, list[int]] = {}
-    for item in items:
-        sizes.setdefault(shape_of(item), []).append(item.size)
+    sizes = grouped((shape_of(item), item.size) for item in items)
     ordered = sorted(sizes, key=lambda shape: -sum(sizes[shape]))
     shown = [repeated(len(sizes[shape]), shape) for shape in ordered[:_MOST_SHAPES]]
     rest = sum(len(sizes[shape]) for shape in ordered[_MOST_SHAPES:])

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
@@ -192,9 +192,7 @@ def _kinds(budget: Budget, rows: Rows) -> list[CloneGroup]:
     The start and the done of an asynchronous one count as one.
     """
     table = budget.evidence.table
-    members: dict[tuple[str, str], list[int]] = {}
-    for row in rows.tolist():
-        members.setdefault((kind_of(budget, row), of_pass(table, np.array([row]))), []).append(row)
+    members = grouped(((kind_of(budget, row), of_pass(table, np.array([row]))), row) for row in rows.tolist())
     groups = []
     for (kind, of), rows_of in members.items():
         chosen = np.array(rows_of, np.intp)

@@ -7,6 +7,7 @@ from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
@@ -109,9 +110,7 @@ def large_arrays(budget: Budget) -> tuple[ModuleArrays, ...]:
     table = budget.evidence.table
     rows, times = budget.ops("compute", "vector", "copy")
     chosen = (times >= LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
-    programs: dict[int, list[int]] = {}
-    for row in rows[chosen].tolist():
-        programs.setdefault(int(table.program_id[row]), []).append(row)
+    programs = grouped((int(table.program_id[row]), row) for row in rows[chosen].tolist())
     found = []
     for of in programs.values():
         module = module_of(budget.evidence, of[0])

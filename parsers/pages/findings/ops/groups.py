@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, shortened
@@ -75,9 +75,7 @@ def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[CloneGroup]:
     Args:
         times: float64[rows], the time of each in the budget.
     """
-    members: dict[tuple[str, ...], list[int]] = {}
-    for at, key in enumerate(clone_keys(table, rows)):
-        members.setdefault(key, []).append(at)
+    members = grouped((key, at) for at, key in enumerate(clone_keys(table, rows)))
     groups = []
     for places in members.values():
         order = sorted(places, key=lambda at: -times[at])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
@@ -141,10 +143,7 @@ def _of_program(program: arrays.ModuleArrays, made: Mapping[int, int], batched: 
         made: elements of the scores that some rows make.
         batched: rows of batched products.
     """
-    users: dict[arrays.Key, list[int]] = {}
-    for number, of in program.ops.items():
-        for array in (*of.reads, *of.writes):
-            users.setdefault(array.key, []).append(number)
+    users = grouped((array.key, number) for number, of in program.ops.items() for array in (*of.reads, *of.writes))
     seen: set[int] = set()
     for start, first in program.ops.items():
         count = made.get(first.row, 0)
@@ -208,10 +207,8 @@ def unfused(budget: Budget) -> list[Claimed]:
     if not programs or times[chosen].sum() < op_groups.LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
         return []
     own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
-    small: dict[int, list[str]] = {}
-    for row in rows[~large].tolist():
-        if fuses[table.category[row]]:
-            small.setdefault(int(table.program_id[row]), []).append(table.name[row])
+    unfused = (row for row in rows[~large].tolist() if fuses[table.category[row]])
+    small = grouped((int(table.program_id[row]), table.name[row]) for row in unfused)
     of_place: dict[str, list[_Chain]] = {}
     for program in programs:
         first = next(iter(program.ops.values()), None)
@@ -303,9 +300,7 @@ def _chains(program: arrays.ModuleArrays, small: Sequence[str]) -> Iterator[_Cha
     Args:
         small: names of its ops that the compiler could fuse, and that take hardly any time.
     """
-    wanted: dict[int, int] = {}
-    for of in program.ops.values():
-        wanted[of.computation] = wanted.get(of.computation, 0) + 1
+    wanted = Counter(of.computation for of in program.ops.values())
     protos = [program.module.instruction_proto(name) for name in small]
     ids = {proto.id for proto in protos if proto is not None}
     for number, count in wanted.items():

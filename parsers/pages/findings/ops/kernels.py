@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.words import NO_PEAK_HBM, sentence_name, share, shortened, size
 from tpuprof.parsers.ops.core.calls import CallRuns
@@ -86,9 +87,7 @@ def _calls(group: CloneGroup) -> str:
 
 def _by_kernel(budget: Budget, rows: Rows) -> list[CloneGroup]:
     """Groups custom calls by kernel, the one with most time first."""
-    members: dict[str, list[int]] = {}
-    for row in rows.tolist():
-        members.setdefault(kernel_name(budget.evidence.table, row), []).append(row)
+    members = grouped((kernel_name(budget.evidence.table, row), row) for row in rows.tolist())
     groups = [
         CloneGroup(np.array(of, np.intp), float(budget.op_ps(np.array(of, np.intp)).sum()), name)
         for name, of in members.items()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, is_among
+from tpuprof.parsers.base.intervals import Floats, grouped, is_among
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, time
@@ -137,11 +137,10 @@ class _Left:
 
     def places(self, names: Sequence[str]) -> list[Place]:
         """These ops by owner and name; those near their roof, and those without one, by themselves."""
-        members: dict[tuple[int, bool, bool, str], list[int]] = {}
         owners = self.budget.owners.owner[self.rows].tolist()
         near, unknown = (self.reached >= NEAR).tolist(), np.isnan(self.reached).tolist()
-        for at in np.argsort(-self.times, kind="stable").tolist():
-            members.setdefault((owners[at], near[at], unknown[at], names[at]), []).append(at)
+        order = np.argsort(-self.times, kind="stable").tolist()
+        members = grouped(((owners[at], near[at], unknown[at], names[at]), at) for at in order)
         return [self._place(key[-1], np.array(of, np.intp)) for key, of in members.items()]
 
     def _place(self, name: str, at: Rows) -> Place:

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
@@ -328,9 +329,7 @@ def tpu_kernels_page(
     """
     failed = list(failed)
     by_op = {(call.program_id, call.name): call for call in calls}
-    uses: dict[tuple[int, str], list[KernelRow]] = {}
-    for each in units:
-        uses.setdefault((each.use.program_id, each.use.name), []).append(each)
+    uses = grouped(((each.use.program_id, each.use.name), each) for each in units)
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in kernel_rows(ops, by_op):
         arrays = call_arrays(ops.table.expression(row))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import size, time
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel
@@ -36,10 +37,8 @@ class Variant:
 
 def variants(kernels: Iterable[TpuKernel]) -> tuple[Variant, ...]:
     """Those of each kernel that has blocks of several sizes, the fastest first; what comes first among all stays so."""
-    groups: dict[tuple[str, str], list[TpuKernel]] = {}
-    for kernel in kernels:
-        if kernel.runs.median_ps and (kernel.block_sizes or kernel.parameters):
-            groups.setdefault((kernel.kernel, kernel.arrays), []).append(kernel)
+    sized = (of for of in kernels if of.runs.median_ps and (of.block_sizes or of.parameters))
+    groups = grouped(((kernel.kernel, kernel.arrays), kernel) for kernel in sized)
     return tuple(variant for group in groups.values() if _differ(group) for variant in _ordered(group))
 
 
