@@ -79,16 +79,13 @@ class _Look(Walk):
     def fill(self, folder: Folder) -> None:
         before = self._before.get(folder.path)
         # some network disks do not tell when a run comes to such a folder
-        may_hide = os.path.basename(folder.path) == "profile" or self._was_fresh(folder)
+        may_hide = os.path.basename(folder.path) == "profile" or abs(self._looked - folder.modified) <= _FRESH_SECONDS
         if before is not None and before.refusal is None and before.modified == folder.modified and not may_hide:
             folder.subfolders, folder.files = before.subfolders, before.files
             self._entries += len(folder.subfolders) + sum(map(len, folder.files.values()))
             return
         self.listed.add(folder.path)
         super().fill(folder)
-
-    def _was_fresh(self, folder: Folder) -> bool:
-        return abs(self._looked - folder.modified) <= _FRESH_SECONDS
 
 
 class LogdirWatch:

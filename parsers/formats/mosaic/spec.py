@@ -132,11 +132,8 @@ def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpe
 
     A module that is damaged, or in a form that is not read here, leaves `grid` at None, and `reason` says why.
     """
-    is_kernel = proto.opcode == b"custom-call" and proto.custom_call_target == TARGET
-    return _spec(hlo, proto) if is_kernel else None
-
-
-def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec:
+    if proto.opcode != b"custom-call" or proto.custom_call_target != TARGET:
+        return None
     config = _json(hlo.backend_config(proto))
     call = config.get("custom_call_config")
     call = call if isinstance(call, dict) else {}

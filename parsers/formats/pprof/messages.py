@@ -155,7 +155,8 @@ def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -
     texts = _Texts(profile.string_table)
     if not profile.string_table or not profile.sample_type:
         missing = "its names, which stand at its end," if profile.sample else "samples"
-        raise _corrupt(name, f"{missing} are missing")
+        sentence = f"{name} can't be read as a pprof profile: {missing} are missing."
+        raise ProfileError("corrupt", sentence, "write or copy the file again")
     functions = {each.id: (texts[each.name or each.system_name], texts[each.filename]) for each in profile.function}
     locations = {
         each.id: tuple(Frame(*functions.get(line.function_id, ("", "")), max(0, line.line)) for line in each.line)
@@ -246,11 +247,6 @@ def _whole(source: ByteSource, name: str, budget: Budget) -> tuple[int, list[str
             what = "ends in the middle" if window.cut else "is damaged"
             return window.broken_at, [f"the file {what} after {window.broken_at:,} bytes: the rest is missing"]
     return source.size, []
-
-
-def _corrupt(name: str, why: str) -> ProfileError:
-    sentence = f"{name} can't be read as a pprof profile: {why}."
-    return ProfileError("corrupt", sentence, "write or copy the file again")
 
 
 def _too_large(name: str, how: str) -> ProfileError:

@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.one_pass import Wanted, in_one_pass
 from tpuprof.parsers.ops.core.plain_pass import device_times
-from tpuprof.parsers.ops.core.traced import OpRoles, TracedEvents, traced_events
+from tpuprof.parsers.ops.core.traced import OpRoles, TracedEvents
 from tpuprof.parsers.ops.table import OpTable
 
 
@@ -89,6 +89,7 @@ def core_sums(
     sums, totals = in_one_pass(plane, Wanted(steps, times, True, roles), on_chunk)
     waiting, row_of = union(*sums.off), np.zeros(len(sums.occurrences), np.int64)
     row_of[sums.occurrences > 0] = np.arange(len(totals.ids))  # of each metadata id, in the table of ops
+    ids, start, end, own, own_start = sums.traced.T  # no copies: there may be many
     return CoreSums(
         table=core_ops.op_table(plane, totals),
         op_events=sums.events,
@@ -103,7 +104,7 @@ def core_sums(
         waiting=waiting,
         inside_waits=_begun_inside(*sums.inside, waiting),
         device_times=device_times(sums.times, sums.time_span) if sums.has_two_clocks else None,
-        traced=None if roles is None else traced_events(sums.traced, sums.work, sums.within, row_of),
+        traced=None if roles is None else TracedEvents(row_of[ids], start, end, own, own_start, sums.work, sums.within),
     )
 
 

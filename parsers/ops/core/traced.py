@@ -60,17 +60,6 @@ class TracedEvents:
     within: Weighted
 
 
-def traced_events(rows: Int64s, work: Int64s, within: Int64s, row_of: Int64s) -> TracedEvents:
-    """Those of a pass over a core's ops.
-
-    Args:
-        rows, work, within: see `OpPass.outputs`.
-        row_of: int64[ids], the row of each metadata id.
-    """
-    ids, start, end, own, own_start = rows.T  # no copies: there may be many
-    return TracedEvents(row_of[ids], start, end, own, own_start, work, within)
-
-
 def times_by_role(start: Int64s, end: Int64s, role: Roles) -> tuple[Weighted, Weighted]:
     """See `TracedEvents.work` and `TracedEvents.within`.
 

@@ -13,7 +13,6 @@ from tpuprof.parsers.pages.findings.cores import collectives
 from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
 from tpuprof.parsers.pages.findings.cores.between_steps import between_steps
 from tpuprof.parsers.pages.findings.cores.late import late_host, slow_core, straggling
-from tpuprof.parsers.pages.findings.cores.slow_link import slow_link
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
@@ -35,7 +34,7 @@ DETECTORS: tuple[Detector, ...] = (
     compiling,
     late_host,
     slow_core,
-    slow_link,
+    collectives.slow_link,
     collectives.imbalance,
     collectives.pipeline_bubbles,
     straggling,

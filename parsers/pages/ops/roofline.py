@@ -8,6 +8,7 @@ own steps and not the longest core's step times their number, and an op that sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -126,20 +127,11 @@ def _steps(grid: AlignedSteps, with_infeed: bool) -> tuple[Int64s, Floats]:
     return times, work
 
 
-def roofline_of_run(session: PageSession, host: str | None) -> RooflinePage:
-    """The roofline."""
-    return _roofline(session, host, with_infeed=True)
-
-
-def without_infeed(session: PageSession, host: str | None) -> RooflinePage:
-    """The same without infeed and outfeed ops."""
-    return _roofline(session, host, with_infeed=False)
-
-
-def _roofline(session: PageSession, host: str | None, with_infeed: bool) -> RooflinePage:
+def roofline_of_run(session: PageSession, host: str | None, with_infeed: bool) -> RooflinePage:
+    """The roofline, with infeed and outfeed ops or without."""
     summaries = read(session, host).summaries  # before the ops: what can't be read any more is in neither
     return roofline_page(session.page(OPS, host), summaries, with_infeed)
 
 
-ROOFLINE = PageKey(roofline_of_run)
-ROOFLINE_WITHOUT_INFEED = PageKey(without_infeed)
+ROOFLINE = PageKey(partial(roofline_of_run, with_infeed=True))
+ROOFLINE_WITHOUT_INFEED = PageKey(partial(roofline_of_run, with_infeed=False))

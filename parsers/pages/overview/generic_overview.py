@@ -23,8 +23,13 @@ from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.streams.attribution import is_callback
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.generic.on_cpu import KINDS_ON_CPU, OnCpu, findings_on_cpu
-from tpuprof.parsers.pages.findings.generic.on_gpus import KINDS_ON_GPUS, findings_on_gpus
+from tpuprof.parsers.pages.findings.generic.on_cpu import (
+    KINDS_ON_CPU,
+    KINDS_ON_GPUS,
+    OnCpu,
+    findings_on_cpu,
+    findings_on_gpus,
+)
 from tpuprof.parsers.pages.findings.idle.outside import longest_outside, outside_words
 from tpuprof.parsers.pages.findings.why_slow import KINDS
 from tpuprof.parsers.pages.overview import performance

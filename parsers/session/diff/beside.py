@@ -247,11 +247,6 @@ DETECT = 0.01
 OF_MEDIAN = "times are means over launches; phases, memory, versions and HLO are of the median launch of each side"
 
 
-def middle_of(times: Sequence[float]) -> int:
-    """The number of the launch with the median time, the shorter of two."""
-    return int(np.argsort(times, kind="stable")[(len(times) - 1) // 2])
-
-
 def pooled(times: Sequence[BatchedTimes], tables: Sequence[OpTable], middle: int) -> BatchedTimes:
     """The times of some launches, each as one batch, by the ops of the middle one.
 

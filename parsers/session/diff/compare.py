@@ -266,8 +266,9 @@ class _Side:
 
     @property
     def middle(self) -> int:
-        """The number of the median launch, which stands for all."""
-        return beside.middle_of([launch.time_ps for launch in self.launches])
+        """The number of the median launch, the shorter of two, which stands for all."""
+        order = np.argsort([launch.time_ps for launch in self.launches], kind="stable")
+        return int(order[(len(order) - 1) // 2])
 
     @property
     def run(self) -> _Run:

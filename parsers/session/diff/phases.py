@@ -149,8 +149,9 @@ def _ops(
     # of an op of the run, its number among the program's ops
     rows = (rows_of(run, name) for run, name in zip(every, names, strict=True))
     place = [{row: number for number, row in enumerate(each)} for each in rows]
-    mine = [_inside(pair, place) for pair in pairs]
-    kept = [pair for pair in mine if pair is not None and _has(pair, before, after)]
+    mine = [pair for each in pairs if (pair := _inside(each, place)) is not None]
+    # a run of the phase has to be there for each op of a pair
+    kept = [of for of in mine if (of.before is None or before.ops) and (of.after is None or after.ops)]
     ops = op_changes(kept, before, after)
     has_both = bool(before.ops and after.ops)
     whole = [None if run is _NOTHING else run.whole for run in (before, after)]
@@ -186,8 +187,3 @@ def _inside(pair: OpPair, place: Sequence[dict[int, int]]) -> OpPair | None:
         return None
     by = pair.by if before is not None and after is not None else "none"
     return OpPair(before, after, by, pair.text_changed and by != "none")
-
-
-def _has(pair: OpPair, before: BatchedTimes, after: BatchedTimes) -> bool:
-    """Whether a run of the phase is there for each op of the pair."""
-    return (pair.before is None or bool(before.ops)) and (pair.after is None or bool(after.ops))

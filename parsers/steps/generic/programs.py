@@ -30,8 +30,17 @@ def runs_on(device: StreamDevice, modules: HloModules, ops: OpEvents) -> ModuleR
 
 
 def calls_on(host: HostEvents) -> ModuleRuns:
-    """The calls of functions on a host where no op names its program, in order of start."""
-    return _joined(_calls(host))
+    """The outermost calls of functions of TensorFlow on a host, on the thread that makes most, in order of start."""
+    thread = max(host.threads, key=lambda thread: len(thread.stat(CALL).rows), default=None)
+    if thread is None or not len(thread.stat(CALL).rows):
+        return _joined([])
+    rows = thread.stat(CALL).rows
+    rows = rows[np.argsort(thread.start_ps[rows], kind="stable")]
+    until = np.maximum.accumulate(thread.end_ps[rows])
+    rows = rows[thread.end_ps[rows] > np.append(np.iinfo(np.int64).min, until[:-1])]
+    ids = thread.metadata_id[rows]
+    of_names = [(host.name(int(each)), rows[is_among(ids, [each])]) for each in np.unique(ids).tolist()]
+    return _joined([(name, thread.start_ps[its], thread.end_ps[its]) for name, its in of_names])
 
 
 def _joined(columns: _Runs) -> ModuleRuns:
@@ -101,19 +110,3 @@ def _by_last_op(op: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]
     of = np.searchsorted(ends, end)
     whole = of < len(ends)
     return bounds(of[whole], start[whole], end[whole])
-
-
-def _calls(host: HostEvents) -> _Runs:
-    """The outermost calls of functions of TensorFlow, by name, on the thread that makes most of them."""
-    thread = max(host.threads, key=lambda thread: len(thread.stat(CALL).rows), default=None)
-    if thread is None or not len(thread.stat(CALL).rows):
-        return []
-    rows = thread.stat(CALL).rows
-    rows = rows[np.argsort(thread.start_ps[rows], kind="stable")]
-    until = np.maximum.accumulate(thread.end_ps[rows])
-    rows = rows[thread.end_ps[rows] > np.append(np.iinfo(np.int64).min, until[:-1])]
-    ids = thread.metadata_id[rows]
-    return [
-        (host.name(int(each)), thread.start_ps[rows[is_among(ids, [each])]], thread.end_ps[rows[is_among(ids, [each])]])
-        for each in np.unique(ids).tolist()
-    ]

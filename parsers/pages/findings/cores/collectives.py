@@ -16,7 +16,7 @@ from tpuprof.parsers.base.intervals import Floats, grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, shortened, time
+from tpuprof.parsers.base.words import multiple, sentence_name, shortened, time
 from tpuprof.parsers.ops.device import STAGES, kind_by_name
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE_OWNERS, Rows, joined
@@ -423,3 +423,46 @@ def _explained(budget: Budget, rows: Rows, ps: float) -> float:
     of_all = waits.sum(axis=2)
     part = np.divide(waits[:, :, columns].sum(axis=2), of_all, out=np.zeros(of_all.shape), where=of_all > 0)
     return min(1.0, float((claimed * part).mean()) / ps)
+
+
+# --- a slow link: a ring waits for it as a whole --------------------------------------------------------------------
+
+
+SLOW_LINK = Kind(
+    "slow-link",
+    "a slow link between cores",
+    advice="Let neighbours of the mesh be neighbours of the torus (mesh_utils.create_device_mesh). If these two are, "
+    "run another program on them: a link that is slow there too is broken, and the host should be replaced.",
+    rank=12,
+    needs=(CORES, STEPS),
+    page="collectives",
+)
+
+
+@detects(SLOW_LINK)
+def slow_link(budget: Budget) -> Claimed:
+    """What goes over one link of a collective-permute arrives later than over the others."""
+    link, steps = budget.evidence.slow_link, budget.steps
+    rows = [row for row in budget.rows["collective"].tolist() if kind_of(budget, row).startswith("collective-permute")]
+    if link is None or steps is None or not rows:
+        return NOTHING
+    waiting = float(budget.op_ps(np.array(rows, np.intp)).sum())
+    claim = budget.take_mean(COLLECTIVE_OWNERS, min(waiting, link.excess_ps / len(steps)))
+    if claim.worth_ps < LEAST_WAITING * budget.whole_ps:
+        return NOTHING
+    factor = link.link_ps / max(link.others_ps, 1.0)
+    source, target = sentence_name(link.source), sentence_name(link.target)
+    return budget.finding(
+        SLOW_LINK,
+        claim,
+        f"What {source} sends to {target} takes {multiple(factor)} times as long as between other cores",
+        "Time in collective-permutes, at most what transfers over this link take longer than over the others.",
+        [
+            f"{counted(link.count, 'transfer')} from {source} to {target} arrived after {time(link.link_ps)} each, "
+            f"those ahead of them included; the same between other cores after {time(link.others_ps)}.",
+            f"All cores that pass on what they get wait for that: collective-permutes cost {budget.amount(waiting)}.",
+            budget.largest(rows[0], float(budget.op_ps(np.array(rows[:1], np.intp))[0])),
+        ],
+        JumpTarget("timeline", budget.evidence.table.name[rows[0]]),
+        is_estimate=True,
+    )

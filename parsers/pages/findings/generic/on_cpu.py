@@ -2,7 +2,7 @@
 
 They rest on the account of the steps (`parsers.steps.step_account`) and on what the step's own thread was in
 meanwhile: with the Python tracer that is a function of the program and its line, without it nothing is known of most
-functions, and a finding says so in place of a guess.
+functions, and a finding says so in place of a guess. On GPUs a host is late, or else a GPU, and the others wait for it.
 """
 
 from __future__ import annotations
@@ -496,3 +496,20 @@ def findings_on_cpu(of: OnCpu, failed: list[str]) -> tuple[Finding, ...]:
             found.append(finding)
             left = np.maximum(left - claim, 0.0)
     return tuple(map(with_own_figures, sorted(found, key=lambda finding: -(finding.worth_ps or 0.0))))
+
+
+KINDS_ON_GPUS = frozenset({STRAGGLER.name})
+"""The kinds that are looked for on GPUs."""
+
+
+def findings_on_gpus(of: OnCpu, failed: list[str]) -> tuple[Finding, ...]:
+    """Why a program is slow on the GPUs of some hosts.
+
+    Args:
+        failed: gets a sentence where that can't be looked for.
+    """
+    for look in (late_process, late_device):
+        found = behind_wall(STRAGGLER.search, partial(look, of, of.cells(), np.zeros(len(of.hosts))), failed)
+        if found is not None and found[0] is not None:
+            return (with_own_figures(found[0]),)
+    return ()
