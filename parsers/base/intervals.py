@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 Table = TypeVar("Table", bound="Columns")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Number = TypeVar("Number", int, float)
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -41,6 +42,21 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
+
+
+def totals(pairs: Iterable[tuple[Key, Number]]) -> dict[Key, Number]:
+    """The values of each key added up; keys in the order in which they come first."""
+    sums: dict[Key, Number] = {}
+    for key, value in pairs:
+        sums[key] = sums[key] + value if key in sums else value
+    return sums
+
+
+def coded(values: Iterable[Key]) -> tuple[Int64s, list[Key]]:
+    """int64[n]: the number of each value among the distinct ones; and these, in the order in which they come first."""
+    numbers: dict[Key, int] = {}
+    code = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+    return code, list(numbers)
 
 
 def opens(*columns: NDArray[np.generic]) -> Bools:

@@ -36,10 +36,8 @@ BOUND_BYTES = 20_000_000_000
 _MOST_MEMBERS, _MOST_DEPTH, _MOST_NAME = 200_000, 32, 255
 _EXAMPLES, _SHOWN_NAME = 3, 255  # of what an archive without a profile holds instead
 _MODULES = re.compile(r".+\.(?:hlo|hlo_module)\.pb(?:\.gz)?|module_\d+\..+\.txt", re.DOTALL)
-_INSIDE, _DESCRIPTION = (
-    "in",
-    "told.json",
-)  # what is in an entry: the folder above what was unpacked, and what to know of it
+_INSIDE = "in"  # the folder of an entry above what was unpacked
+_DESCRIPTION = "told.json"  # beside it: what to know of that
 _HINT = "unpack it, and name the folder"
 
 

@@ -22,6 +22,7 @@ SUFFIXES = (".py", ".pyi", ".cc", ".cpp", ".h", ".cu", ".jl", ".rs", ".mlir")
 """Of files that are shown. A notebook's lines are not those of its file."""
 MOST_BYTES = 4_000_000  # how far into a file it looks
 LONGEST_LINE = 400  # most characters of a line
+_AROUND = 2  # lines above a place, and below it, that are shown: fewer at the ends of the file
 _LONGEST_NAME = 4096
 _MOST_TAILS = 32
 _TAB = 4
@@ -47,9 +48,7 @@ class SourceExcerpt:
     marked: int
 
 
-def source_excerpt(
-    source: str, before: int = 2, after: int = 2, roots: Sequence[str] = (os.curdir,)
-) -> SourceExcerpt | None:
+def source_excerpt(source: str, roots: Sequence[str] = (os.curdir,)) -> SourceExcerpt | None:
     """The lines around ``path:line`` or ``path:line:column``; None where there is no such file or line here.
 
     An absolute path is taken as it is. A relative one is looked for in each root and each folder that Python imports
@@ -58,8 +57,6 @@ def source_excerpt(
 
     Args:
         source: the place as the profile writes it.
-        before: lines above it, fewer at the top of the file.
-        after: lines below it, fewer at the end.
         roots: folders to look in first.
     """
     place = _PLACE.fullmatch(source) if len(source) <= _LONGEST_NAME else None
@@ -68,7 +65,7 @@ def source_excerpt(
     for path in _candidates(place[1], roots):
         data = _read(path)
         if data is not None:
-            return _excerpt(path, data, int(place[2]), before, after)
+            return _excerpt(path, data, int(place[2]))
     return None
 
 
@@ -100,12 +97,12 @@ def _read(path: str) -> bytes | None:
     return None
 
 
-def _excerpt(path: str, data: bytes, line: int, before: int, after: int) -> SourceExcerpt | None:
+def _excerpt(path: str, data: bytes, line: int) -> SourceExcerpt | None:
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
     if not 1 <= line <= len(lines):
         return None
-    first = max(1, line - max(0, before))
-    shown = tuple(map(_shown, lines[first - 1 : line + max(0, after)]))
+    first = max(1, line - _AROUND)
+    shown = tuple(map(_shown, lines[first - 1 : line + _AROUND]))
     return SourceExcerpt(printable(path), first, shown, line - first)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, median, no_ints
+from tpuprof.parsers.base.intervals import Int64s, Intervals, median, no_ints, totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import core_label
@@ -350,12 +350,9 @@ def groups_without_tpus(
 
 
 def _programs(runs: Sequence[ModuleRuns]) -> tuple[str, ...]:
-    times: dict[str, int] = {}
-    for core in runs:
-        for name, ps in zip(core.names, core.module_ps.tolist(), strict=True):
-            base = name.partition("(")[0]
-            if not LOST_NAME.fullmatch(base):
-                times[base] = times.get(base, 0) + ps
+    of_cores = (pair for core in runs for pair in zip(core.names, core.module_ps.tolist(), strict=True))
+    named = ((name.partition("(")[0], ps) for name, ps in of_cores)
+    times = totals((name, ps) for name, ps in named if not LOST_NAME.fullmatch(name))
     return tuple(sorted(times, key=lambda name: -times[name]))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, one_part
-from tpuprof.parsers.base.intervals import median
+from tpuprof.parsers.base.intervals import median, totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
@@ -334,11 +334,8 @@ def _module_names(runs: ModuleRuns | None) -> tuple[str, ...] | None:
     """Names of modules without their ids, the one with the most time first."""
     if runs is None or not len(runs):
         return None
-    totals: dict[str, int] = {}
-    for label, duration in zip(runs.names, runs.module_ps.tolist(), strict=True):
-        name = module_name(label)
-        totals[name] = totals.get(name, 0) + duration
-    return tuple(sorted(totals, key=lambda name: (-totals[name], name)))
+    times = totals(zip(map(module_name, runs.names), runs.module_ps.tolist(), strict=True))
+    return tuple(sorted(times, key=lambda name: (-times[name], name)))
 
 
 def _hlo(trace: Trace, budget: _Budget) -> tuple[bool, tuple[str, ...] | None]:

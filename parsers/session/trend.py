@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError, one_part
+from tpuprof.parsers.base.intervals import totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
@@ -120,9 +121,7 @@ def point(session: Session) -> TrendPoint:
     durations = np.array([step.duration_ps for step in page.steps], np.float64)
     step = estimate_steady(durations) if len(durations) else None
     account = page.account
-    time: dict[str, int] = {}
-    for name, own in zip(ops.program, ops.table.self_ps.tolist(), strict=True):
-        time[name] = time.get(name, 0) + own
+    time = totals(zip(ops.program, ops.table.self_ps.tolist(), strict=True))
     program = max(time, key=time.__getitem__, default="")
     why = "" if step is not None else page.unknown.get("performance.step_time_ms", "the profile has no steps")
     return TrendPoint(
@@ -145,10 +144,8 @@ def point(session: Session) -> TrendPoint:
 
 
 def _worths(page: Overview) -> tuple[KindWorth, ...]:
-    found: dict[str, float] = {}
-    for finding in page.findings:
-        if finding.worth_ps is not None and finding.per == "step":
-            found[finding.kind] = found.get(finding.kind, 0.0) + finding.worth_ps
+    of_step = (finding for finding in page.findings if finding.per == "step")
+    found = totals((finding.kind, finding.worth_ps) for finding in of_step if finding.worth_ps is not None)
     return tuple(KindWorth(kind, worth) for kind, worth in sorted(found.items(), key=lambda pair: -pair[1]))
 
 

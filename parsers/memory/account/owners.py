@@ -15,7 +15,7 @@ from typing import Literal
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.account.need import Need, elsewhere, largest_at
-from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, Role, read
+from tpuprof.parsers.memory.account.roles import BufferFacts, Role, read
 from tpuprof.parsers.memory.model import SpaceMemory
 
 MemoryOwner = (
@@ -59,23 +59,17 @@ class MemoryAccount:
 
 
 def account(need: Need) -> MemoryAccount | None:
-    """The account of a need; None where not even the need is known."""
+    """The account of a need; None where not even that is known. What is listed beyond the need is not counted."""
     if need.used_bytes is None:
         return None
-    return account_of(read(need))
-
-
-def account_of(facts: NeedFacts) -> MemoryAccount:
-    """The account of a need that was read; what is listed beyond the need is not counted."""
-    total = facts.need.used_bytes or 0
+    total = left = need.used_bytes
     sizes: Counter[MemoryOwner] = Counter()
-    left = total
-    for item in facts.items:
+    for item in read(need).items:
         size = min(item.size, left)
         left -= size
         padding = min(item.buffer.padding_bytes or 0, size)
         sizes["padding"] += padding
-        sizes[owner_of(item, facts.need)] += size - padding
+        sizes[owner_of(item, need)] += size - padding
     sizes["unknown"] += left
     return MemoryAccount(total, {owner: size for owner, size in sizes.most_common() if size})
 

@@ -60,12 +60,9 @@ class Growth:
     def bytes_at(self, memory: SpaceMemory, batch: int) -> Int64s:
         """int64[rows]: what each takes at another batch."""
         sizes = memory.live_ranges.size_bytes[self.rows].tolist()
-        cases = zip(sizes, self.shapes, self.grown, strict=True)
-        alike: dict[tuple[int, Shape | None, tuple[int, ...]], int] = {}
-        for case in cases:
-            if case not in alike:
-                alike[case] = resized(*case, self.batch, batch)
-        return np.array([alike[case] for case in zip(sizes, self.shapes, self.grown, strict=True)], np.int64)
+        cases = list(zip(sizes, self.shapes, self.grown, strict=True))
+        alike = {case: resized(*case, self.batch, batch) for case in dict.fromkeys(cases)}
+        return np.array([alike[case] for case in cases], np.int64)
 
 
 def resized(size: int, shape: Shape | None, grown: Sequence[int], before: int, after: int) -> int:
@@ -140,12 +137,8 @@ def _candidates(axes: Axes, entry: hlo_pb2.HloComputationProto) -> list[_Candida
         if leaf.dims
     ]
     counts = Counter((leaf.dims, element_type(shape)) for _, leaf, shape in arguments)
-    weights, vectors, caches, inputs = (
-        set[int](),
-        list[Leaf](),
-        list[Leaf](),
-        list[tuple[str, Leaf, hlo_pb2.ShapeProto]](),
-    )
+    weights, vectors, caches = set[int](), list[Leaf](), list[Leaf]()
+    inputs: list[tuple[str, Leaf, hlo_pb2.ShapeProto]] = []
     for name, leaf, shape in arguments:
         is_float = element_type(shape).startswith(_FLOATS)
         if _CACHE.search(name):

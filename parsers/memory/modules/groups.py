@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
@@ -60,13 +60,9 @@ def group_rows(
         names = [page.buffers[row].source or NO_SOURCE for row in rows.tolist()]
     else:
         names = [scope_of(page.buffers[row].framework_op or "") or NO_SCOPE for row in rows.tolist()]
-    numbers: dict[str, int] = {}
-    code = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
-    order = np.argsort(code, kind="stable")
-    bounds = np.searchsorted(code[order], np.arange(len(numbers) + 1))
     groups = []
-    for name, number in numbers.items():
-        members = rows[order[bounds[number] : bounds[number + 1]]]
+    for name, of_name in grouped(zip(names, rows.tolist(), strict=True)).items():
+        members = np.array(of_name, np.int64)
         padding = np.maximum(padding_of(page, members), 0)
         groups.append(BufferGroup(name, members, int(page.live_ranges.size_bytes[members].sum()), int(padding.sum())))
     return tuple(sorted(groups, key=lambda group: (-group.size_bytes, group.name)))

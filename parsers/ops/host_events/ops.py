@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, in_nesting_order, no_ints, positions, union_length
+from tpuprof.parsers.base.intervals import Bools, Int64s, coded, in_nesting_order, no_ints, positions, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace import metadata
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
@@ -209,19 +209,16 @@ class HostOpsReader:
 
 def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
     """Adds up the ops of threads or hosts; rows with the same stage and name become one, with the first known type."""
-    rows: dict[tuple[int, str], int] = {}
-    pairs = [pair for part in parts for pair in zip(part.stage_id.tolist(), part.name, strict=True)]
-    key = np.array([rows.setdefault(pair, len(rows)) for pair in pairs], np.int64)
-    kinds = [""] * len(rows)
+    key, pairs = coded(pair for part in parts for pair in zip(part.stage_id.tolist(), part.name, strict=True))
+    kinds = [""] * len(pairs)
     for row, kind in zip(key.tolist(), (kind for part in parts for kind in part.type), strict=True):
         kinds[row] = kinds[row] or kind
     occurrences, total, self_ps = (
-        sum_by_key(key, np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]), len(rows))
+        sum_by_key(key, np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]), len(pairs))
         for name in ("occurrences", "total_ps", "self_ps")
     )
-    eager = np.zeros(len(rows), np.bool_)
+    eager = np.zeros(len(pairs), np.bool_)
     eager[key[np.concatenate([np.zeros(0, np.bool_), *(part.is_eager for part in parts)])]] = True
-    pairs = list(rows)
     order = sorted(range(len(pairs)), key=lambda row: (-int(self_ps[row]), pairs[row][1], pairs[row][0]))
     return HostOps(
         name=tuple(pairs[row][1] for row in order),

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, positions
+from tpuprof.parsers.base.intervals import Int64s, coded, distinct, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
@@ -334,13 +334,8 @@ def _sums(
 ) -> host_sums.HostCollectives:
     collectives, of_core = _numbered(cores)
     collectives = _with_axes(collectives)
-    groups: dict[tuple[object, ...], int] = {}
-    firsts: list[host_sums.Collective] = []
-    group = np.zeros(len(collectives), np.int64)
-    for row, each in enumerate(collectives):
-        group[row] = groups.setdefault(each.group, len(groups))
-        if group[row] == len(firsts):
-            firsts.append(each)
+    group, _ = coded(each.group for each in collectives)
+    firsts = [collectives[row] for row in np.unique(group, return_index=True)[1].tolist()]
     count, steps = len(collectives), step_ps.shape[1]
     payload_of = np.array([np.nan if each.payload is None else each.payload for each in collectives], np.float64)
     sums = np.zeros((host_sums.PARTS, len(firsts), len(cores), steps), np.int64)

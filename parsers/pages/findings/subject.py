@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, grouped, median
+from tpuprof.parsers.base.intervals import Floats, grouped, median, totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import shortened
@@ -268,11 +268,10 @@ def unnamed(
         times: float64[rows], the time of each op.
         words: the sentences.
     """
-    text, together = " ".join(words), dict[str, float]()
+    text = " ".join(words)
     new = [shortened(what_it_does(table, row)) not in text and table.name[row] not in text for row in rows.tolist()]
     rows, times = rows[new], times[new]
     if float(times.sum()) < least_ps:
         return {}
-    for name, ps in zip(in_a_line(table, rows), times.tolist(), strict=True):
-        together[name] = together.get(name, 0.0) + ps
+    together = totals(zip(in_a_line(table, rows), times.tolist(), strict=True))
     return {name: ps for name, ps in sorted(together.items(), key=lambda of: -of[1]) if ps >= least_ps}

@@ -119,10 +119,8 @@ def look_for_findings(evidence: Evidence, whole: Budget | None) -> Looked:
     if whole is None:
         return Looked(tuple(of_capture), tuple(failed))
     known = sorted(_claiming(whole, failed), key=lambda found: (-(found.worth_ps or 0), KINDS[found.kind].rank))
-    (where, _), (unknown, _) = (
-        kernels.uncounted_kernels.look(whole, failed),
-        kernels.uncounted_waits.look(whole, failed),
-    )
+    where, _ = kernels.uncounted_kernels.look(whole, failed)
+    unknown, _ = kernels.uncounted_waits.look(whole, failed)
     # where most of the time is goes before a small saving, and behind a large one
     least = max(kernels.LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
     leads = kernels.uncounted_ps(whole) >= least

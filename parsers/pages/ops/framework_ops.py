@@ -15,11 +15,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, coded
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_HOST_OPS
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE
 from tpuprof.parsers.ops.host_events.ops import HostOps, merge_host_ops
@@ -189,20 +189,16 @@ def most_above(ops: OpsPage, rows: NDArray[np.integer]) -> str | None:
 
 def framework_types(page: FrameworkOpsPage, ops: OpsPage) -> FrameworkTypes:
     """Groups the framework ops of a page by side and type."""
-    number: dict[tuple[bool, str], int] = {}
-    kinds = (kind or UNKNOWN_TYPE for kind in page.type)
-    pairs = zip(page.is_host.tolist(), kinds, strict=True)
-    found = np.array([number.setdefault(pair, len(number)) for pair in pairs], np.int64)
-    count = len(number)
-    is_host = np.array([host for host, _ in number], np.bool_)
+    found, sorts = coded(zip(page.is_host.tolist(), (kind or UNKNOWN_TYPE for kind in page.type), strict=True))
+    count = len(sorts)
+    is_host = np.array([host for host, _ in sorts], np.bool_)
     self_ps = sum_by_key(found, page.self_ps, count)
-    types = [kind for _, kind in number]
+    types = [kind for _, kind in sorts]
     order = np.array(sorted(range(count), key=lambda row: (is_host[row], -int(self_ps[row]), types[row])), np.int64)
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
     group = place[found]
-    first = np.full(count, len(page), np.int64)
-    np.minimum.at(first, group, np.arange(len(page)))  # each side comes by self time: a type's first op is its longest
+    first = min_by_key(group, np.arange(len(page)), count)  # each side comes by self time: the first op is the longest
     total_ps = sum_by_key(group, page.total_ps, count)
     of_ops = group[framework_rows(page, ops)] if len(ops) else np.zeros(0, np.int64)
     normalized = np.bincount(of_ops, ops.table.normalized_ps, minlength=count)

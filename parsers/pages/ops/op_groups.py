@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s, coded
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.ops.roofline import summed_rows, table_rates
@@ -38,11 +38,9 @@ class OpGroups:
 def op_groups(ops: OpsPage) -> OpGroups:
     """Groups the ops of a page with their clones of the same program (`clone_keys`)."""
     table = ops.table
-    number: dict[tuple[object, ...], int] = {}
-    pairs = zip(table.program_id.tolist(), clone_keys(table), strict=True)
-    found = np.array([number.setdefault(pair, len(number)) for pair in pairs], np.int64)
-    first = np.full(len(number), len(table), np.int64)
-    np.minimum.at(first, found, np.arange(len(table)))  # the ops come by self time: a group's first is its longest
+    found, pairs = coded(zip(table.program_id.tolist(), clone_keys(table), strict=True))
+    # the ops come by self time: a group's first is its longest
+    first = min_by_key(found, np.arange(len(table)), len(pairs))
     summed = _summed(table, found, first)
     order = by_self_time(summed)
     summed, main = summed.take(order), first[order]

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s, coded
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES, share
@@ -288,14 +289,14 @@ def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bo
         sources = [source or NO_SOURCE for source in table.texts("source")]
         files = [source_location(source).file for source in sources]
         named = np.flatnonzero([source != NO_SOURCE for source in sources])
-        builder.level("file", _codes(files), files.__getitem__, named)
-        builder.level("line", _codes(sources), sources.__getitem__)
+        builder.level("file", coded(files)[0], files.__getitem__, named)
+        builder.level("line", coded(sources)[0], sources.__getitem__)
     elif by != "category":
-        builder.level("program", _codes(ops.program), ops.program.__getitem__)
+        builder.level("program", coded(ops.program)[0], ops.program.__getitem__)
     if by == "provenance":
         _scopes(builder, table.framework_op)
     if by != "source":
-        builder.level("category", _codes(category), category.__getitem__)
+        builder.level("category", coded(category)[0], category.__getitem__)
     _group_duplicates(builder, ops, duplicates)
     builder.level("op", np.arange(len(table)), table.name.__getitem__)
     if with_idle and ops.total_ps:
@@ -303,23 +304,16 @@ def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bo
     return _finished(builder, by, ops)
 
 
-def _codes(values: Sequence[str]) -> Int64s:
-    """A number for each distinct text."""
-    known: dict[str, int] = {}
-    return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
-
-
 def _scopes(builder: _Builder, framework_ops: Sequence[str]) -> None:
     """Adds a level for each depth of framework scope; ops with fewer scopes stay where they are."""
-    number: dict[str, int] = {}
-    which = np.array([number.setdefault(name, len(number)) for name in framework_ops], np.int64)
-    parts = [provenance_parts(name)[:MOST_SCOPES] for name in number]
+    which, names = coded(framework_ops)
+    parts = [provenance_parts(name)[:MOST_SCOPES] for name in names]
     depths = np.array(list(map(len, parts)), np.int64)
     for depth in range(int(depths.max(initial=0))):
         alive = np.flatnonzero(depths > depth)
         here = {int(number_of_path): parts[number_of_path][depth] for number_of_path in alive.tolist()}
         code = np.zeros(len(parts), np.int64)
-        code[alive] = _codes(list(here.values()))
+        code[alive] = coded(here.values())[0]
         rows = np.flatnonzero((depths > depth)[which])
         builder.level("scope", code[which], lambda row, here=here: here[int(which[row])], rows)  # type: ignore[misc]
 
@@ -327,7 +321,7 @@ def _scopes(builder: _Builder, framework_ops: Sequence[str]) -> None:
 def _group_duplicates(builder: _Builder, ops: OpsPage, duplicates: Sequence[str]) -> None:
     """Adds a level for ops that are copies of one another: same program, same node so far, same deduplicated name."""
     names = [duplicate or own for duplicate, own in zip(duplicates, ops.table.name, strict=True)]
-    code = _codes([f"{program}\0{name}" for program, name in zip(ops.program, names, strict=True)])
+    code, _ = coded(zip(ops.program, names, strict=True))
     if not len(code):
         return
     _, inverse, counts = np.unique(builder.node * (int(code.max()) + 1) + code, return_inverse=True, return_counts=True)
@@ -419,15 +413,10 @@ def _overall(tree: OpTree, ops: OpsPage) -> str:
     return f"{', '.join(parts)} of peak{counted}."
 
 
-def op_profile_of_run(session: PageSession, host: str | None) -> OpProfilePage:
-    """The op profile's trees."""
-    return op_profile_page(session.page(OPS, host))
+def op_profile_of_run(session: PageSession, host: str | None, with_idle: bool) -> OpProfilePage:
+    """The op profile's trees, with idle time or without."""
+    return op_profile_page(session.page(OPS, host), with_idle)
 
 
-def without_idle(session: PageSession, host: str | None) -> OpProfilePage:
-    """The same without idle time."""
-    return op_profile_page(session.page(OPS, host), with_idle=False)
-
-
-OP_PROFILE = PageKey(op_profile_of_run)
-OP_PROFILE_WITHOUT_IDLE = PageKey(without_idle)
+OP_PROFILE = PageKey(partial(op_profile_of_run, with_idle=True))
+OP_PROFILE_WITHOUT_IDLE = PageKey(partial(op_profile_of_run, with_idle=False))

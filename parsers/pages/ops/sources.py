@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s, coded
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import path_end, share
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.ops.frames import INSTALLED, call_stack
 from tpuprof.parsers.ops.roofline import Rates, clock_scale, rates, summed_rows, work_of
 from tpuprof.parsers.pages.ops.op_profile import OpTree, op_tree, provenance_parts, source_location
@@ -106,8 +106,7 @@ def sources_page(ops: OpsPage) -> SourcesPage:
     sources = table.texts("source")
     code = _by_time(sources, table.self_ps)
     count = int(code.max(initial=-1)) + 1
-    main = np.full(count, len(table), np.int64)
-    np.minimum.at(main, code, np.arange(len(table)))  # the ops come by self time: the first is the longest
+    main = min_by_key(code, np.arange(len(table)), count)  # the ops come by self time: the first is the longest
     self_ps, work = sum_by_key(code, table.self_ps, count), summed_rows(work_of(table), code, count)
     normalized = np.bincount(code, table.self_ps * clock_scale(table), minlength=count).astype(np.float64)
     everything = int(self_ps.sum())
@@ -165,12 +164,10 @@ def short_names(files: Sequence[str]) -> dict[str, str]:
 
 def _by_time(sources: Sequence[str], self_ps: Int64s) -> Int64s:
     """int64[ops]: the place of each op's line by self time, that of ops without one last."""
-    number: dict[str, int] = {}
-    code = np.array([number.setdefault(source, len(number)) for source in sources], np.int64)
-    sums = sum_by_key(code, self_ps, len(number)).tolist()
-    order = sorted(number, key=lambda source: (not source, -sums[number[source]], source))
-    place = np.zeros(len(number), np.int64)
-    place[[number[source] for source in order]] = np.arange(len(order))
+    code, names = coded(sources)
+    sums = sum_by_key(code, self_ps, len(names)).tolist()
+    place = np.zeros(len(names), np.int64)
+    place[sorted(range(len(names)), key=lambda row: (not names[row], -sums[row], names[row]))] = np.arange(len(names))
     return place[code] if len(code) else code
 
 

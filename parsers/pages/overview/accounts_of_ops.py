@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, coded
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
@@ -58,12 +58,10 @@ class OpAccounts:
     def by(self, grouping: OpGrouping) -> tuple[AccountRow, ...]:
         """An account a module, scope or op, the longest first, and that of no op last; they add up to the mean step."""
         labels = self.module if grouping == "module" else self.scope if grouping == "scope" else self._unique_names
-        rows: dict[str, int] = {}
-        group = np.array([rows.setdefault(label, len(rows)) for label in labels], np.int64)
-        owner_ps = np.zeros((len(rows), len(OWNERS)))
+        group, names = coded(labels)
+        owner_ps = np.zeros((len(names), len(OWNERS)))
         np.add.at(owner_ps, group, self.owner_ps)
         times = owner_ps.sum(axis=1)
-        names = tuple(rows)
         order = [row for row in np.argsort(-times, kind="stable").tolist() if times[row] > 0]
         found = [AccountRow(names[row], float(times[row]), tuple(owner_ps[row].tolist())) for row in order]
         rest = float(self.rest_ps.sum())

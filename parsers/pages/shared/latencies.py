@@ -307,15 +307,10 @@ def _offered(offers: Sequence[InferencePage]) -> str:
 # --- module runs ---------------------------------------------------------------------------------------------------
 
 
-def _by_module(parts: Sequence[HostRequests]) -> dict[str, list[ModuleLatency]]:
-    """Each module's runs, one entry for each host."""
-    return grouped((module.name, module) for part in parts for module in part.modules)
-
-
 def _module_rows(parts: Sequence[HostRequests], programs: Sequence[HloModules]) -> tuple[LatencyRow, ...]:
     """A row for each module, the one with the most time over the cores first."""
-    shares = module_shares(module for part in parts for module in part.modules)
-    modules = _by_module(parts)
+    of_hosts = [module for part in parts for module in part.modules]
+    shares, modules = module_shares(of_hosts), grouped((module.name, module) for module in of_hosts)
     rows = [
         replace(
             _row(name, np.concatenate([run.duration_ps for run in runs]), max(run.cores for run in runs)),
@@ -333,7 +328,7 @@ def _of_modules(parts: Sequence[HostRequests], rows: tuple[LatencyRow, ...], why
     if not rows:
         keys = ("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second")
         return InferencePage(note=f"There are no sessions: {why_none}.", unknown=dict.fromkeys(keys, why_none))
-    of_modules = _by_module(parts)
+    of_modules = grouped((module.name, module) for part in parts for module in part.modules)
     counts = {name: [*map(len, runs)] for name, runs in of_modules.items()}
     often = busiest_often({row.name: row.fraction for row in rows}, counts)
     shown = next((row for row in rows if row.name == often), rows[0])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import totals
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
@@ -145,7 +145,5 @@ def _share(run: BatchedTimes, rows: Sequence[bool]) -> float:
 
 def _main_program(run: BatchedTimes) -> str:
     """The program with the most time."""
-    times: defaultdict[str, float] = defaultdict(float)
-    for op, mean in zip(run.ops, run.means.tolist(), strict=True):
-        times[op.program] += mean
+    times = totals(zip((op.program for op in run.ops), run.means.tolist(), strict=True))
     return max(times, key=lambda name: (times[name], name))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Columns, Int64s, distinct, median, overlap, union
+from tpuprof.parsers.base.intervals import Columns, Int64s, distinct, median, overlap, totals, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.steps.launches import NEVER, LaunchedRuns
@@ -65,9 +65,7 @@ class _CoreRuns(Columns):
 
 def module_shares(modules: Iterable[ModuleLatency]) -> dict[str, float]:
     """Which part of the modules' time each one takes, 0-1 by name: of all hosts and cores, each core's runs alone."""
-    times: dict[str, float] = {}
-    for module in modules:
-        times[module.name] = times.get(module.name, 0.0) + module.core_ps
+    times = totals((module.name, module.core_ps) for module in modules)
     whole = sum(times.values())
     return {name: time / whole if whole else 0.0 for name, time in times.items()}
 

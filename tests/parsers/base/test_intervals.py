@@ -13,6 +13,7 @@ from tpuprof.parsers.base.intervals import (
     Int64s,
     covered,
     distinct,
+    grouped,
     in_nesting_order,
     intersect,
     interval_index,
@@ -23,6 +24,7 @@ from tpuprof.parsers.base.intervals import (
     ranges,
     shared,
     subtract,
+    totals,
     union,
     union_length,
 )
@@ -150,3 +152,9 @@ def test_tables_of_columns_join_and_cut() -> None:
     pairs = Pairs.joined([Pairs(np.array([1, 2]), np.array([3, 4])), Pairs(np.array([5]), np.array([6]))])
     assert (len(pairs), len(Pairs.joined([]))) == (3, 0)
     assert pairs.take(pairs.left > 1).right.tolist() == [4, 6]
+
+
+def test_values_by_key_keep_their_order() -> None:
+    pairs = [("b", 1), ("a", 2), ("b", 3)]
+    assert list(grouped(pairs).items()) == [("b", [1, 3]), ("a", [2])]
+    assert list(totals(pairs).items()) == [("b", 4), ("a", 2)]

@@ -18,11 +18,8 @@ def fragmentation(facts: NeedFacts) -> list[Advice]:
     need, gaps = facts.need, facts.need.fragmentation_bytes
     if gaps is None or gaps <= 0:
         return []
-    over, used, of = (
-        need.over_bytes,
-        need.used_bytes or need.temporaries_bytes or facts.whole_bytes,
-        need.temporaries_bytes,
-    )
+    over, of = need.over_bytes, need.temporaries_bytes
+    used = need.used_bytes or of or facts.whole_bytes
     if gaps < _MANY_GAPS * used and not (over is not None and 0 < over <= gaps and 2 * gaps > _MANY_GAPS * used):
         return []
     words = AdviceText(

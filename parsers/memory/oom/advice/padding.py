@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first
@@ -102,11 +103,9 @@ def chosen(facts: NeedFacts) -> list[Advice]:
 
 def _padded(facts: NeedFacts) -> list[tuple[_Arranged, Cuts]]:
     """The shapes that can be arranged with less padding, the largest saving first; buffers of each by size."""
-    groups: dict[str, list[BufferFacts]] = {}
-    for item in facts.items:
-        shape = _padded_shape(item)
-        if shape is not None and _is_default(shape):
-            groups.setdefault(item.buffer.shape or "", []).append(item)
+    shapes = ((item, _padded_shape(item)) for item in facts.items)
+    plain = (item for item, shape in shapes if shape is not None and _is_default(shape))
+    groups = grouped((item.buffer.shape or "", item) for item in plain)
     arranged = []
     for items in groups.values():
         best = _best(items[0].shape)

@@ -11,6 +11,7 @@ bytes: 128 of float32, 256 of bfloat16.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -200,6 +201,17 @@ def worth_it(facts: NeedFacts, saving: int) -> bool:
 def items_of(facts: NeedFacts, cuts: Cuts) -> list[BufferFacts]:
     """The buffers that a change is about, the largest first."""
     return largest_first(facts.items[index] for index in cuts)
+
+
+def of_their_types(items: Iterable[BufferFacts], others: Iterable[BufferFacts]) -> list[BufferFacts]:
+    """Those of some buffers that are of the types and dimensions of others, of each no more than there are of these."""
+    left = Counter((other.element, other.whole_dims) for other in others)
+    found = []
+    for item in items:
+        if left[item.element, item.whole_dims] > 0:
+            left[item.element, item.whole_dims] -= 1
+            found.append(item)
+    return found
 
 
 def gone(items: Iterable[BufferFacts]) -> Cuts:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.account.need import Need
@@ -71,8 +72,7 @@ def _spill_advice(facts: NeedFacts) -> list[Advice]:
     size = size_of(items)
     if not items or size < _MUCH * facts.whole_bytes:
         return []
-    of = f"{_of_capacity(need)} of {need.memory_space.upper()}"
-    sentence = f"registers that the compiler ran out of (spill slots) take {amount(size)}{of}"
+    sentence = f"registers that the compiler ran out of (spill slots) take {amount(size)}{_in(need)}"
     how = "too much is computed at once: unroll loops less, use smaller blocks, split the operation"
     words = AdviceText(sentence, how, f"{amount(size)} of {amount(facts.whole_bytes)}")
     return [advice_of(facts, "scoped", None, words, items)]
@@ -93,17 +93,16 @@ def _shared_axis(items: Sequence[BufferFacts]) -> _Axis | None:
     Blocks have an axis in common where it has the same place, length and whole length in them. Where the same two
     lengths stand at different places, as both outer axes of a matrix product may, nothing is certain.
     """
-    windows = [(item, window) for item, window in _windows(items) if window.full is not None]
-    groups: dict[tuple[int, int], dict[int, list[BufferFacts]]] = {}
-    for item, window in windows:
-        assert window.full is not None
-        for place, pair in enumerate(zip(window.shape.dimensions, window.full.dimensions, strict=False)):
-            groups.setdefault(pair, {}).setdefault(place, []).append(item)
+    axes = grouped(
+        (pair, (place, item))
+        for item, window in _windows(items)
+        if window.full is not None
+        for place, pair in enumerate(zip(window.shape.dimensions, window.full.dimensions, strict=False))
+    )
     certain = [
-        _Axis(place, length, tuple(having))
-        for (length, whole), places in groups.items()
-        for place, having in places.items()
-        if len(places) == 1 and length >= 2 * _LEAST_ROWS and whole >= length
+        _Axis(having[0][0], length, tuple(item for _, item in having))
+        for (length, whole), having in axes.items()
+        if len({place for place, _ in having}) == 1 and length >= 2 * _LEAST_ROWS and whole >= length
     ]
     return max(certain, key=lambda axis: (size_of(axis.items), -axis.place), default=None)
 

@@ -6,13 +6,12 @@ batch of a chip is taken to stay as it is, so that the whole batch grows with th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.account.owners import COLLECTIVE, KV_CACHE
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
-from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change, of_their_types
 from tpuprof.parsers.memory.oom.advice.words import amount, size_of
 
 _MOST_CHIPS = 256
@@ -29,12 +28,8 @@ def _spread(facts: NeedFacts) -> list[BufferFacts]:
         if item.is_float and len(item.dims) > 1 and not facts.need.known.grows(item.buffer)
         if not KV_CACHE.search(f"{item.op} {item.buffer.name}")
     ]
-    wanted = Counter((item.element, item.whole_dims) for item in found if item.buffer.category == "parameter")
-    for item in facts.of("output"):
-        if wanted[item.element, item.whole_dims] > 0:
-            wanted[item.element, item.whole_dims] -= 1
-            found.append(item)
-    return found
+    arguments = (item for item in found if item.buffer.category == "parameter")
+    return [*found, *of_their_types(facts.of("output"), arguments)]
 
 
 def _cuts(facts: NeedFacts, chips: int | None) -> Cuts:

@@ -24,7 +24,10 @@ _KEY = pattern(
     "optimizer",
     rule.ChangeOrder.STATE,
     "optimizer state in bf16, or halved",
-    lambda facts: rule.halved([*facts.of("optimizer"), *_new_state(facts)]),
+    # outputs of its types are its new values, which take no argument's place
+    lambda facts: rule.halved(
+        [*facts.of("optimizer"), *rule.of_their_types(facts.of("output"), facts.of("optimizer"))]
+    ),
 )
 def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.AdviceText:
     """Optimizer state in float32: moments in bfloat16, or sharded over two devices, are half of it either way."""
@@ -41,18 +44,6 @@ def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.A
         "shard it over the data axis (FSDP, ZeRO): 1/N of it on each of N devices; or store it in bf16",
         f"{amount(whole)}; in bf16, or on 2 devices: {amount(whole - saving)} each",
     )
-
-
-def _new_state(facts: NeedFacts) -> list[BufferFacts]:
-    """Outputs beside the optimizer's state that are of its types: its new values, which take no argument's place."""
-    wanted = Counter((item.element, item.whole_dims) for item in facts.of("optimizer"))
-    found = []
-    for item in facts.of("output"):
-        key = (item.element, item.whole_dims)
-        if wanted[key] > 0:
-            wanted[key] -= 1
-            found.append(item)
-    return found
 
 
 def _state_name(item: BufferFacts) -> str:

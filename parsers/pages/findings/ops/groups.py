@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, grouped
+from tpuprof.parsers.base.intervals import Floats, grouped, totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, shortened
@@ -244,9 +244,7 @@ def _label(name: str, count: int) -> str:
 
 def named(groups: Sequence[CloneGroup], most: int = 3) -> str:
     """The first of some groups, for a sentence; groups of one name are counted together."""
-    counts: dict[str, int] = {}
-    for group in groups:
-        counts[group.name] = counts.get(group.name, 0) + len(group.rows)
+    counts = totals((group.name, len(group.rows)) for group in groups)
     words = [sentence_name(_label(name, count)) for name, count in list(counts.items())[:most]]
     rest = sum(list(counts.values())[most:])
     return ", ".join(words) + (f" and {counted(rest, 'more op')}" if rest else "")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, is_among, without
+from tpuprof.parsers.base.intervals import Floats, is_among, totals, without
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
@@ -163,10 +163,7 @@ def copy_waits(budget: Budget) -> Claimed:
     first = losing.first
     count = sum(not is_start(table, int(row)) for row in losing.claim.rows) or losing.count
     what = f"{count} copies" if count > 1 else shortened(table.name[first])
-    places: dict[str, float] = {}
-    for group in losing.groups:
-        place = _served(budget, group.first)
-        places[place] = places.get(place, 0.0) + group.ps
+    places = totals((_served(budget, group.first), group.ps) for group in losing.groups)
     ahead = max(places, key=lambda place: places[place])
     least = LEAST_NAMED * budget.whole_ps
     large = [f"{sentence_name(place)} {budget.amount(ps)}" for place, ps in places.items() if place and ps >= least]

@@ -96,10 +96,8 @@ def products_of(budget: Budget) -> Products:
         if key not in known:
             known[key] = _product(budget, row, side)
         products.append(known[key])
-    used, bandwidth = (
-        op_groups.capped(evidence.rates.flops_utilization[rows]),
-        op_groups.capped(evidence.rates.bandwidth_utilization[rows, op_groups.HBM]),
-    )
+    used = op_groups.capped(evidence.rates.flops_utilization[rows])
+    bandwidth = op_groups.capped(evidence.rates.bandwidth_utilization[rows, op_groups.HBM])
     return Products(rows, budget.op_ps(rows), tuple(products), used, bandwidth)
 
 
