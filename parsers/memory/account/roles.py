@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tpuprof.parsers.base.intervals import grouped
+from tpuprof.parsers.base.intervals import grouped, totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
@@ -157,10 +157,7 @@ class NeedFacts:
 
         What is used by matrix products alone is in bfloat16 then too: the compiler narrows it.
         """
-        sizes = Counter[str]()
-        for item in self.items:
-            if item.role == "activation":
-                sizes[item.element] += item.size
+        sizes = Counter(totals((item.element, item.size) for item in self.items if item.role == "activation"))
         return sizes["f32"] > sizes["bf16"] + sizes["f16"]
 
     def of(self, *roles: Role) -> list[BufferFacts]:

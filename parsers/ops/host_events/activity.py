@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
@@ -17,6 +16,7 @@ from tpuprof.parsers.base.intervals import (
     is_among,
     no_ints,
     overlap,
+    totals,
     union,
     union_of,
 )
@@ -320,7 +320,5 @@ def in_flight(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Interval
     Args:
         names, starts, ends: name and span of each event.
     """
-    times: Counter[str] = Counter()
-    for name, time in zip(names, overlap(starts, ends, *gaps).tolist(), strict=True):
-        times[name] += time
+    times = totals(zip(names, overlap(starts, ends, *gaps).tolist(), strict=True))
     return {name: time for name, time in sorted(times.items(), key=lambda pair: (-pair[1], pair[0])) if time > 0}

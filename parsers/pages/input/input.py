@@ -20,7 +20,7 @@ from typing import get_args
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import grouped
+from tpuprof.parsers.base.intervals import grouped, totals
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -323,10 +323,7 @@ def _ops(group: model.InputOpGroup, rows: Sequence[_Row]) -> list[model.InputOp]
 
 def _breakdown(ops: Sequence[model.InputOp], enqueue_ratio: float | None) -> model.InputBreakdown | None:
     """XProf's `GenerateHostResult`; its other source for the ratio, host-to-device time in steps, is 0 on TPU."""
-    sums: Counter[str] = Counter()
-    for op in ops:
-        if op.group == "input_op":
-            sums[op.category] += op.self_ps
+    sums = Counter(totals((op.category, op.self_ps) for op in ops if op.group == "input_op"))
     if not sums:
         return None
     enqueue = float(sums["Enqueue"])

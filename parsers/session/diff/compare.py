@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from tpuprof.parsers.base.errors import INTERNAL, ProfileError, behind_wall, one_part
-from tpuprof.parsers.base.intervals import Bools, Floats, median
+from tpuprof.parsers.base.intervals import Bools, Floats, grouped, median, totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
@@ -180,15 +180,12 @@ class _Run:
 
 def _modules_of(summaries: Sequence[HostSummary]) -> tuple[dict[str, float], dict[str, list[int]]]:
     """The time of each module over all hosts and cores, and how often it ran on each host."""
-    times: dict[str, float] = {}
-    counts: dict[str, list[int]] = {}
-    for summary in summaries:
-        for module in summary.requests.modules:
-            name = module_name(module.name)
-            times[name] = times.get(name, 0.0) + module.core_ps
-            runs = len(module) if module.is_joined else round(len(module) / max(1, module.cores))
-            counts.setdefault(name, []).append(runs)
-    return times, counts
+    modules = [(module_name(module.name), module) for summary in summaries for module in summary.requests.modules]
+    counts = grouped(
+        (name, len(module) if module.is_joined else round(len(module) / max(1, module.cores)))
+        for name, module in modules
+    )
+    return totals((name, module.core_ps) for name, module in modules), counts
 
 
 def _of_one_step(sides: Sequence[Sequence[_Run]]) -> list[list[_Run]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.intervals import Int64s, grouped, no_ints, totals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
@@ -99,14 +99,10 @@ def busiest_module(cores: Sequence[ModuleRuns]) -> str | None:
     Cores that ran no module, such as chips that the program does not use, do not count.
     """
     cores = [core for core in cores if len(core)]
-    totals: dict[str, int] = {}
-    least: dict[str, list[int]] = {}
-    for core in cores:
-        counts = np.bincount(core.module, minlength=len(core.names)).tolist()
-        for name, time, count in zip(core.names, core.module_ps.tolist(), counts, strict=True):
-            totals[name] = totals.get(name, 0) + time
-            least.setdefault(name, []).append(count)
-    return busiest_often(totals, {name: counts for name, counts in least.items() if len(counts) == len(cores)})
+    times = totals(of for core in cores for of in zip(core.names, core.module_ps.tolist(), strict=True))
+    ran = [np.bincount(core.module, minlength=len(core.names)).tolist() for core in cores]
+    counts = grouped(of for core, each in zip(cores, ran, strict=True) for of in zip(core.names, each, strict=True))
+    return busiest_often(times, {name: of for name, of in counts.items() if len(of) == len(cores)})
 
 
 def busiest_often(times: Mapping[str, float], counts: Mapping[str, Sequence[int]]) -> str | None:

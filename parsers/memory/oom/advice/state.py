@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tpuprof.parsers.base.intervals import totals
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice import rule
@@ -34,10 +35,8 @@ def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.A
     new = [item for item in items if item.role == "output"]
     items = [item for item in items if item.role == "optimizer"]
     whole = size_of(items) + size_of(new)
-    names = Counter[str]()
-    for item in items:
-        names[_state_name(item)] += item.size
-    largest = listed_names([name for name, _ in names.most_common()])
+    names = totals((_state_name(item), item.size) for item in items)
+    largest = listed_names(sorted(names, key=lambda name: -names[name]))
     return rule.AdviceText(
         f"optimizer {largest} in f32, {len(items)} array{'s' * (len(items) != 1)}"
         + (f", and its new values beside it ({amount(size_of(new))}), which are not donated" if new else ""),
