@@ -15,7 +15,7 @@ from itertools import groupby
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, intersect, union, union_length
+from tpuprof.parsers.base.intervals import Floats, Int64s, grouped, intersect, union, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core.ops import event_spans
@@ -173,12 +173,8 @@ def _instructions(plane: Plane, line: Line) -> tuple[Spans, dict[str, Spans]]:
         _, first, text_of = np.unique(column.value[own], return_index=True, return_inverse=True)
         key[own] = len(texts) + text_of
         texts = [*texts, *plane.texts(column.take(own[first]))]
-    by_scope: dict[str, list[Int64s]] = {}
-    for number, chosen in by_id(key):
-        scope = _scope(texts[number])
-        if scope:
-            by_scope.setdefault(scope, []).append(chosen)
-    joined = {scope: np.concatenate(rows) for scope, rows in by_scope.items()}
+    by_scope = grouped((_scope(texts[number]), chosen) for number, chosen in by_id(key))
+    joined = {scope: np.concatenate(rows) for scope, rows in by_scope.items() if scope}
     return union(start, end), {scope: union(start[rows], end[rows]) for scope, rows in joined.items()}
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import grouped
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.ops.table import OpTable
@@ -129,11 +130,8 @@ def _pass(
 
 
 def _grouped(run: _Described, left: set[int], key: _Key) -> dict[Hashable, list[int]]:
-    groups: dict[Hashable, list[int]] = {}
-    for row in sorted(left):
-        of_row = key(run.ops[row], run.text[row], run.shape[row])
-        if of_row:
-            groups.setdefault(of_row, []).append(row)
+    keys = [(key(run.ops[row], run.text[row], run.shape[row]), row) for row in sorted(left)]
+    groups = grouped((of_row, row) for of_row, row in keys if of_row)
     for members in groups.values():
         if len(members) > 1:
             members.sort(key=lambda row: natural_key(run.ops[row].name))
