@@ -20,8 +20,7 @@ from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, ListPopups
 from tpuprof.tui.app.watch import RunWatcher
-from tpuprof.tui.draw.layout import gutter_lines
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, gutter_lines
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above, report_named
 from tpuprof.tui.terminal.detect import Terminal, detect

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.draw.format import age, size
-from tpuprof.tui.draw.layout import cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Line, line_width
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.grammar import BY_NAME

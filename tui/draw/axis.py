@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import Canvas, clean
+from tpuprof.tui.draw.pen import Canvas, clean
 from tpuprof.tui.draw.spans import Glyphs, Line
 
 if TYPE_CHECKING:  # reports of memory have an axis and no timeline

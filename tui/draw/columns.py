@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.model import StepSource, StepTime
 from tpuprof.tui.draw.format import UNKNOWN, duration
-from tpuprof.tui.draw.layout import Canvas
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Canvas, Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
 AXIS = 9  # cells left of the columns

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity, with_unit
-from tpuprof.tui.draw.layout import Canvas, clean, cut, cut_words
 from tpuprof.tui.draw.loglog_scene import (
     LEFT,
     RIGHT,
@@ -23,7 +22,7 @@ from tpuprof.tui.draw.loglog_scene import (
     place_of,
     scene_of,
 )
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Canvas, Pen, clean, cut, cut_words
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 
 LEAST = (24, 6)  # width and height of the smallest plot

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import cut, cut_middle, shown_top
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut, cut_middle, shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 
 if TYPE_CHECKING:

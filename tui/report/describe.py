@@ -14,8 +14,7 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.draw.layout import cut
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.report.fields import NO_REASON, Field, Metric
 from tpuprof.tui.report.page import CommandReport, Report, TextLook

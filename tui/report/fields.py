@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from tpuprof.parsers.base.record import dataclass, known_attribute
-from tpuprof.tui.draw.layout import cut_middle
+from tpuprof.tui.draw.pen import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, Column
 from tpuprof.tui.report.units import FLAG, Unit, Value

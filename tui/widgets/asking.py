@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, clean
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook

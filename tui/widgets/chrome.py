@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import size
-from tpuprof.tui.draw.layout import cut_middle, cut_words, label_span
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle, cut_words, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, line_width
 from tpuprof.tui.terminal.grammar import BY_NAME, shown_keys, verbs_of
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan

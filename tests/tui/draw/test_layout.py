@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.tui.draw.layout import cut_words, label_span
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_words, label_span
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, line_width, plain
 
 NAMES = st.text("abc -", min_size=1, max_size=60).map(str.strip).filter(bool)

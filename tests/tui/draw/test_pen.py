@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.tui.draw.layout import clean, cut, cut_begin, cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, clean, cut, cut_begin, cut_middle
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 
 EVIL = "\x1b]0;owned\x07\u202e\nevil\t\x9b31m\udcff日本\u0301é"

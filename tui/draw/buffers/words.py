@@ -7,8 +7,8 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import UNKNOWN, count
+from tpuprof.tui.draw.pen import Card
 from tpuprof.tui.draw.spans import StyleKey
 
 CATEGORY = "cat."  # heading of the column of categories

@@ -14,8 +14,7 @@ from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neigh
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count, duration, intensity, share
-from tpuprof.tui.draw.layout import cut_begin, cut_middle, filled, gutter_lines, hstack, label_span
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_begin, cut_middle, filled, gutter_lines, hstack, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.draw.table import Listing
 

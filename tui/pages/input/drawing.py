@@ -12,12 +12,10 @@ from typing import NamedTuple
 from tpuprof.parsers.ops.host_events.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.parsers.pages.overview.model import HIGHLY_INPUT_BOUND
-from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor, columns_of, graph_lines, names_line, step_time_card
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, cut_middle, label_span
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import NARROW, TALL, WIDE, Pen, cut_middle, hstack, label_span, rows_around
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.input.fields import BREAKDOWN, OPS
 from tpuprof.tui.report.fields import row_words
@@ -60,7 +58,7 @@ def input_headline(page: InputPipelinePage, pen: Pen) -> list[Line]:
     blocks = [
         [(*pen.at(room - 1).fit(row), (" ", "text")) for row in card] for card, room in zip(cards, widths, strict=True)
     ]
-    return layout.hstack(blocks, widths)
+    return hstack(blocks, widths)
 
 
 _SAME_PERCENT = 0.1  # percent by which two shares may differ that are said to be the same
@@ -213,7 +211,7 @@ def host_bars(page: InputPipelinePage, pen: Pen, most: int | None = None) -> lis
         blocks[0] += [pen.at(left).fit(line) for line in why]
     if feeding:
         blocks.append(_bars("feeding the device", feeding, pen.narrower(left), most))
-    return layout.hstack(blocks, [left, pen.width - left][: len(blocks)])
+    return hstack(blocks, [left, pen.width - left][: len(blocks)])
 
 
 def _bars(title: str, bars: Sequence[_Bar], pen: Pen, most: int | None) -> list[Line]:
@@ -242,7 +240,7 @@ def op_rows(page: InputPipelinePage, pen: Pen, cursor: int | None, most: int | N
     kind = f"{'category':<18} " if wide else f"{'category':<10} " * (pen.width >= NARROW)
     room = _name_room(page, pen.width)
     lines = [pen.fit([(f" {'op':<{room}} {kind}{heading}", "dim")])]
-    shown = layout.rows_around(cursor, len(page.stages), most)
+    shown = rows_around(cursor, len(page.stages), most)
     return [*lines, *(_op_row(page, row, row == cursor, pen) for row in shown)]
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
 from tpuprof.tui.pages.input.fields import sections

@@ -17,8 +17,7 @@ from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.parsers.pages.memory.compiled import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import cut_middle, filled
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle, filled
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import table
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at

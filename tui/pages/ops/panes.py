@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, filled, gutter_lines, hstack
 from tpuprof.tui.draw.spans import Line, Span, line_width
 
 WIDE = 112  # cells from which on the card stands beside the list

@@ -12,8 +12,7 @@ from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.pages.ops.op_profile import NodeKind, OpProfilePage, OpTree, SortBy
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import cut, cut_begin, cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut, cut_begin, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.ops.fields.common import roof_style, short_program, used
 

@@ -15,8 +15,7 @@ from tpuprof.parsers.ops.filtering.filter import Filter, OpColumns
 from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
 from tpuprof.parsers.pages.ops.sources import short_names
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import shown_top
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, shown_top
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.card import group_card, instruction_card, line_card
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, hlo_card

@@ -12,8 +12,7 @@ from textual.timer import Timer
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.ops.filtering.filter import HELP
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.tui.draw.layout import cut_words
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_words
 from tpuprof.tui.draw.spans import Glyphs, Line, plain
 from tpuprof.tui.pages import TabView, views_of
 from tpuprof.tui.pages.ops.details.card import CARD

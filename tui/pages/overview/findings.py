@@ -5,8 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import cut_words, rows_around
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_words, rows_around
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages import TABS, views_of
 from tpuprof.tui.pages.overview.fields import share, worth

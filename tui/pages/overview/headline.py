@@ -14,8 +14,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import TALL, WIDE, cut, hstack
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import TALL, WIDE, Pen, cut, hstack
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
 

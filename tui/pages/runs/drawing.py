@@ -10,8 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.parsers.base.words import SOURCE_WORDS
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import NARROW
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import NARROW, Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.runs.fields import NOT_YET, RUNS, ListedRuns, RunRow, device_words, step_words

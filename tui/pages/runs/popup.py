@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Run, newest_first
-from tpuprof.tui.draw.layout import Composed, filled
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen, filled
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.runs import drawing

@@ -13,8 +13,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.draw.format import UNKNOWN, local_minute, size
-from tpuprof.tui.draw.layout import cut
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, ListedRuns, RunRow, step_words
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared

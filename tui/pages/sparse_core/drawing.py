@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.pages.sparse_core.page import SparseCorePage
-from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle, joined, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows, more_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, OPS, SPLIT, WAITS
@@ -58,7 +56,7 @@ def strip_lines(page: SparseCorePage, index: int, pen: Pen) -> list[Line]:
     unknown: list[Span] = [(" unknown: no ops of it in this profile", "dim")]
     for name, cells in (("TensorCore", upper if has_tensor else unknown), ("SparseCore", lower)):
         side: Span = (pen.glyphs.vertical, "rule")
-        lines.append(pen.fit([(f" {name:<{_LABEL - 1}}", "dim"), side, *layout.joined(cells), side]))
+        lines.append(pen.fit([(f" {name:<{_LABEL - 1}}", "dim"), side, *joined(cells), side]))
     return lines
 
 
@@ -127,7 +125,7 @@ def _waiting(page: SparseCorePage, parent: str, pen: Pen) -> list[Line]:
         if parent and wait.started_by == parent:
             times = (duration(ps, pen.glyphs.is_ascii) for ps in (wait.wait_ps, wait.beside_ps))
             text = "{} waits {} for it, {} of that while a SparseCore works".format(wait.op, *times)
-            lines += pen.wrap(text, "text", [layout.label_span("who waits", _CARD_LABEL)])
+            lines += pen.wrap(text, "text", [label_span("who waits", _CARD_LABEL)])
     return lines
 
 

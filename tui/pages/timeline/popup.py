@@ -12,8 +12,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
 from tpuprof.parsers.timeline.model import EventId, TrackKind
 from tpuprof.tui.draw.format import count, duration, percent, share
-from tpuprof.tui.draw.layout import Composed, cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.widgets.chrome import KeyRow

@@ -11,8 +11,7 @@ from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, Holders, short_device
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, clean
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.fields import Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, TEXT, VERBATIM

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import completions_of, has_words, said_of
-from tpuprof.tui.draw.layout import Composed, clean, cut_middle, cut_words
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen, clean, cut_middle, cut_words
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.grammar import BY_NAME

@@ -14,8 +14,7 @@ from tpuprof.parsers.base.text import counted, nothing_found
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, OpColumns, parse_filter
 from tpuprof.parsers.ops.filtering.nearest import completions, nearest_filter
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.report.choice import op_columns, sort_text

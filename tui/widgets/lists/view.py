@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.parsers.base.text import said_of
-from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.widgets.chrome import KeyRow

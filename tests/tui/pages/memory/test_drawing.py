@@ -19,8 +19,7 @@ from tpuprof.parsers.memory.oom.advice.plan import plan
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.tui.draw.buffers.owners import owner_words
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
-from tpuprof.tui.draw.layout import cut_begin, shown_top
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_begin, shown_top
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import composition, header_lines, headroom_style

@@ -21,8 +21,7 @@ from tpuprof.parsers.pages.shared.latencies import Latency, Percentile, latencie
 from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
-from tpuprof.tui.draw.layout import shared_prefix
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, shared_prefix
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.details import step_details, step_line
 from tpuprof.tui.pages.overview.drawing import class_bar, compose, top_ops_table

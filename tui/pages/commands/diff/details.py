@@ -11,9 +11,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroupChange
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_BATCHES
 from tpuprof.parsers.steps.accounts.owners import OWNER_WORDS
-from tpuprof.tui.draw.card import Card
-from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Card, Pen, clean
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow
 from tpuprof.tui.pages.commands.diff.drawing import changed

@@ -11,8 +11,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, has_words
 from tpuprof.parsers.session.diff.model import Change, Diff, Side
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, Composed, cut_middle, cut_words
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import LOW, NARROW, TALL, Composed, Pen, cut_middle, cut_words
 from tpuprof.tui.draw.spans import Line, Span, line_width, plain
 from tpuprof.tui.draw.table import Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.diff import changes

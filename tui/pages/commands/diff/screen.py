@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from tpuprof.parsers.session.diff.model import Diff, OpChange
-from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff import changes
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName

@@ -11,7 +11,7 @@ from tpuprof.parsers.session.diff.model import Change, Diff, Mark, StepTimeChang
 from tpuprof.parsers.session.diff.noise import MOST_LAUNCHES, RESOLUTION
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import clean
 from tpuprof.tui.pages.commands.diff.words import noise_time, noise_words, per_unit, relative, signed
 
 _MOST_NAMED = 3

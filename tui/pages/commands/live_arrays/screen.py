@@ -7,8 +7,7 @@ from functools import cached_property, partial
 from typing import Literal
 
 from tpuprof.parsers.memory.live_arrays import BY, AllocationGroup, LiveArrays
-from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays import drawing
 from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary

@@ -12,8 +12,7 @@ from tpuprof.parsers.memory.live_arrays import holders_of
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.memory.oom.triage import Triage, Trial, triage_of_report
 from tpuprof.parsers.memory.oom.triage import trial as try_out
-from tpuprof.tui.draw.layout import Composed, cut_words
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen, cut_words
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above

@@ -17,8 +17,7 @@ from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
 from tpuprof.tui.draw.format import count, percent
-from tpuprof.tui.draw.layout import cut, cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 AXIS = 10  # cells left of the graph: a label of eight, a blank or a tick, and the axis

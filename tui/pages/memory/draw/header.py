@@ -11,8 +11,7 @@ from tpuprof.tui.draw.buffers.fills import FILL, HELD, LETTER, PADDING, USED, si
 from tpuprof.tui.draw.buffers.owners import area_of, fit_words, notable, owner_words
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.format import UNKNOWN, percent
-from tpuprof.tui.draw.layout import cut_middle, cut_words, joined
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle, cut_words, joined
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
 TIGHT, NEARLY = 0.05, 0.1  # headroom below these shares of the capacity is a warning, and little

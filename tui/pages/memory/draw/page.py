@@ -7,8 +7,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.summary import SpaceSummary
-from tpuprof.tui.draw.layout import Composed, filled, gutter_lines, hstack
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen, filled, gutter_lines, hstack
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend

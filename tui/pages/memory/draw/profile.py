@@ -16,8 +16,7 @@ from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModu
 from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import TALL, Composed, filled
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import TALL, Composed, Pen, filled
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw import profile_graph

@@ -10,8 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns
 from tpuprof.tui.draw.axis import cells_at, tick_line, ticks
 from tpuprof.tui.draw.buffers import fills
-from tpuprof.tui.draw.layout import cut, joined
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut, joined
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span
 from tpuprof.tui.pages.memory.draw.graph import AXIS, Scale, axis_spans, scale_of, stacked_row
 

@@ -15,8 +15,7 @@ from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import BufferGroup, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import NARROW, cut_begin, cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import NARROW, Pen, cut_begin, cut_middle
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, Listing, header_line, row_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows

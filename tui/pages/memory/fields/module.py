@@ -18,7 +18,7 @@ from tpuprof.parsers.memory.modules.groups import BufferGroup, padding_of, scope
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.buffers.words import expansion_style, expansion_words
 from tpuprof.tui.draw.format import UNKNOWN, percent
-from tpuprof.tui.draw.layout import cut_begin
+from tpuprof.tui.draw.pen import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, metric_rows, object_table

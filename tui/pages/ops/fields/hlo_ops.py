@@ -12,7 +12,7 @@ from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.parsers.ops.roofline import above_peak
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import share
-from tpuprof.tui.draw.layout import cut_middle
+from tpuprof.tui.draw.pen import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.pages.ops.fields import common

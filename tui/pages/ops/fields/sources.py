@@ -9,7 +9,7 @@ from operator import attrgetter
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.pages.ops.op_profile import source_location
 from tpuprof.parsers.pages.ops.sources import SourcesPage, short_names
-from tpuprof.tui.draw.layout import cut_begin
+from tpuprof.tui.draw.pen import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common

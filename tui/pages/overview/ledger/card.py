@@ -12,8 +12,7 @@ from tpuprof.parsers.pages.overview.owner_ops import NO_OPS
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, percent
-from tpuprof.tui.draw.layout import cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.overview.ledger.bars import Bar
 

@@ -13,8 +13,7 @@ from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, percent
-from tpuprof.tui.draw.layout import cut_middle, shared_prefix
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle, shared_prefix
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.overview.ledger.drawing import between_line, shares_line, waterfall
 

@@ -14,10 +14,8 @@ from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.timeline.details import EventStats, op_facts, read_event_stats, self_time
 from tpuprof.parsers.timeline.model import EventId, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flow
-from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import count, duration, percent, size
-from tpuprof.tui.draw.layout import cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Card, Pen, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 

@@ -18,8 +18,7 @@ from tpuprof.parsers.timeline.hosts.joined import clock_words, clocks_sentence
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, TrackId
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
-from tpuprof.tui.draw.layout import cut, cut_middle, filled
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut, cut_middle, filled
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_line, mean_label, minimap_line, range_label, rate_line

@@ -9,7 +9,7 @@ from tpuprof.parsers.timeline.model import CLASSES, CounterTrack
 from tpuprof.parsers.timeline.windows import TrackWindow, counter_window, mean_value
 from tpuprof.tui.draw.axis import cells_at, equal_runs
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.draw.layout import joined
+from tpuprof.tui.draw.pen import joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
 from tpuprof.tui.pages.timeline.draw.cells import hatch
 

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.timeline.model import CLASSES, Track
 from tpuprof.parsers.timeline.windows import LaneWindow, TrackWindow
 from tpuprof.tui.draw.axis import equal_runs
-from tpuprof.tui.draw.layout import clean, cut, joined
+from tpuprof.tui.draw.pen import clean, cut, joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
 from tpuprof.tui.pages.timeline.draw.cells import (
     RIGHT,

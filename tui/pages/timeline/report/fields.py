@@ -12,7 +12,7 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import MOST_TOP_OPS, CounterRange, EventRow, MeanRate, TimelineContent, TrackRow
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, with_unit
-from tpuprof.tui.draw.layout import cut, cut_middle
+from tpuprof.tui.draw.pen import cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, by_item
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, table_records

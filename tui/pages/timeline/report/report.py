@@ -30,8 +30,7 @@ from tpuprof.parsers.timeline.part import (
 )
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import cut_middle
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
 from tpuprof.tui.pages.timeline.report import fields

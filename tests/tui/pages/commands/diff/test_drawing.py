@@ -13,8 +13,7 @@ from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden, check_lines
 from tests.support.golden import frame as text
 from tpuprof.parsers.session.diff.model import Change, Diff
-from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.commands.diff.details import change_card, meaning_lines, summary

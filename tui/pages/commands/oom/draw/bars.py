@@ -13,8 +13,7 @@ from tpuprof.parsers.memory.oom.triage import NeedPartName, Triage, Trial, part_
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, limit_size
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import joined
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Pen, joined
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 
 KIND_WORDS = {"compile": "compile time", "load": "program load", "runtime": "run time", "module": "at its peak"}

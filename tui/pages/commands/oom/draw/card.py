@@ -10,10 +10,8 @@ from tpuprof.parsers.memory.oom.triage import Triage
 from tpuprof.tui.draw.buffers import words
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
 from tpuprof.tui.draw.buffers.words import PADDED, expansion_words, short_shape
-from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean, cut_begin
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import Card, Pen, clean, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Line, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, instruction_of, place_of

@@ -14,8 +14,7 @@ from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
 from tpuprof.tui.draw.format import UNKNOWN, percent
-from tpuprof.tui.draw.layout import NARROW, WIDE, cut_begin
-from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.pen import NARROW, WIDE, Pen, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED, SOURCE_LINES, SourceLines
