@@ -17,8 +17,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Line, Span, StyleKey, line_width, plain
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Key, Line, Span, StyleKey, line_width, plain
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.source_lines import SourceExcerpt

@@ -2,12 +2,12 @@
 
 A drawing function takes numbers, a width and a glyph set and returns lines; it knows no colour and no widget. The
 screen turns style keys into colours (`tui.terminal.theme`), the text report drops them. Where areas of colour meet, a
-pair of fills is the key.
+pair of fills is the key. Bars in cells, and the colours of the classes of ops, are what all of them share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -156,8 +156,11 @@ ASCII = Glyphs(
     letters=True,
 )
 
+CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(ClassStyle), strict=True))
+ON_CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(OnClassStyle), strict=True))
 CLASS_LETTER: dict[OpClass, str] = dict(zip(get_args(OpClass), "CVDNH.?", strict=True))
 """One letter a class of op, for screens without colour: D for DMA, N for network."""
+_ASCII_LEAST = 3  # eighths from which on a cell of an ASCII bar differs from its empty part
 
 
 def line_width(line: Iterable[tuple[str, object]]) -> int:
@@ -168,3 +171,32 @@ def line_width(line: Iterable[tuple[str, object]]) -> int:
 def plain(line: Line) -> str:
     """The line's text without its styles."""
     return "".join(text for text, _ in line)
+
+
+def small_bar(share: float, cells: int, glyphs: Glyphs) -> tuple[str, str]:
+    """The filled and the empty part of a small horizontal bar for a share of 0-1; what is not zero shows."""
+    filled = bare_bar(share, cells, glyphs)
+    empty = "." if glyphs.is_ascii else glyphs.horizontal
+    return filled, empty * (cells - len(filled))
+
+
+def bare_bar(share: float, cells: int, glyphs: Glyphs) -> str:
+    """A bar for a share of 0-1 of so many cells, to an eighth of a cell; what is not zero shows."""
+    eighths = max(1, round(min(1.0, share) * cells * 8)) if share > 0 else 0
+    full, rest = divmod(eighths, 8)
+    if glyphs.is_ascii and rest < _ASCII_LEAST:
+        rest = 0 if full or not rest else _ASCII_LEAST
+    return glyphs.full * full + (glyphs.bar[rest] if rest else "")
+
+
+def whole_cells(sizes: Sequence[float], width: int) -> list[int]:
+    """Whole cells for each size by largest remainder; what is not zero has one where there is room for all."""
+    filled = [size for size in sizes if size > 0]
+    least = 1 if len(filled) <= width else 0
+    room, whole = width - least * len(filled), sum(filled)
+    exact = [size / whole * room if whole > 0 and size > 0 else 0.0 for size in sizes]
+    cells = [int(value) for value in exact]
+    behind = sorted(range(len(sizes)), key=lambda index: (cells[index] - exact[index], index))
+    for index in behind[: max(0, room - sum(cells)) if whole > 0 else 0]:
+        cells[index] += 1
+    return [value + (least if size > 0 else 0) for value, size in zip(cells, sizes, strict=True)]

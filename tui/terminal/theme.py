@@ -17,8 +17,7 @@ from rich.style import Style
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
-from tpuprof.tui.draw.spans import Fill, Ink, Pair, StyleKey
+from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Fill, Ink, Pair, StyleKey
 from tpuprof.tui.terminal.custom import Theme
 from tpuprof.tui.terminal.detect import ColorMode
 

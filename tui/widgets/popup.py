@@ -11,9 +11,8 @@ from typing import ClassVar
 
 from textual.geometry import Region, Size
 
-from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
 from tpuprof.tui.draw.pen import Pen, cut
-from tpuprof.tui.draw.spans import Fill, Ink, Line
+from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Fill, Ink, Line
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan, PanelPair
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines

@@ -11,9 +11,8 @@ from typing import Any
 from tpuprof.parsers.base.words import NO_START
 from tpuprof.parsers.pages.counters.page import CounterRow, CountersPage, UnitRow
 from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow
-from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
-from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey, small_bar
 from tpuprof.tui.draw.table import Cells, by_row
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, named, of_each
 from tpuprof.tui.report.units import (

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
-from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Composed, Pen, cut, cut_words, filled
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, whole_cells
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.hosts.fields import CORES, HOSTS, LISTED, how_many, name_width, of_cores, with_cores
 from tpuprof.tui.report import fields

@@ -12,11 +12,10 @@ from typing import NamedTuple
 from tpuprof.parsers.ops.host_events.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.parsers.pages.overview.model import HIGHLY_INPUT_BOUND
-from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor, columns_of, graph_lines, names_line, step_time_card
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import NARROW, TALL, WIDE, Pen, cut_middle, hstack, label_span, rows_around
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, small_bar
 from tpuprof.tui.pages.input.fields import BREAKDOWN, OPS
 from tpuprof.tui.report.fields import row_words
 

@@ -10,10 +10,9 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.pages.ops.op_profile import NodeKind, OpProfilePage, OpTree, SortBy
-from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.pen import Pen, cut, cut_begin, cut_middle
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Line, Span, StyleKey, line_width, small_bar
 from tpuprof.tui.pages.ops.fields.common import roof_style, short_program, used
 
 BAR_WIDTH = 8

@@ -10,10 +10,9 @@ from tpuprof.parsers.base.intervals import medians
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent, with_unit
 from tpuprof.tui.draw.pen import Pen, cut_middle
-from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Line, Span, line_width
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, OWNER_LETTER
 from tpuprof.tui.pages.overview.steps import median_ps
 

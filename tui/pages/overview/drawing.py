@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.pages.overview.model import Overview, TopOp
-from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.pen import LOW, NARROW, TALL, WIDE, Pen, cut_middle, rows_around, shared_prefix
-from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Line, Span, line_width, small_bar
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading, machine
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import capture_line, group_lines, headline, latency_line, split_lines, verdict

@@ -11,11 +11,10 @@ from tpuprof.parsers.pages.overview.model import Overview, percent_of_steps
 from tpuprof.parsers.pages.overview.verdict import VerdictKind
 from tpuprof.parsers.pages.shared.latencies import InferencePage
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.pen import TALL, WIDE, Pen, cut, hstack
-from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width, small_bar
 
 
 class _Card(NamedTuple):

@@ -8,13 +8,12 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import Buffer, Buffers
-from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.fills import FILL, HELD_IN_BAND, USED_IN_BAND
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.pen import cut
-from tpuprof.tui.draw.spans import Glyphs, Key, Span
+from tpuprof.tui.draw.spans import Glyphs, Key, Span, small_bar
 from tpuprof.tui.draw.table import Cells
 from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Source, Table, filter_texts, named, of_each
 from tpuprof.tui.report.shared.quantities import RANK

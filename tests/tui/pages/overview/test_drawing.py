@@ -19,10 +19,9 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.pages.overview.model import Overview, Share, Step
 from tpuprof.parsers.pages.shared.latencies import Latency, Percentile, latencies
 from tpuprof.parsers.steps.accounts.owners import OWNERS
-from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.pen import Pen, shared_prefix
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain, small_bar, whole_cells
 from tpuprof.tui.pages.overview.details import step_details, step_line
 from tpuprof.tui.pages.overview.drawing import class_bar, compose, top_ops_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict

@@ -13,10 +13,9 @@ from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_LAUNCHES, POWER
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
-from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.pen import cut
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, by_item
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict

@@ -15,10 +15,9 @@ from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, above_peak_of_ops, most_above
-from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensity, share, size
 from tpuprof.tui.draw.pen import Card, Pen, cut_middle, label_span
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, small_bar
 from tpuprof.tui.pages.ops.fields.common import roof_style, short_program
 from tpuprof.tui.pages.ops.fields.common import used as used_words
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS

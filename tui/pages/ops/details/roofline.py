@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
-from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import byte_rate, count, intensity, share, with_unit
 from tpuprof.tui.draw.loglog import roofline_plot
 from tpuprof.tui.draw.loglog_scene import Point, Roof
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Line, Span
 from tpuprof.tui.report.units import GFLOPS
 
 DECADES_BELOW_PEAK = 6

@@ -15,9 +15,8 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, BOUNDS, UNKNOWN_BOUND, WORK, Rates
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
-from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import share
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Span, StyleKey, small_bar
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Rows, column, in_order
 from tpuprof.tui.report.shared.quantities import RANK

@@ -16,10 +16,9 @@ from tpuprof.parsers.pages.ops.kernels.static import RegionUse
 from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
-from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, share
 from tpuprof.tui.draw.pen import cut_words
-from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey, small_bar
 from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, in_order, named, of_each
 from tpuprof.tui.report.shared.quantities import RANK

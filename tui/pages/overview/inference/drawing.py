@@ -15,11 +15,10 @@ from tpuprof.parsers.pages.shared.latencies import (
     LatencyRow,
     Percentile,
 )
-from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, GraphColumns, graph_lines
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.pen import NARROW, TALL, WIDE, Canvas, Pen, cut, cut_middle, hstack
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, whole_cells
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS
 from tpuprof.tui.report.fields import markdown_rows, short_names
 from tpuprof.tui.report.shared.quantities import LATENCIES, NamedLatency, latencies

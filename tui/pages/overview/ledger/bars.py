@@ -8,9 +8,8 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.ledger import MeanStep, OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
-from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.pen import TALL
-from tpuprof.tui.draw.spans import StyleKey
+from tpuprof.tui.draw.spans import CLASS_STYLE, StyleKey
 
 OWNER_CLASS: Mapping[Owner, OpClass] = {
     "input": "host",

@@ -10,10 +10,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, WAITS
-from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, whole_cells
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import WIDE, Pen, cut_words
-from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Line, Span, StyleKey, line_width, whole_cells
 from tpuprof.tui.pages.overview.ledger.bars import Bar, bars, parts
 
 

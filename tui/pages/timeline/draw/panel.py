@@ -14,10 +14,9 @@ from tpuprof.parsers.timeline.model import HostPart, RateTrack, Timeline, Track
 from tpuprof.parsers.timeline.read.classes import is_split
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.parsers.timeline.windows import counter_window, mean_rate, mean_value
-from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent, with_unit
 from tpuprof.tui.draw.pen import Pen, cut_middle, filled
-from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.state import TimelineView
 

@@ -10,10 +10,9 @@ from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import MOST_TOP_OPS, CounterRange, EventRow, MeanRate, TimelineContent, TrackRow
-from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, with_unit
 from tpuprof.tui.draw.pen import cut, cut_middle
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
+from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Key, Span, small_bar
 from tpuprof.tui.draw.table import Cells, by_item
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, table_records
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain

@@ -28,10 +28,9 @@ from tpuprof.parsers.timeline.part import (
     time_decimals,
     track_rows,
 )
-from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.pen import Pen, cut_middle
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, small_bar
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
 from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.pages.timeline.report.read import Traces, instants, interval_of, limited, read
