@@ -1,4 +1,7 @@
-"""Figures as text: picoseconds, percent, counts and rates, each with its unit, and dates."""
+"""Figures as text: picoseconds, percent, counts, sizes and rates, each with its unit, and dates.
+
+Sizes of memory have binary units, as the compiler and the runtime print them, those of files have decimal ones.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 from datetime import datetime, timezone
 
 from tpuprof.parsers.base import words
-from tpuprof.parsers.base.words import significant
+from tpuprof.parsers.base.words import BINARY_UNITS, binary_parts, significant
 
 _RATE_UNITS = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"))
 _SIZE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
@@ -48,6 +51,30 @@ def size(value: int) -> str:
         if value >= factor * 0.9995:
             return f"{significant(value / factor)} {unit}"
     return f"{value} B"
+
+
+def binary_size(value: int | None) -> str:
+    """``12.1 GiB``, ``470 MiB``, ``512 B``; negative ones with their sign."""
+    number, unit = _binary(value)
+    return f"{number} {unit}" if unit else number
+
+
+def binary_short(value: int | None) -> str:
+    """For a narrow column: ``12.1G``, ``470M``, ``512B``; at most six cells below 1,000 TiB."""
+    number, unit = _binary(value)
+    return f"{number}{unit[:1]}"
+
+
+def limit_size(value: int | None) -> str:
+    """A limit as the compiler prints it, two decimals always: ``15.75 GiB``, ``127.94 MiB``."""
+    if value is None:
+        return UNKNOWN
+    factor, unit = next((pair for pair in BINARY_UNITS if abs(value) >= pair[0]), (1, "B"))
+    return f"{value / factor:.2f} {unit}" if factor > 1 else f"{value} B"
+
+
+def _binary(value: int | None) -> tuple[str, str]:
+    return (UNKNOWN, "") if value is None else binary_parts(value)
 
 
 def flop_rate(gflops_per_second: float | None) -> str:

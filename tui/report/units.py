@@ -11,8 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, percent, share, size
+from tpuprof.tui.draw.format import (
+    UNKNOWN,
+    binary_size,
+    byte_rate,
+    count,
+    duration,
+    flop_rate,
+    intensity,
+    percent,
+    share,
+    size,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

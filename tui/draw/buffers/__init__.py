@@ -1,1 +1,1 @@
-"""What pages on memory draw buffers with: sizes, words, fills."""
+"""What pages on memory draw buffers with: words, fills."""

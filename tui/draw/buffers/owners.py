@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.memory.account.owners import MemoryAccount, MemoryOwner
 from tpuprof.parsers.memory.batch.fit import BatchFit
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED
-from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
+from tpuprof.tui.draw.format import binary_short, binary_size
 
 _LEAST = 0.005  # of all: an owner with less is in no line
 _THROUGHOUT: frozenset[MemoryOwner] = frozenset(

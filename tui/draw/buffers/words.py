@@ -6,8 +6,7 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import UNKNOWN, count
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, count
 from tpuprof.tui.draw.pen import Card
 from tpuprof.tui.draw.spans import StyleKey
 

@@ -11,9 +11,8 @@ from tpuprof.parsers.formats.hlo.printing import head_line as computation_head
 from tpuprof.parsers.formats.hlo.printing import instruction_line
 from tpuprof.parsers.pages.graph.model import Neighbour, Node
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neighbour
-from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
-from tpuprof.tui.draw.format import count, duration, intensity, share
+from tpuprof.tui.draw.format import binary_size, count, duration, intensity, share
 from tpuprof.tui.draw.pen import Pen, cut_begin, cut_middle, filled, gutter_lines, hstack, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.draw.table import Listing

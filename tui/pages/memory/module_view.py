@@ -16,7 +16,7 @@ from tpuprof.parsers.memory.modules.groups import BufferGroup
 from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_of, next_peak
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.parsers.pages.memory.compiled import first_space
-from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import binary_size
 from tpuprof.tui.draw.pen import Pen, cut_middle, filled
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import table

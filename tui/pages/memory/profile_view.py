@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.text import has_words, said_of
 from tpuprof.parsers.memory.allocators import model
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.format import binary_size, count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import profile

@@ -9,9 +9,8 @@ from typing import Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import Buffer, Buffers
 from tpuprof.tui.draw.buffers.fills import FILL, HELD_IN_BAND, USED_IN_BAND
-from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
-from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.format import UNKNOWN, binary_short, percent
 from tpuprof.tui.draw.pen import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span, small_bar
 from tpuprof.tui.draw.table import Cells

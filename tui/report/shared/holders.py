@@ -9,8 +9,7 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, Holders, short_device
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import percent
+from tpuprof.tui.draw.format import binary_size, percent
 from tpuprof.tui.draw.pen import Pen, clean
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.fields import Table, attribute, object_table

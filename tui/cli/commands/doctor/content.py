@@ -18,8 +18,7 @@ from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import duration, size, utc
+from tpuprof.tui.draw.format import binary_size, duration, size, utc
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.session.diff.model import Change, Diff, Mark
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import UNKNOWN, duration
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, duration
 from tpuprof.tui.draw.spans import StyleKey
 
 QuantityKind = Literal["time", "bytes", "percent", "text"]

@@ -9,8 +9,7 @@ from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.pprof.messages import Frame
 from tpuprof.parsers.memory.live_arrays import Allocation, AllocationGroup, By, LiveArrays, is_library, short_device
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import count, percent
+from tpuprof.tui.draw.format import binary_size, count, percent
 from tpuprof.tui.draw.pen import Card, Pen, cut_begin
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS, SORTS, totals_words

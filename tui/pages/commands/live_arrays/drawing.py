@@ -11,7 +11,7 @@ from dataclasses import replace
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.parsers.memory import live_arrays
-from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import binary_size
 from tpuprof.tui.draw.pen import LOW, NARROW, Composed, Pen, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width, small_bar
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines

@@ -8,8 +8,7 @@ from typing import Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.memory.live_arrays import BY, EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays, short_device
-from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
-from tpuprof.tui.draw.format import count, utc
+from tpuprof.tui.draw.format import binary_short, binary_size, count, utc
 from tpuprof.tui.draw.spans import Glyphs, Span, small_bar
 from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, object_table, of_each

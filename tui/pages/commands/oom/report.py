@@ -8,7 +8,7 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.memory.live_arrays import LiveArrays, holders_of
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
-from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
+from tpuprof.tui.draw.format import binary_size, limit_size
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Line, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, holders_remark, verdict_line

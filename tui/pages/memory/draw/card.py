@@ -8,9 +8,8 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import BufferGroup
 from tpuprof.tui.draw.buffers import words as buffer_words
-from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import NAMED, PADDED, WASTED, expansion_style
-from tpuprof.tui.draw.format import UNKNOWN, count, percent
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, count, percent
 from tpuprof.tui.draw.pen import Card, Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.memory.fields.module import SMALL

@@ -15,8 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import BINARY_UNITS, significant
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.buffers import fills
-from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
-from tpuprof.tui.draw.format import count, percent
+from tpuprof.tui.draw.format import binary_size, count, limit_size, percent
 from tpuprof.tui.draw.pen import Pen, cut, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 

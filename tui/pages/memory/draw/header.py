@@ -9,8 +9,7 @@ from tpuprof.parsers.memory.model import Capacity, SpaceMemory
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.tui.draw.buffers.fills import FILL, HELD, LETTER, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.owners import area_of, fit_words, notable, owner_words
-from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
-from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.format import UNKNOWN, binary_short, binary_size, limit_size, percent
 from tpuprof.tui.draw.pen import Pen, cut_middle, cut_words, joined
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 

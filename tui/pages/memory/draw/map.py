@@ -13,9 +13,8 @@ from tpuprof.parsers.base.intervals import Floats, Int64s, ranges
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.axis import equal_runs
-from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
-from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.format import binary_size, count
 from tpuprof.tui.draw.pen import Pen, cut
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, line_width
 from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis

@@ -14,8 +14,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.tui.draw.buffers import fills
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, count, duration, percent
 from tpuprof.tui.draw.pen import TALL, Composed, Pen, filled
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines

@@ -13,8 +13,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import BufferGroup, group_rows
-from tpuprof.tui.draw.buffers.sizes import binary_short
-from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.format import binary_short, count
 from tpuprof.tui.draw.pen import NARROW, Pen, cut_begin, cut_middle
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, Listing, header_line, row_lines

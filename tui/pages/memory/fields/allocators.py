@@ -10,8 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.format import binary_size, duration, percent
 from tpuprof.tui.draw.pen import cut
 from tpuprof.tui.draw.spans import StyleKey
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table, of_each

@@ -15,9 +15,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, MemoryPage, ModulePeaks, SpaceMemory, space_name
 from tpuprof.parsers.memory.modules.groups import BufferGroup, padding_of, scope_of
-from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.buffers.words import expansion_style, expansion_words
-from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.format import UNKNOWN, binary_short, binary_size, limit_size, percent
 from tpuprof.tui.draw.pen import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import by_row

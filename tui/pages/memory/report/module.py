@@ -13,7 +13,7 @@ from tpuprof.parsers.memory.model import MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
-from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import binary_size
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.memory.draw.graph import graph_lines

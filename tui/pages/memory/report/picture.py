@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
-from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.format import binary_size, count, limit_size
 from tpuprof.tui.html.picture import WIDTH, Area, Picture, Words
 from tpuprof.tui.pages.memory.draw.graph import NEAR, column_most, column_of, point_columns
 from tpuprof.tui.pages.memory.report.module import ModuleReport

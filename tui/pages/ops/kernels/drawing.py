@@ -12,8 +12,7 @@ from tpuprof.parsers.pages.ops.kernels.call_units import TRACE_KERNELS
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, share, size
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, byte_rate, count, duration, share, size
 from tpuprof.tui.draw.pen import Card, Pen, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows

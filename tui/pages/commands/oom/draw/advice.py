@@ -6,7 +6,7 @@ import os
 
 from tpuprof.parsers.memory.oom.model import Advice
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.buffers.sizes import binary_short
+from tpuprof.tui.draw.format import binary_short
 from tpuprof.tui.draw.pen import Pen, cut_words
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.commands.oom.draw.bars import with_right

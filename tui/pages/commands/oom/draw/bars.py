@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from tpuprof.parsers.memory.oom.triage import NeedPartName, Triage, Trial, part_of
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
-from tpuprof.tui.draw.buffers.sizes import binary_short, limit_size
-from tpuprof.tui.draw.format import percent
+from tpuprof.tui.draw.format import binary_short, limit_size, percent
 from tpuprof.tui.draw.pen import Pen, joined
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 

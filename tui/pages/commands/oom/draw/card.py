@@ -8,9 +8,8 @@ from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage
 from tpuprof.tui.draw.buffers import words
-from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
 from tpuprof.tui.draw.buffers.words import PADDED, expansion_words, short_shape
-from tpuprof.tui.draw.format import percent
+from tpuprof.tui.draw.format import binary_size, limit_size, percent
 from tpuprof.tui.draw.pen import Card, Pen, clean, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Line, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line

@@ -11,7 +11,7 @@ from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.memory.account.owners import MemoryAccount
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.owners import fit_words, notable, owner_words
-from tpuprof.tui.draw.buffers.sizes import binary_short
+from tpuprof.tui.draw.format import binary_short
 from tpuprof.tui.draw.pen import Composed, Pen, cut_middle, cut_words, filled, gutter_lines, hstack
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, most_advice_lines, toggle_lines

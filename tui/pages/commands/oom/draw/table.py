@@ -11,9 +11,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
-from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.format import UNKNOWN, binary_short, percent
 from tpuprof.tui.draw.pen import NARROW, WIDE, Pen, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing, each, header_line, row_lines

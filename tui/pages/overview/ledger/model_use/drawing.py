@@ -9,8 +9,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model_use.blocks import NO_LAYER, NO_OP, BlockRow, Row
 from tpuprof.parsers.pages.overview.model_use.model_use import PART_TITLES, ModelUse, UsePart
-from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.format import binary_size, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_STYLE, Line, Span, StyleKey, bare_bar
 

@@ -9,9 +9,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model_use.blocks import NO_OP, ROW_WORDS, BlockRow
 from tpuprof.parsers.pages.overview.model_use.page import MODEL, ModelPage
 from tpuprof.parsers.pages.overview.model_use.samples import Samples
-from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
-from tpuprof.tui.draw.format import UNKNOWN, duration, percent
+from tpuprof.tui.draw.format import UNKNOWN, binary_size, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.overview.ledger.model_use import fields, report
