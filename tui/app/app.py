@@ -30,19 +30,20 @@ from tpuprof.tui.widgets.chrome import (
     HELPS,
     LAST,
     KeyRow,
+    Searching,
     act_of,
     footer,
     is_too_small,
     keys_line,
     message_line,
     progress_line,
+    state_lines,
     verb_row,
 )
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoiceRow, command_list
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
-from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, OpenScreen, PageWanted, Tab
 
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page

@@ -16,7 +16,7 @@ from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import TAB_NAMES, tab_of
-from tpuprof.tui.widgets.states import Decoding, Failed, Searching, State, Stopped
+from tpuprof.tui.widgets.chrome import Decoding, Failed, Searching, State, Stopped
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.report.describe import Section, metric_lines
 from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, State, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup
-from tpuprof.tui.widgets.states import State, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, Tab
 
 Panel = Literal["findings", "owners", "ops", "steps"]

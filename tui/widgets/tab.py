@@ -15,10 +15,9 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.grammar import BY_NAME, FORWARD, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import HELPS, TABS_KEY, KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.chrome import HELPS, TABS_KEY, KeyRow, Searching, State, motion_keys, verb_row
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 from tpuprof.tui.widgets.popup import Popup, meanings
-from tpuprof.tui.widgets.states import Searching, State
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.page import ShownPage

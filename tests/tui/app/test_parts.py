@@ -15,8 +15,8 @@ from tpuprof.tui.app.current_run import CurrentRun, Jumps
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons
 from tpuprof.tui.pages import TABS
+from tpuprof.tui.widgets.chrome import State
 from tpuprof.tui.widgets.popup import Popup
-from tpuprof.tui.widgets.states import State
 from tpuprof.tui.widgets.tab import Jump, Payload, Tab
 
 

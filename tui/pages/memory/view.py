@@ -13,11 +13,10 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, State, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoicePopup
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.states import State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, ViewsTab, jump_row
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame

@@ -17,17 +17,16 @@ from tpuprof.tui.draw.spans import Glyphs, Line, plain
 from tpuprof.tui.pages import TabView, views_of
 from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, OpPages, fetch
-from tpuprof.tui.pages.ops.fields.device import machine_line
+from tpuprof.tui.pages.ops.fields.common import machine_line
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.panes import GUTTER, LOW, WIDE, card_width, panes, views_line
 from tpuprof.tui.pages.ops.searching_view import SearchingTab
 from tpuprof.tui.pages.ops.table_views import ENTER, FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.chrome import Failed, KeyRow, State, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.table import RowsView
-from tpuprof.tui.widgets.states import Failed, State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload, jump_row
 
 TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "gpu_kernels"

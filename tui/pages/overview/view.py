@@ -14,8 +14,7 @@ from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
-from tpuprof.tui.pages.overview.details import WHY_NOT, op_details, op_line, step_details, step_line
-from tpuprof.tui.pages.overview.drawing import compose, notes
+from tpuprof.tui.pages.overview.drawing import WHY_NOT, compose, notes, op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.fields import sections
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_to, jump_words
 from tpuprof.tui.pages.overview.headline import verdict
@@ -24,9 +23,8 @@ from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.report.declared import drawn_by
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.chrome import Failed, KeyRow, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.states import Failed, state_lines
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
 from tpuprof.tui.widgets.tab import Jump, PageWanted, Payload, jump_row
 

@@ -17,10 +17,9 @@ from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.timeline.popup import measured_popup
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import KeyRow, verb_row
+from tpuprof.tui.widgets.chrome import Decoding, KeyRow, State, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.states import Decoding, State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, PageWanted, Payload, Tab, jump_row
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame

@@ -15,8 +15,7 @@ from tests.support.made.input_pages import apart_page, input_bound_page, no_inpu
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
-from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.states import Searching
+from tpuprof.tui.widgets.chrome import Searching, footer
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 

@@ -22,8 +22,7 @@ from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.pen import Pen, shared_prefix
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain, small_bar, whole_cells
-from tpuprof.tui.pages.overview.details import step_details, step_line
-from tpuprof.tui.pages.overview.drawing import class_bar, compose, top_ops_table
+from tpuprof.tui.pages.overview.drawing import class_bar, compose, step_details, step_line, top_ops_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
 from tpuprof.tui.pages.overview.steps import GROUPS, are_alike, parts_legend, step_detail, step_graph, step_parts
 

@@ -19,7 +19,7 @@ from tpuprof.parsers.timeline.windows import cell_edges, counter_window, track_w
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.timeline.draw.frame import Label, LabelKind, gutter_line
-from tpuprof.tui.pages.timeline.draw.graphs import counter_line, minimap_line, range_label, rate_line
+from tpuprof.tui.pages.timeline.draw.lanes import counter_line, minimap_line, range_label, rate_line
 from tpuprof.tui.pages.timeline.draw.panel import EventFacts, panel_lines
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -23,7 +23,7 @@ from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.step_account import LEAST_BETWEEN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, Line
-from tpuprof.tui.pages.overview.details import step_details
+from tpuprof.tui.pages.overview.drawing import step_details
 from tpuprof.tui.pages.overview.ledger.card import claims_on
 from tpuprof.tui.pages.overview.ledger.drawing import owner_parts, waterfall
 

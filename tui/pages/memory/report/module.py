@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.batch.fit import MARGIN, BatchFit
+from tpuprof.parsers.memory.batch.fit import MARGIN, BatchFit, BatchNeed
 from tpuprof.parsers.memory.model import MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.parsers.pages.memory.key import MEMORY
@@ -20,12 +21,21 @@ from tpuprof.tui.pages.memory.draw.graph import graph_lines
 from tpuprof.tui.pages.memory.draw.header import header_lines
 from tpuprof.tui.pages.memory.draw.table import Grouping, MemoryState, list_heading, memory_list, table_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, GROUPS, MODULES, SPACE, ListedRows, readable_metrics
-from tpuprof.tui.pages.memory.fields.summary import BATCHES, FIT
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
-from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values
+from tpuprof.tui.report.fields import (
+    Metric,
+    Table,
+    attribute,
+    first,
+    markdown_rows,
+    metric_reasons,
+    metric_values,
+    object_table,
+)
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, table
 from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.buffers import BufferRows
+from tpuprof.tui.report.units import BYTES, BYTES_BY_NAME, COUNT, FLAG, VERBATIM, Unit
 
 GRAPH_HEIGHT = 14
 _NO_CURSOR = -1
@@ -71,6 +81,41 @@ class ModuleReport:
         shown = order[: len(at_peak)] if only_at_peak else order
         rows = shown[: limit or None].tolist()
         return BufferRows([self.space.buffers[row] for row in rows], max(1, self.space.peak_bytes))
+
+
+def _of_fit(key: str, unit: Unit, name: str, meaning: str, null: str = "fit_unknown says why") -> Metric[ModuleReport]:
+    return attribute(key, unit, meaning, null=null, name=f"fit.{name}")
+
+
+_NO_PLAN = "it fits as it is, or the limit is unknown"
+_ADDS_UP = "bytes at the peak by owner, which add up to the peak"
+_CHEAPEST = "the cheapest combination of changes that fits, or the one that comes closest"
+
+FIT: tuple[Metric[ModuleReport], ...] = (
+    attribute("owners_bytes", BYTES_BY_NAME, _ADDS_UP, null="no module has figures", name="summary.account.owners"),
+    attribute("plan", VERBATIM, _CHEAPEST, null=_NO_PLAN, name="summary.plan.sentence"),
+    _of_fit("fit_batch", COUNT, "batch", "the batch as it is compiled, on one device"),
+    Metric(
+        "fit_inputs", VERBATIM, lambda of: list(of.fit.inputs), "the arguments whose leading dimension is the batch"
+    ),
+    _of_fit("fit_growing_bytes", BYTES, "growing_bytes", "the part of the peak that grows with the batch"),
+    _of_fit("fit_largest_batch", COUNT, "largest", "the largest batch that fits, by arithmetic over shapes"),
+    _of_fit("fit_largest_bytes", BYTES, "largest_bytes", "the peak at that batch"),
+    _of_fit("fit_next_batch", COUNT, "next", "the next round batch, which does not fit"),
+    _of_fit("fit_next_bytes", BYTES, "next_bytes", "the peak at that batch"),
+    _of_fit("fit_may_recompute", FLAG, "may_recompute", "the compiler may make it fit by recomputing", ""),
+    Metric("fit_unknown", VERBATIM, lambda of: of.fit.unknown or None, "why that is unknown", "it is known"),
+)
+
+BATCHES: Table[Sequence[BatchNeed]] = object_table(
+    "batches",
+    (
+        attribute("batch", COUNT, "a batch, on one device"),
+        attribute("peak_bytes", BYTES, "the peak at that batch, by arithmetic over shapes"),
+        attribute("over_bytes", BYTES, "how much too large that is; negative if it fits"),
+        attribute("what", VERBATIM, "which batch it is"),
+    ),
+)
 
 
 def read(request: ReportRequest) -> ModuleReport:

@@ -14,7 +14,7 @@ from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
+from tpuprof.tui.pages.ops.fields.common import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNEL_COUNT, KERNEL_TIME, KERNELS, TENSOR_TIME
 from tpuprof.tui.pages.ops.kernels import fields
 from tpuprof.tui.pages.ops.report import common

@@ -12,7 +12,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
+from tpuprof.tui.pages.ops.fields.common import DEVICE, machine_line
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import Content, Head, ReportRequest, page_of
 from tpuprof.tui.report.text import SIMULATED

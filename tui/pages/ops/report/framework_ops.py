@@ -19,8 +19,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields import framework_ops as fields
-from tpuprof.tui.pages.ops.fields.common import WORK_RATES
-from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
+from tpuprof.tui.pages.ops.fields.common import DEVICE, WORK_RATES, whole_and_idle
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, columns, reasons, records, screen_columns

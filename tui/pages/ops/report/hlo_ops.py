@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
-from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
+from tpuprof.tui.pages.ops.fields.common import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, clone_rows
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by

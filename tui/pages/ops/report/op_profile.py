@@ -27,7 +27,7 @@ from tpuprof.parsers.pages.shared.key import MODULES
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
+from tpuprof.tui.pages.ops.fields.common import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, WalkedNodes, node_unknown
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.pages.ops.tree import whole_tree

@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.ops.roofline import ROOFLINE, RooflinePage, RooflineP
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.roofline import metrics, plot
-from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
+from tpuprof.tui.pages.ops.fields.common import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS, ROOFLINE_POINTS
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report import fields, markdown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sources import SourcesPage, sources_page
-from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
+from tpuprof.tui.pages.ops.fields.common import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.sources import HEADLINE, LINE_COUNT, SOURCES, UNSOURCED
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared

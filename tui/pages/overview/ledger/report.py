@@ -17,7 +17,7 @@ from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import Format, Head, ReportRequest, page_of
 
 _pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:pictures")
-_report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.report_lines:report_lines")
+_report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.drawing:report_lines")
 
 
 @dataclass(frozen=True)

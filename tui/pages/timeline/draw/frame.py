@@ -21,8 +21,18 @@ from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.draw.pen import Pen, cut, cut_middle, filled
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
-from tpuprof.tui.pages.timeline.draw.graphs import counter_line, mean_label, minimap_line, range_label, rate_line
-from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor, with_sign
+from tpuprof.tui.pages.timeline.draw.lanes import (
+    count_line,
+    counter_line,
+    lane_line,
+    mean_label,
+    minimap_line,
+    range_label,
+    rate_line,
+    track_line,
+    with_cursor,
+    with_sign,
+)
 from tpuprof.tui.pages.timeline.draw.panel import base_name, facts_of, hint_of, panel_lines
 from tpuprof.tui.pages.timeline.hosts import Hosts
 from tpuprof.tui.pages.timeline.rows import TimelineRow, host_track, main_track, overall_track
