@@ -24,7 +24,7 @@ from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import capture_line, group_lines, headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.ledger import drawing as ledger
-from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, OWNER_LETTER, Bar, most_bars, shown_bars
+from tpuprof.tui.pages.overview.ledger.drawing import OWNER_CLASS, OWNER_LETTER, Bar, most_bars, shown_bars
 from tpuprof.tui.pages.overview.steps import are_alike, median_ps, parts_legend, step_detail, step_graph, step_parts
 from tpuprof.tui.report.fields import row_words, short_names
 

@@ -20,8 +20,8 @@ from tpuprof.tui.pages.overview.findings import finding_details, finding_line, j
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
-from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
+from tpuprof.tui.pages.overview.ledger.drawing import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.widgets.chrome import Failed, KeyRow, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook

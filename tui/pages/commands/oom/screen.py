@@ -17,10 +17,10 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw import table as buffer_table
-from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
+from tpuprof.tui.pages.commands.oom.draw.page import why_nothing_to_try
 from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file

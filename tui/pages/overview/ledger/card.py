@@ -14,7 +14,7 @@ from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.pages.overview.ledger.bars import Bar
+from tpuprof.tui.pages.overview.ledger.drawing import Bar
 
 _IN_OPS: frozenset[Owner] = frozenset(("collective_transfer", "host_transfer", "copy", "loss", "uncounted", "ideal"))
 """Owners whose largest op is where to look; of the others it is the step that has most of them."""

@@ -13,7 +13,7 @@ from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
 from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.html.picture import WIDTH, Area, Picture, Words
-from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, bars
+from tpuprof.tui.pages.overview.ledger.drawing import OWNER_CLASS, bars
 from tpuprof.tui.pages.overview.ledger.model_use.drawing import PART_CLASSES
 
 _LEFT, _RIGHT = 190.0, 150.0  # room for names, and for figures

@@ -33,10 +33,9 @@ from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.draw.table import Listing
-from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lines, why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, meaning_lines, summary
-from tpuprof.tui.pages.commands.oom.draw.page import compose, head_line
+from tpuprof.tui.pages.commands.oom.draw.page import compose, head_line, nothing_known, toggle_lines, why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, OomView, rows_of, table_lines
 
 GOLDEN = Path(__file__).parent / "golden"
