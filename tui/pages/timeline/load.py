@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
@@ -74,7 +75,7 @@ def _load_hosts(session: HostPages, run: Run, publish: Publish, clock: Callable[
     for number, each in enumerate(hosts):
         if number >= _MOST_TRIES + len(errors):
             break
-        found = _load_host(session, run, each.host, publish, clock)
+        found = load_host(session, run, each.host, publish, clock)
         if isinstance(found, ProfileError):
             errors.append(found)
         elif found.worked_ps is not None:
@@ -83,18 +84,13 @@ def _load_hosts(session: HostPages, run: Run, publish: Publish, clock: Callable[
         raise errors[0]
 
 
-def load_host(session: HostPages, run: Run, host: str, publish: Publish) -> None:
-    """Tells all events of one of several hosts, or why it can't be read."""
-    _load_host(session, run, host, publish, time.monotonic)
-
-
-def load_brief(session: HostPages, run: Run, host: str, publish: Publish) -> None:
-    """Tells the events of a host's first section, or why it can't be read."""
-    _load_host(session, run, host, publish, time.monotonic, only_first=True)
-
-
-def _load_host(
-    session: HostPages, run: Run, host: str, publish: Publish, clock: Callable[[], float], only_first: bool = False
+def load_host(
+    session: HostPages,
+    run: Run,
+    host: str,
+    publish: Publish,
+    clock: Callable[[], float] = time.monotonic,
+    only_first: bool = False,
 ) -> Timeline | ProfileError:
     """Tells, each with the host's number, its events, or its first section; then what leads from one to another.
 
@@ -119,6 +115,10 @@ def _load_host(
         publish("host", (number, HostRead(host, path, problem=error.sentence)))
         return error
     return read.timeline
+
+
+load_brief = partial(load_host, only_first=True)
+"""The same of a host's first section alone."""
 
 
 def _now_and_then(show: Callable[[Part], None], clock: Callable[[], float]) -> Callable[[Part], None]:

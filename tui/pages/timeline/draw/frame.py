@@ -20,19 +20,8 @@ from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.draw.pen import Pen, cut, cut_middle, filled
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.pages.timeline.draw import lanes
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
-from tpuprof.tui.pages.timeline.draw.lanes import (
-    count_line,
-    counter_line,
-    lane_line,
-    mean_label,
-    minimap_line,
-    range_label,
-    rate_line,
-    track_line,
-    with_cursor,
-    with_sign,
-)
 from tpuprof.tui.pages.timeline.draw.panel import base_name, facts_of, hint_of, panel_lines
 from tpuprof.tui.pages.timeline.hosts import Hosts
 from tpuprof.tui.pages.timeline.rows import TimelineRow, host_track, main_track, overall_track
@@ -202,7 +191,7 @@ class TimelinePage:
             none = np.zeros((cells, len(CLASSES)), np.int64)
             empty = windows.TrackWindow(edges, none[:, 0], none)
             self._map = cells, empty if track is None else windows.track_window(track, edges)
-        return minimap_line(
+        return lanes.minimap_line(
             self._map[1],
             canvas.glyphs,
             view=(window.start_ps, window.end_ps),
@@ -238,9 +227,9 @@ class TimelinePage:
             cells = kept[key] = self._rows.get(key) or self._cells(row, canvas)
             for lane, cell in arrows.get(row.track_id, ()):
                 if row.kind == "flat" or lane == row.lane:
-                    cells = with_sign(cells, cell, canvas.glyphs.arrow)
+                    cells = lanes.with_sign(cells, cell, canvas.glyphs.arrow)
             if number == view.rows.cursor:
-                cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
+                cells = lanes.with_cursor(cells, view.cursor_cell, canvas.glyphs)
             lines.append((*gutter_line(label, canvas.left), *cells))
         self._rows = kept
         return lines
@@ -270,9 +259,11 @@ class TimelinePage:
             return self._closed(section, canvas)
         if row.kind == "rate":
             rate = section.rates[row.item]
-            return rate_line(windows.rate_window(rate, edges), rate.peak, glyphs, _GRAPHS.get(rate.name, "vector"))
+            return lanes.rate_line(
+                windows.rate_window(rate, edges), rate.peak, glyphs, _GRAPHS.get(rate.name, "vector")
+            )
         if row.kind == "counter":
-            return counter_line(section.counters[row.item], edges, glyphs)
+            return lanes.counter_line(section.counters[row.item], edges, glyphs)
         track, selected, matches = section.tracks[row.item], self._selected_in(row), self.view.matches
         is_match = None if matches is None else matches.matching((row.section, row.item))
         fill, lost, lane = fill_of(track.kind, row.lane), _lost_from(track), row.lane
@@ -281,12 +272,14 @@ class TimelinePage:
             if slices is None or len(slices[0]) > 2 * canvas.pen.width:
                 span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
                 busy = windows.track_window(track, edges)
-                return track_line(busy, glyphs, fill=fill, selected=span, lost_from_ps=lost)
+                return lanes.track_line(busy, glyphs, fill=fill, selected=span, lost_from_ps=lost)
             track, events = slices
             chosen = np.flatnonzero(events == selected).tolist() if selected is not None else []
             selected, lane = next(iter(chosen), None), 0
         window = windows.lane_window(track, lane, edges)
-        return lane_line(track, window, glyphs, fill=fill, selected=selected, is_match=is_match, lost_from_ps=lost)
+        return lanes.lane_line(
+            track, window, glyphs, fill=fill, selected=selected, is_match=is_match, lost_from_ps=lost
+        )
 
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
@@ -294,7 +287,7 @@ class TimelinePage:
         if item is None:
             return canvas.pen.fit([(counted(len(section.tracks), "track") if section.is_read else "reading", "dim")])
         track = section.tracks[item]
-        return track_line(windows.track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
+        return lanes.track_line(windows.track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
 
     def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
         section = self.view.timeline.sections[index]
@@ -357,8 +350,8 @@ class TimelinePage:
             notes = (share(windows.mean_rate(rate, begin, end) / rate.peak if rate.peak else None),)
         elif row.kind == "counter":
             counter = section.counters[row.item]
-            mean = mean_label(counter, begin, end, glyphs)
-            notes = (f"{mean} of {range_label(counter, glyphs)}", mean)
+            mean = lanes.mean_label(counter, begin, end, glyphs)
+            notes = (f"{mean} of {lanes.range_label(counter, glyphs)}", mean)
         elif not row.lane and not (track := section.tracks[row.item]).is_derived and track.kind != "steps":
             busy = windows.busy_share(track, begin, end)
             notes = () if busy is None else (share(busy),)
@@ -381,7 +374,7 @@ class TimelinePage:
                 counts = window.last - window.first
             else:
                 counts = windows.track_window(found[1], canvas.edges).count
-            self._count = key, count_line(counts)
+            self._count = key, lanes.count_line(counts)
         return (*label, *self._count[1])
 
 
