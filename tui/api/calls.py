@@ -25,7 +25,7 @@ from tpuprof.tui.api.arguments import check
 from tpuprof.tui.api.profile import ARRAYS, LOG, MODULES, PROFILE, Kind, Profile
 from tpuprof.tui.api.result import Result, oom_of, result_of
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.terminal.custom import read_config
+from tpuprof.tui.terminal.detect import read_config
 from tpuprof.tui.terminal.progress import ProgressLine
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
-from tpuprof.tui.terminal.grammar import READING, verbs_of
-from tpuprof.tui.terminal.pressed import KeysAhead, Opened
+from tpuprof.tui.terminal.grammar import READING, KeysAhead, Opened, verbs_of
 from tpuprof.tui.widgets.chrome import act_of
 from tpuprof.tui.widgets.tab import Tab
 

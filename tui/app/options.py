@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.terminal.custom import Theme
-from tpuprof.tui.terminal.detect import ColorChoice
+from tpuprof.tui.terminal.detect import ColorChoice, Theme
 
 
 @dataclass(frozen=True, slots=True)

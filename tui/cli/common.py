@@ -20,8 +20,7 @@ from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.output import write_stderr
-from tpuprof.tui.terminal.custom import Config, read_config
-from tpuprof.tui.terminal.detect import detect, settle_terminal
+from tpuprof.tui.terminal.detect import Config, detect, read_config, settle_terminal
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run

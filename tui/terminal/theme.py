@@ -18,8 +18,7 @@ from rich.style import Style
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Fill, Ink, Pair, StyleKey
-from tpuprof.tui.terminal.custom import Theme
-from tpuprof.tui.terminal.detect import ColorMode
+from tpuprof.tui.terminal.detect import ColorMode, Theme
 
 BarKey = Literal["bar", "bar.dim", "bar.strong", "bar.key"]  # the header line and the footer; the run's name is strong
 TabKey = Literal["tab", "tab.key", "tab.active"]  # the names of tabs

@@ -35,8 +35,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal import ending
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.grammar import BY_NAME
-from tpuprof.tui.terminal.pressed import KeysAhead
+from tpuprof.tui.terminal.grammar import BY_NAME, KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered

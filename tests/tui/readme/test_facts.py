@@ -10,7 +10,7 @@ from tests.tui.readme.commands import read
 from tests.tui.readme.keys import table
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
-from tpuprof.tui.terminal.custom import Config, read_config
+from tpuprof.tui.terminal.detect import Config, read_config
 from tpuprof.tui.terminal.grammar import VERBS
 
 README = read()

@@ -20,8 +20,8 @@ from tpuprof.tui import pages
 from tpuprof.tui.pages import PAGES, PageName
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS
 from tpuprof.tui.pages.ops.tree_view import _GROUPS
-from tpuprof.tui.pages.overview.ledger.fields import By
 from tpuprof.tui.pages.overview.ledger.model_use.report import TABLES
+from tpuprof.tui.pages.overview.ledger.report import By
 
 IN_THE_APP = {
     "collectives": BYS,

@@ -14,8 +14,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.terminal.custom import THEMES, Config, read_config
-from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.terminal.detect import THEMES, Config, detect, read_config
 
 # --- the variables
 

@@ -11,10 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer
-from tpuprof.tui.terminal.custom import Theme
-from tpuprof.tui.terminal.detect import REMOTE_FRAMES_PER_SECOND, detect, textual_settings
-from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name, verbs_of, written
-from tpuprof.tui.terminal.pressed import KeysAhead, Opened
+from tpuprof.tui.terminal.detect import REMOTE_FRAMES_PER_SECOND, Theme, detect, textual_settings
+from tpuprof.tui.terminal.grammar import (
+    BY_NAME,
+    MOTIONS,
+    VERBS,
+    KeysAhead,
+    Opened,
+    shown_keys,
+    typed_name,
+    verbs_of,
+    written,
+)
 
 TERMS = ("", "dumb", "unknown", "linux", "xterm", "vt100", "xterm-256color", "xterm-kitty", "xterm-mono", "foot-direct")
 VARIABLES = {

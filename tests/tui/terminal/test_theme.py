@@ -12,8 +12,7 @@ from rich.style import Style
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Fill, Key
-from tpuprof.tui.terminal.custom import THEMES, Theme
-from tpuprof.tui.terminal.detect import ColorMode
+from tpuprof.tui.terminal.detect import THEMES, ColorMode, Theme
 from tpuprof.tui.terminal.theme import KEYS, _area_key, palette
 from tpuprof.tui.widgets.popup import on_panel
 

@@ -51,7 +51,7 @@ from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView
 from tpuprof.tui.pages.runs.popup import RunsList
 from tpuprof.tui.pages.sparse_core.view import SparseCoreView
 from tpuprof.tui.pages.timeline.popup import MeasuredList
-from tpuprof.tui.terminal.pressed import Opened
+from tpuprof.tui.terminal.grammar import Opened
 from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, PanelList
 from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.lists.view import ListView

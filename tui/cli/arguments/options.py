@@ -18,8 +18,7 @@ from tpuprof.parsers.base.text import PATHS, nearest
 from tpuprof.tui.cli.arguments import values
 from tpuprof.tui.cli.arguments.help import COMMON, WHICH_RUN, help_text
 from tpuprof.tui.report.output import LEAST_BYTES, write_stdout
-from tpuprof.tui.terminal.custom import THEMES
-from tpuprof.tui.terminal.detect import COLOR_CHOICES
+from tpuprof.tui.terminal.detect import COLOR_CHOICES, THEMES
 
 PROGRAM = "tpuprof-tui"
 DEMO = "demo"  # the path that stands for the bundled demo profile

@@ -48,10 +48,9 @@ MEANINGS: Mapping[str, str] = {
     "evidence, o goes to where to look.",
     "Verdict": "the largest cause of lost time in a step. INPUT-BOUND: it waits for input; HOST-BOUND: no "
     "program runs, because the host has not launched it; COMPILING: the device waits while the host compiles; "
-    "WAITING FOR a host or "
-    "core that is late; COLLECTIVE-BOUND: no compute hides collectives; TRANSFER-BOUND: data moves from and to the "
-    "host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, ROOF UNKNOWN: the ops' "
-    "work is unknown; NOT TRACED: no op runs, and no event shows what the host does.",
+    "WAITING FOR a host or core that is late; COLLECTIVE-BOUND: no compute hides collectives; TRANSFER-BOUND: data "
+    "moves from and to the host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, "
+    "ROOF UNKNOWN: the ops' work is unknown; NOT TRACED: no op runs, and no event shows what the host does.",
     "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n% OF THE ROOF: the ops lose more than any cause takes, or no "
     "cause takes 5% of a step. At their roof the ops would take n% of it.",
     "A step goes": "to its owners, which add up to the mean step. Enter on a bar shows what the owner is, since "

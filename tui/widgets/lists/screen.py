@@ -11,8 +11,7 @@ from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
-from tpuprof.tui.terminal.pressed import Opened
+from tpuprof.tui.terminal.grammar import BY_NAME, Opened, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import HELPS, LAST, KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook

@@ -20,8 +20,7 @@ from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
 from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
 from tpuprof.tui.pages.graph.export import made
-from tpuprof.tui.pages.graph.fields import GraphReport
-from tpuprof.tui.pages.graph.report import REPORT
+from tpuprof.tui.pages.graph.report import REPORT, GraphReport
 from tpuprof.tui.report.page import TextLook
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -20,9 +20,9 @@ from tpuprof.parsers.memory.modules.groups import group_rows
 from tpuprof.tui.draw.buffers.words import padding_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, plain
-from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import point_columns
 from tpuprof.tui.pages.memory.draw.map import CROWDED, FREE, map_allocation, map_lines, paint_map
+from tpuprof.tui.pages.memory.draw.page import buffer_card, group_card
 
 GOLDEN = Path(__file__).parent / "golden"
 NONE: Int64s = np.zeros(0, np.int64)

@@ -23,8 +23,10 @@ from tpuprof.tui.pages.memory.draw.profile import (
     MemoryProfileState,
     columns_between,
     compose_memory_profile,
+    fragmentation_lines,
+    graph_lines,
+    scene,
 )
-from tpuprof.tui.pages.memory.draw.profile_graph import fragmentation_lines, graph_lines, scene
 from tpuprof.tui.pages.memory.fields.allocators import fragmentation_words
 
 GOLDEN = Path(__file__).parent / "golden"

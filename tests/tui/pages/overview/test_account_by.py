@@ -15,7 +15,7 @@ from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.pages import page_named
-from tpuprof.tui.pages.overview.ledger.fields import By
+from tpuprof.tui.pages.overview.ledger.report import By
 
 
 @pytest.fixture

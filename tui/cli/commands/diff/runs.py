@@ -24,7 +24,7 @@ from tpuprof.tui.cli.common import existing, note, session_of
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import WITHOUT_WARNINGS, ReportRequest, check_choice, check_keys, chosen_of
-from tpuprof.tui.terminal.custom import Config
+from tpuprof.tui.terminal.detect import Config
 
 Made = TypeVar("Made")
 

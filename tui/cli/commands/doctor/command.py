@@ -15,7 +15,7 @@ from tpuprof.tui.cli.commands.doctor import machine
 from tpuprof.tui.cli.commands.doctor.content import logdir
 from tpuprof.tui.cli.commands.doctor.parts import FORMS, DoctorSection, Mask, as_json
 from tpuprof.tui.cli.common import existing, version_of
-from tpuprof.tui.terminal.custom import Config, read_config
+from tpuprof.tui.terminal.detect import Config, read_config
 
 _WITH_PATH = f"{PROGRAM} doctor PATH --require device,steps"
 _required = Later("tpuprof.tui.cli.commands.doctor.required:required")  # numpy, which may be missing

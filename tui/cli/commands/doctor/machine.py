@@ -24,8 +24,7 @@ from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
 from tpuprof.tui.cli.common import on_terminal, version_of
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.terminal.clipboard import yank_file
-from tpuprof.tui.terminal.custom import CACHE_VARIABLE, THEME_VARIABLE, Config
-from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.terminal.detect import CACHE_VARIABLE, THEME_VARIABLE, Config, detect
 
 PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")  # what every installation has
 EXTRAS = {

@@ -16,7 +16,7 @@ from tpuprof.parsers.session.opening import open_run
 from tpuprof.parsers.session.run_facts import RunFacts, run_facts
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
-from tpuprof.tui.terminal.custom import Config
+from tpuprof.tui.terminal.detect import Config
 
 _ANY_SIZE = 1 << 62
 """Bytes that are read for facts: a gate looks as long as it takes."""

@@ -17,7 +17,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.graph import AXIS
-from tpuprof.tui.pages.memory.draw.profile_graph import scene
+from tpuprof.tui.pages.memory.draw.profile import scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared

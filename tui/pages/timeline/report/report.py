@@ -300,7 +300,7 @@ def choose(content: TimelineContent, request: ReportRequest, choice: TableOption
 
 
 _report_of = drawn_by("tpuprof.tui.report.choice:report_of")
-_sections = drawn_by("tpuprof.tui.pages.timeline.report.event_columns:sections")
+_sections = drawn_by("tpuprof.tui.pages.timeline.report.read:sections")
 """Imported when they are called: for those who choose rows alone."""
 
 REPORT = Report(
@@ -319,6 +319,6 @@ REPORT = Report(
     check=check,
     choose=choose,
     sections=_sections,
-    section_tables=drawn_by("tpuprof.tui.pages.timeline.report.event_columns:section_tables"),
+    section_tables=drawn_by("tpuprof.tui.pages.timeline.report.read:section_tables"),
     pictures=drawn_by("tpuprof.tui.pages.timeline.report.picture:pictures"),
 )

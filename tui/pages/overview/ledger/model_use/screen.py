@@ -13,7 +13,7 @@ from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import UNKNOWN, binary_size, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.pages.overview.ledger.model_use import fields, report
+from tpuprof.tui.pages.overview.ledger.model_use import report
 from tpuprof.tui.pages.overview.ledger.model_use.drawing import block_lines, layer_lines, waterfall
 from tpuprof.tui.report.describe import Section
 
@@ -66,7 +66,7 @@ class ModelView:
 
     def largest_op(self, index: int) -> str:
         """The op with most of a row's time; empty without any."""
-        return (fields.largest_op(self.page.blocks[index]) or "") if index < len(self.page.blocks) else ""
+        return (report.largest_op(self.page.blocks[index]) or "") if index < len(self.page.blocks) else ""
 
     def compose(self, pen: Pen, cursor: Cursor) -> ComposedGraph:
         page, content = self.page, self.content
@@ -120,7 +120,7 @@ def _figures(content: report.ModelUseContent, pen: Pen) -> Line:
     """Tokens a second, and how far steps spread, in one line."""
     page, use, ascii_only = content.model, content.use, pen.glyphs.is_ascii
     kind, rate = page.samples.kind if isinstance(page.samples, Samples) else "tokens", use.tokens_per_second
-    spans: list[Span] = [(f" {kind} a second ", "dim"), (fields.RATE.words(rate, ascii_only), "text")]
+    spans: list[Span] = [(f" {kind} a second ", "dim"), (report.RATE.words(rate, ascii_only), "text")]
     if (time := page.step_time) is not None:
         least, middle, most = (duration(ps, ascii_only) for ps in (time.minimum_ps, time.median_ps, time.maximum_ps))
         spans += [("  steps ", "dim"), (f"{least} {pen.glyphs.dash} {most}", "text"), (f", median {middle}", "dim")]
