@@ -12,7 +12,7 @@ from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.pages.timeline.draw import frame as timeline_frame
+from tpuprof.tui.pages.timeline.draw import lanes
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
 from tpuprof.tui.pages.timeline.draw.lanes import lane_line
 
@@ -39,7 +39,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls.append("row")
         return lane_line(*args, **words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(timeline_frame, "lane_line", noted)
+    monkeypatch.setattr(lanes, "lane_line", noted)
     return calls
 
 
