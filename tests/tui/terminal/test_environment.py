@@ -10,19 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tpuprof.tui.terminal import grammar
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer
 from tpuprof.tui.terminal.detect import REMOTE_FRAMES_PER_SECOND, Theme, detect, textual_settings
-from tpuprof.tui.terminal.grammar import (
-    BY_NAME,
-    MOTIONS,
-    VERBS,
-    KeysAhead,
-    Opened,
-    shown_keys,
-    typed_name,
-    verbs_of,
-    written,
-)
+from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name, verbs_of, written
 
 TERMS = ("", "dumb", "unknown", "linux", "xterm", "vt100", "xterm-256color", "xterm-kitty", "xterm-mono", "foot-direct")
 VARIABLES = {
@@ -82,7 +73,7 @@ def test_the_first_rule_that_holds_says_what_a_terminal_can_do(
 
 @given(st.lists(st.lists(st.sampled_from("abcd"), unique=True)))
 def test_what_was_opened_last_of_what_is_open_is_closed_first(looks: list[list[str]]) -> None:
-    opened, order = Opened(), list[str]()
+    opened, order = grammar.Opened(), list[str]()
     for now in looks:
         opened.note(now)
         order = [name for name in order if name in now] + [name for name in now if name not in order]
@@ -99,7 +90,7 @@ KEYS = st.sampled_from((("slash", "/"), ("enter", None), ("a", "a"), ("space", "
 
 @given(st.lists(st.tuples(st.sampled_from("xy"), KEYS)))
 def test_keys_typed_ahead_come_once_and_in_their_order(typed: list[tuple[str, tuple[str, str | None]]]) -> None:
-    ahead, is_typing = KeysAhead(), {"x": False, "y": False}
+    ahead, is_typing = grammar.KeysAhead(), {"x": False, "y": False}
     for page, (name, character) in typed:
         said = ahead.keep(page, name, character)
         mine = [name if not shown or shown == " " else shown for of, (name, shown) in typed if of == page]

@@ -58,7 +58,7 @@ async def test_a_model_that_cannot_be_read_says_why() -> None:
 
 def test_the_tab_imports_nothing_of_the_view_before_it_is_shown() -> None:
     loaded = loaded_by("tpuprof.tui.pages.overview.view")
-    assert "tui.pages.overview.ledger.bars" in loaded
+    assert "tui.pages.overview.ledger.drawing" in loaded
     assert not [
         name
         for name in loaded
