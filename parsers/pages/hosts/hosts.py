@@ -40,6 +40,7 @@ from tpuprof.parsers.pages.shared.steps import common_steps, step_time
 from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.boundaries.observed import idle_percent
+from tpuprof.parsers.steps.boundaries.replica_groups import lacking_partners
 
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.reduction import Reduced
@@ -463,7 +464,10 @@ def page_of(session: PageSession, found: Reduced[HostSummary], summaries: Sequen
         found: which hosts could be read.
     """
     left_out = [LeftOut(file.host, error.sentence) for file, error in found.failed]
-    return hosts_page(summaries, left_out, session.run.problems)
+    page = hosts_page(summaries, left_out, session.run.problems)
+    cores = sum(summary.core_count for summary in summaries)
+    partners = {lacking_partners(summary.table, cores) for summary in summaries} - {""}
+    return replace(page, warnings=(*page.warnings, *sorted(partners)))
 
 
 def hosts_in_steps(session: PageSession, steps: str) -> HostsPage:
