@@ -135,7 +135,7 @@ PAGES: tuple[Page, ...] = (
     Page("op-profile", "ops.report.op_profile", {**_IN_TIME, **_BY}, groups=_TREES, is_of_events=True),
     Page("sources", "ops.report.sources", _IN_TIME, is_of_events=True),
     Page("framework-ops", "ops.report.framework_ops", {**_IN_TIME, **_BY}, groups=("type",), is_of_events=True),
-    Page("collectives", "collectives.report", {**_STEP, **_BY}, groups=("all", "kind", "axis", "pass", "copies")),
+    Page("collectives", "collectives.report", {**_STEP, **_BY}, groups=("all", "kind", "axis", "pass", "copies", "op")),
     Page("sparse-core", "sparse_core.report", _IN_TIME, is_of_events=True),
     Page("kernels", "ops.kernels.report", _OF_KERNELS, groups=("shape",), other_groups=("blocks",), is_of_events=True),
     Page("roofline", "ops.report.roofline", _IN_TIME, is_of_events=True),

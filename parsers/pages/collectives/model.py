@@ -77,6 +77,11 @@ class Rows:
         return self.hidden_ps + self.exposed_ps + self.stalled_ps
 
     @property
+    def payload_each(self) -> Floats:
+        """float64[n], bytes of one occurrence, the mean of a group's."""
+        return _over(self.payload, self.count)
+
+    @property
     def hidden_share(self) -> Floats:
         """float64[n], the hidden part of that."""
         return _over(self.hidden_ps, self.span_ps)

@@ -26,9 +26,10 @@ from tpuprof.parsers.pages.collectives.host_sums import (
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, CollectivesPage, Rows
 from tpuprof.parsers.pages.shared.copies import FROM_HOST, TO_HOST, WITHIN_HBM
 
-By = Literal["all", "kind", "axis", "pass", "copies"]
-BYS: tuple[By, ...] = get_args(By)
-"""What rows can be grouped by: everything that distinguishes groups, or one of these alone; or those of copies."""
+By = Literal["all", "kind", "axis", "pass", "copies", "op"]
+BYS: tuple[By, ...] = get_args(By)[:-1]
+"""What rows can be grouped by: everything that distinguishes groups, or one of these alone; or those of copies. By op
+nothing is grouped (`single`)."""
 
 _MOST_STEPS = 2 / 3
 """A core is late that comes last in at least this share of the steps, as for findings."""

@@ -144,6 +144,7 @@ _ASYNC = "whether it, or one that the row sums, is a start and a done, between w
 _PAYLOAD = (
     "size of its data per step and core, as nccl-tests count it: that of the result, for a reduce-scatter of the input"
 )
+_EACH = "size of the data of one occurrence, the mean of those that the row sums"
 _ALGBW = (
     "algbw: that size over the time in transfers without waiting for late cores; a lower bound for an asynchronous one"
 )
@@ -188,6 +189,7 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
         "occurrences", PER_STEP, "count", "how often it runs in a step on a core, the mean", "a step", 6, name="count"
     ),
     _field("payload_bytes", PAYLOAD, "payload", _PAYLOAD, "data", 8, null=NO_SIZE, name="size"),
+    _field("payload_each_bytes", PAYLOAD, "payload_each", _EACH, "data each", 9, null=NO_SIZE),
     _field("algorithm_gigabytes_per_second", RATE, "algorithm_rate", _ALGBW, "algbw GB/s", 6, null=NO_SIZE, **_CALLED),
     _field("bus_gigabytes_per_second", RATE, "bus_rate", _BUSBW, "busbw GB/s", 5, null=NO_GROUPS, **_BUSBW_LOOK),
     _field(
@@ -208,7 +210,7 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
 )
 
 _JSON = in_order(
-    "name kind network axis groups pass is_async collectives occurrences payload_bytes",
+    "name kind network axis groups pass is_async collectives occurrences payload_bytes payload_each_bytes",
     "algorithm_gigabytes_per_second bus_gigabytes_per_second peak_percent transfer_time_ms hidden_time_ms",
     "exposed_time_ms beside_time_ms waiting_time_ms hidden_percent",
 )
@@ -258,4 +260,5 @@ COPIES: Table[CollectiveRows] = Table(
 )
 
 _NOT_LATE = tuple(key for key in _SCREEN if key != "late_core")
-SINGLE: Table[CollectiveRows] = Table("collectives", _FIELDS, len, _JSON, ("rank", *_JSON), _MARKDOWN, _NOT_LATE)
+_OF_ONE = ("name", "payload_each_bytes", *_MARKDOWN[1:])
+SINGLE: Table[CollectiveRows] = Table("collectives", _FIELDS, len, _JSON, ("rank", *_JSON), _OF_ONE, _NOT_LATE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, ONE_STEP, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import By, above_peak, rows_by, single, why_unknown
@@ -50,9 +50,13 @@ _lines = drawn_by("tpuprof.tui.pages.collectives.drawing:report_lines")
 def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     """The answer, groups, single collectives, copies, collectives between slices, and steps."""
     by: By = request.options.get("by") or "all"
-    groups = _asked_groups(page, request, "all" if by == "copies" else by)
+    if by == "op" and request.options.get("step") is not None:
+        sentence = "Rows by op are means over all steps: --step can't choose some of them."
+        raise ProfileError("usage", sentence, "--step with --by all", EXIT_USAGE)
+    groups = _asked_groups(page, request, "all" if by in ("copies", "op") else by)
     each = _sorted(SINGLE, CollectiveRows(single(page), are_groups=False))
-    shown = Section(GROUPS, groups, "Collectives", request.most_rows)
+    table, rows = (SINGLE, each) if by == "op" else (GROUPS, groups)
+    shown = Section(table, rows, "Collectives", request.most_rows)
     copies = Section(COPIES, _asked_groups(page, request, "copies"), "Asynchronous copies", request.most_rows)
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     if not page.has_steps and not page.why_none:
