@@ -9,6 +9,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.hosts.model import SharedSteps
+from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.steps.step_account import Account, AccountRow
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.pages import PageName, page_named
@@ -92,7 +93,8 @@ def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: E
         whole = len(events) + events.left_out
         sentence = f"These are {whole:,} events, more than the {MOST_EVENTS:,} that a query reads."
         raise ProfileError("too_many", sentence, _FEWER_EVENTS, EXIT_USAGE)
-    return {name: events.values(key) for name, key in keys.items()}, events.warnings
+    of_ops = profile.page(OPS).warnings  # what the profiler lost is known once ops are read
+    return {name: events.values(key) for name, key in keys.items()}, (*events.warnings, *of_ops)
 
 
 def _of_steps(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
