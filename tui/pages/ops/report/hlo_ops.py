@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpuprof.parsers.base.words import NO_DEVICE
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.tui.pages.ops.fields.common import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
@@ -18,6 +19,7 @@ from tpuprof.tui.report.fields import metric_reasons
 from tpuprof.tui.report.page import ReportRequest, page_of
 
 _ALL_OPS = replace(OP_COUNT, meaning="HLO ops before any limit, those of SparseCores too")
+_EVENTS_OF_HOST = "; report timeline has the host's events, as has the table events of query"
 METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, _ALL_OPS)
 
 
@@ -32,6 +34,9 @@ _op_groups = drawn_by("tpuprof.parsers.pages.ops.op_groups:op_groups")
 
 def declare(page: OpsPage, request: ReportRequest) -> Declared:
     """Figures, and HLO ops by self time."""
+    unknown = {**page.unknown}
+    if unknown.get("ops") == NO_DEVICE:
+        unknown["ops"] += _EVENTS_OF_HOST
     ops = Section(HLO_OPS, page, "Ops", request.most_rows)
     if request.options.get("by") is not None:
         groups = _op_groups(page)
@@ -41,9 +46,9 @@ def declare(page: OpsPage, request: ReportRequest) -> Declared:
         metrics=lambda: [*common.time_rows(page), *common.peak_rows(page)],
         parts=(Metrics(METRICS, page), ops),
         csv=ops,
-        text=lambda pen: common.text_lines(page, ops.lines(pen), page.unknown, pen),
-        unknown=common.worth_saying(page.unknown),
-        reasons={**metric_reasons(time_metrics(page)), **page.unknown},
+        text=lambda pen: common.text_lines(page, ops.lines(pen), unknown, pen),
+        unknown=common.worth_saying(unknown),
+        reasons={**metric_reasons(time_metrics(page)), **unknown},
     )
 
 
