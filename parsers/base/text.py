@@ -86,9 +86,24 @@ def _stand_in(match: re.Match[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """The known names that come nearest to one that is not among them; empty if none is like it."""
-    found: list[str] = import_module("difflib").get_close_matches(name, list(known), most, 0.4)  # few names are wrong
-    return found
+    """The known names of which one that is not among them may be a slip, and then those that have it in them.
+
+    A slip changes at most a third of the letters: what is less alike means something else. Empty if there is none.
+    """
+    names = list(known)
+    found: list[str] = import_module("difflib").get_close_matches(name, names, len(names) or 1, 0.4)
+    near = [each for each in found if 3 * _changes(name, each) <= max(len(name), len(each))]
+    return [*near, *(each for each in found if each not in near and len(name) > 2 and name in each)][:most]
+
+
+def _changes(before: str, after: str) -> int:
+    """How many letters one text must lose, get or change to become another."""
+    row = list(range(len(after) + 1))
+    for lost, letter in enumerate(before, 1):
+        above, row = row, [lost]
+        for place, other in enumerate(after):
+            row.append(min(above[place] + (letter != other), above[place + 1] + 1, row[place] + 1))
+    return row[-1]
 
 
 def nearest_hint(name: str, known: Sequence[str], otherwise: str) -> str:

@@ -134,11 +134,12 @@ def _check_word(words: Sequence[str]) -> None:
     """Sees that the first word may be a path that does not exist yet, and is not meant as a command.
 
     Raises:
-        ProfileError: it is a command of another program, or nearly one of ours.
+        ProfileError: a path follows it, or it is a command of another program.
     """
-    near = nearest(words[0], filter(None, COMMANDS)) if words[1:] and not words[1].startswith("-") else []
-    if near or _meant(words) != words:
-        hint = " or ".join(f"{PROGRAM} {each}" for each in near)
+    is_before_path = len(words) > 1 and not words[1].startswith("-")
+    if is_before_path or _meant(words) != words:
+        near = nearest(words[0], filter(None, COMMANDS)) if is_before_path else []
+        hint = " or ".join(f"{PROGRAM} {each}" for each in near or ["--help"])
         raise ProfileError("usage", f"There is no command {printable(words[0])}.", hint, EXIT_USAGE)
 
 

@@ -79,7 +79,7 @@ class Rows:
     @property
     def payload_each(self) -> Floats:
         """float64[n], bytes of one occurrence, the mean of a group's."""
-        return _over(self.payload, self.count)
+        return np.rint(_over(self.payload, self.count))
 
     @property
     def hidden_share(self) -> Floats:

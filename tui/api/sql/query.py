@@ -26,11 +26,10 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted, nearest_hint, printable
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
 from tpuprof.tui.api.table import Table
-from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.shared.columns import Column, SqlType, as_text
 
 GRACE_SECONDS = 5.0
@@ -82,6 +81,18 @@ _OTHERS = {
     "You can only execute one statement at a time.": "several statements",
 }
 _NOTHING = pattern(r"(?:[\s;]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
+_MEANT: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("slice", "slices", "span", "spans", "trace", "track", "thread", "timeline"), ("events",)),
+    **dict.fromkeys(("kernel", "kernels", "hlo", "instructions", "sources"), ("ops", "events")),
+    **dict.fromkeys(("device", "devices", "chips"), ("cores",)),
+    **dict.fromkeys(("process", "machines"), ("hosts",)),
+    **dict.fromkeys(("programs", "executables"), ("modules",)),
+    **dict.fromkeys(("ledger", "iterations"), ("steps",)),
+    **dict.fromkeys(("memory", "allocations", "heap"), ("buffers", "allocators")),
+    **dict.fromkeys(("communication", "network"), ("collectives", "collective_groups")),
+}
+"""Tables by the names that they have in other programs' SQL, and on pages."""
+
 _NO_TABLE = pattern(r"no such table: (\S+)")
 _NO_COLUMN = pattern(r"no such column: (?:\w+\.)?(\S+)")
 
@@ -346,16 +357,14 @@ def _refused(why: str, sql: str, limits: Limits) -> ProfileError:
     sentence = f"The query can't be run: {printable(why.splitlines()[0]).rstrip('.!')}."
     hint, known = SCHEMA_HINT, [column.name for table in _said(sql) for column in table.columns]
     if (table := _NO_TABLE.search(why)) is not None:
-        sentence, hint = f"There is no table {printable(table[1])}.", _near(table[1], list(BY_NAME))
-    elif (column := _NO_COLUMN.search(sentence)) is not None and known:
-        hint = _near(column[1], known)
+        tables = _MEANT.get(table[1].casefold(), tuple(BY_NAME))
+        sentence = f"There is no table {printable(table[1])}."
+        hint = nearest_hint(table[1].casefold(), tables, f"one of: {', '.join(tables)}")
+    elif (column := _NO_COLUMN.search(why)) is not None and known:
+        hint = nearest_hint(column[1].casefold(), [*dict.fromkeys(known)], SCHEMA_HINT)
     elif "no such function" in why:
         hint = f"those of SQLite, and {', '.join(name for name, _ in (*_AGGREGATES, *_FUNCTIONS))}"
     return ProfileError("sql", sentence, hint, EXIT_USAGE)
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    return f"one of: {', '.join(nearest_or_first(name.casefold(), list(dict.fromkeys(known))))}"
 
 
 # --- functions that SQLite lacks

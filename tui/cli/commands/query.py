@@ -6,12 +6,13 @@ import argparse
 import os
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.printing import ANSWERS, SCHEMAS, QueryResult
-from tpuprof.tui.api.sql.query import MIB, Limits, query
+from tpuprof.tui.api.sql.query import MIB, SCHEMA_HINT, Limits, query
 from tpuprof.tui.api.sql.tables import EventsAsked
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE
@@ -19,6 +20,8 @@ from tpuprof.tui.cli.arguments.query import EXAMPLE, EXAMPLES
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
+
+_SELECT, _SEVERAL_WORDS = pattern(r"(?i)\s*(?:select|with)\s"), pattern(r"\S[\s(]+\S")
 
 
 def run_query(args: argparse.Namespace) -> int:
@@ -33,10 +36,11 @@ def run_query(args: argparse.Namespace) -> int:
         examples = "".join(f"{what}:\n  {sql}\n" for what, sql in EXAMPLES.items())
         printing.write_report(args, SCHEMAS[args.format](look) if args.schema else examples, most=args.max_bytes)
         return EXIT_OK
-    if args.sql is None:
-        args.path, args.sql = HERE, args.path
-    if args.sql == HERE:
-        raise ProfileError("usage", "No query is given.", EXAMPLE, EXIT_USAGE)
+    only = args.path if args.sql is None else args.sql
+    if only == HERE or (args.sql is None and (os.path.lexists(only) or not _SEVERAL_WORDS.search(only))):
+        raise ProfileError("usage", "No query is given.", f"{EXAMPLE}; {SCHEMA_HINT}", EXIT_USAGE)
+    if args.sql is None or (_SELECT.match(args.path) and not _SELECT.match(args.sql)):  # the query came first
+        args.path, args.sql = args.sql or HERE, args.path
     made = _answered(args)
     printing.write_report(args, ANSWERS[args.format](made, look), most=printing.most_bytes(args))
     if args.format in WITHOUT_WARNINGS:

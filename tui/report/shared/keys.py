@@ -33,7 +33,8 @@ def picked(text: str, keys: str) -> str:
         raise ProfileError("usage", "--keys names no key.", "--keys warnings", EXIT_USAGE)
     body = {key: value for key, value in document.items() if key != _UNKNOWN}
     for path in paths:
-        _check(path, body)
+        if path[0] != _UNKNOWN:  # the reasons: their keys have dots, and a page that knows all has none
+            _check(path, body)
     kept = _kept(body, _tree(paths))
     head = {key: document[key] for key in HEAD if key in document}
     return laid_out({**head, **kept, _UNKNOWN: dict(_reasons(document.get(_UNKNOWN, {}), paths))})
@@ -83,9 +84,10 @@ def _objects(values: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 
 def _no_key(path: tuple[str, ...], body: Mapping[str, Any]) -> ProfileError:
     wanted, known = ".".join(path), list(dict.fromkeys(_paths(body)))
-    near = nearest(wanted, known, _MOST_NEAR)
-    last = [each for each in known if each.rpartition(".")[2] == path[-1]]  # the same key elsewhere
-    names = list(dict.fromkeys((*last, *near)))[:_MOST_NEAR] or list(body)
+    parts = [each.rpartition(".") for each in known]
+    near = nearest(path[-1], dict.fromkeys(last for _, _, last in parts), _MOST_NEAR)
+    spelled = ["".join(part) for end in near for part in parts if part[2] == end][:_MOST_NEAR]
+    names = spelled or ["".join(part) for part in parts if part[0] == ".".join(path[:-1])] or list(body)
     sentence = f"The JSON of this page has no key {printable(wanted)[:60]}."
     return ProfileError("usage", sentence, f"--keys {' or '.join(map(printable, names))}", EXIT_USAGE)
 
@@ -104,5 +106,5 @@ def _reasons(unknown: Mapping[str, str], paths: Iterable[tuple[str, ...]]) -> It
     """Why something that is kept is null: of keys that are asked for, above them or below."""
     for key, why in unknown.items():
         parts = tuple(key.replace("[]", "").split("."))
-        if any(parts[: len(path)] == path[: len(parts)] for path in paths):
+        if any(path[0] == _UNKNOWN or parts[: len(path)] == path[: len(parts)] for path in paths):
             yield key, why

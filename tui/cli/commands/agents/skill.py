@@ -75,7 +75,7 @@ QUESTIONS: Mapping[str, str] = {
     "Who feeds it, who waits for it?": "report graph PATH --op OP --limit 12",
     "What does each source line cost?": "report sources PATH --limit 20",
     "Which collectives does no compute hide?": "report collectives PATH --limit 10",
-    "How many bytes does each send?": "report collectives PATH --by op --columns name,payload_each_bytes,exposed_time_ms",
+    "How many bytes does each send?": "report collectives PATH --by op --columns name,payload_each_bytes",
     "Which core or host is late?": "report cores PATH",
     "Does the input keep up?": "report input PATH --format md --limit 5",
     "Percentiles of requests, or of runs": "report inference PATH --format md --limit 5",
