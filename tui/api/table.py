@@ -169,7 +169,7 @@ class Table(Guiding):
         for key, values in self._values.items():
             texts = {row: pen.text(_words(values[row])) for row in shown}
             right, is_first = self._type(key) in NUMBERS, not drawn
-            drawn.append(text_column(pen.text(key), texts, right=right, is_first=is_first, grows=False))
+            drawn.append(text_column(key, pen.text(key), texts, right=right, is_first=is_first, grows=False))
         rest = ", ".join(self.keys()[len(chosen_columns(drawn, pen.width)) :])
         notes = [*([f"more columns: {rest}"] if rest else []), *self.warnings]
         return [*first_rows(drawn, range(len(self) + self.left_out), len(shown), pen), *pen.notes(notes, ())]

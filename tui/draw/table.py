@@ -62,6 +62,9 @@ class Listing:
         return shown_top(self.cursor, self.first, room, count)
 
 
+PLACES = frozenset(("source", "place", "called_from"))
+"""Columns that name a file and a line; a printed table shows them whole."""
+
 LEAST_WIDTH = 8  # cells that a column needs to be shown at all
 Cells = Callable[[Sequence[int]], Sequence[Span]]
 """Draws the cells of some rows in one column: texts free of control characters, and their styles."""
@@ -120,6 +123,15 @@ def chosen_columns(columns: Sequence[Column], width: int, shift: int = 0) -> lis
         shown.append(column)
         room -= column.width + 1
     return [replace(column, width=column.width + room) if column.grows else column for column in shown]
+
+
+def uncut(columns: Sequence[Column], width: int) -> list[Column]:
+    """The columns where the first, a name, makes room for places in the source, by which people find them."""
+    last = max((number for number, column in enumerate(columns) if column.key in PLACES), default=0)
+    lacking = 1 + sum(column.width + 1 for column in columns[: last + 1]) - width
+    if not last or lacking <= 0 or columns[0].width - lacking < LEAST_WIDTH:
+        return list(columns)
+    return [replace(columns[0], width=columns[0].width - lacking), *columns[1:]]
 
 
 def most_shift(columns: Sequence[Column], width: int) -> int:

@@ -16,7 +16,7 @@ from tpuprof.parsers.ops.filtering.filter import FilterError, OpColumns, parse_f
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import Column, first_rows
+from tpuprof.tui.draw.table import PLACES, Column, first_rows, uncut
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import Field, Table, columns, filter_texts, markdown_rows, reasons, table_records
@@ -268,16 +268,25 @@ def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
         texts = [pen.text(field.unit.words(value, ascii_only)) for value in values]
         by_row = dict(zip(chosen.shown, texts, strict=True))
         right, is_first = not field.unit.is_text, not drawn
-        drawn.append(text_column(_title(field), by_row, right=right, is_first=is_first, grows=is_first))
+        drawn.append(text_column(field.key, _title(field), by_row, right=right, is_first=is_first, grows=is_first))
     if not drawn or not len(chosen.shown):
         return pen.wrap(chosen.why_none or "no row matches", "dim", [(" ", "text")])
+    drawn = uncut(drawn, pen.width)
     return first_rows(drawn, chosen.matching, len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0, pen)
 
 
-def text_column(title: str, by_row: Mapping[int, str], *, right: bool, is_first: bool, grows: bool) -> Column:
+def text_column(key: str, title: str, by_row: Mapping[int, str], *, right: bool, is_first: bool, grows: bool) -> Column:
     """A column of texts by row, as wide as the widest of them may be; the first one always shows."""
-    width = min(_WIDEST, max(map(len, (*by_row.values(), title))))
-    return Column("", title, width, lambda rows: [(by_row[row], "text") for row in rows], right, is_first, grows)
+    width, place = max(map(len, (*by_row.values(), title))), key if key in PLACES else ""
+    return Column(
+        place,
+        title,
+        width if place else min(_WIDEST, width),
+        lambda rows: [(by_row[row], "text") for row in rows],
+        right,
+        is_first,
+        grows,
+    )
 
 
 def _title(field: Field[Any]) -> str:

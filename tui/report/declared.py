@@ -99,9 +99,13 @@ class Section(Generic[fields.Source]):
             return ()
         return markdown.main_table(self.title, self.table, self.source, self.shown, self.whole, self.keys)
 
-    def lines(self, pen: Pen, sort: str = "self") -> list[Line]:
-        """The table as the screen draws it, and how many rows are not in it; sorted by the column of that name."""
-        columns = fields.screen_columns(self.table, self.source, pen.glyphs)
+    def lines(self, pen: Pen, sort: str = "self", looks: Mapping[str, Mapping[str, Any]] | None = None) -> list[Line]:
+        """The table as the screen draws it, and how many rows are not in it; sorted by the column of that name.
+
+        Args:
+            looks: as of `fields.screen_columns`.
+        """
+        columns = fields.screen_columns(self.table, self.source, pen.glyphs, looks)
         return first_rows(columns, range(self.table.length(self.source)), self.limit, pen, sort)
 
     def csv(self) -> str:

@@ -13,7 +13,7 @@ from tpuprof.tui.api.sql.tables import TABLES
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, first_rows
+from tpuprof.tui.draw.table import Column, chosen_columns, first_rows, uncut
 from tpuprof.tui.report import csv, json, markdown
 from tpuprof.tui.report.choice import text_column
 from tpuprof.tui.report.page import TextLook
@@ -76,6 +76,7 @@ def _text(made: QueryResult, look: TextLook) -> str:
         drawn = [_column(made, number, pen) for number in range(len(answer.names))]
         if not answer.rows:
             return [pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
+        drawn = uncut(drawn, pen.width)
         rows = first_rows(drawn, range(len(answer.rows)), 0, pen)
         hidden = len(drawn) - len(chosen_columns(drawn, pen.width))
         wide = [f"{counted(hidden, 'column')} did not fit: --width CELLS, or --format csv"] if hidden else []
@@ -89,7 +90,7 @@ def _column(made: QueryResult, number: int, pen: Pen) -> Column:
     texts = {place: pen.text(words(row[number])) for place, row in enumerate(answer.rows)}
     right = answer.types[number] in NUMBERS
     title = pen.text(answer.names[number])
-    return text_column(title, texts, right=right, is_first=is_first, grows=is_first and not right)
+    return text_column(title, title, texts, right=right, is_first=is_first, grows=is_first and not right)
 
 
 def words(value: object) -> str:

@@ -55,8 +55,8 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
         raise ProfileError("usage", sentence, "--step with --by all", EXIT_USAGE)
     groups = _asked_groups(page, request, "all" if by in ("copies", "op") else by)
     each = _sorted(SINGLE, CollectiveRows(single(page), are_groups=False))
-    table, rows = (SINGLE, each) if by == "op" else (GROUPS, groups)
-    shown = Section(table, rows, "Collectives", request.most_rows)
+    listed = (SINGLE, each) if by == "op" else (GROUPS, groups)
+    shown = Section(*listed, "Collectives", request.most_rows)
     copies = Section(COPIES, _asked_groups(page, request, "copies"), "Asynchronous copies", request.most_rows)
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     if not page.has_steps and not page.why_none:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.pages.ops.op_profile import source_location
@@ -24,20 +25,26 @@ _NO_STACK = f"{UNNAMED}, or the profile has no call stacks"
 _NO_TIME = "no op took any time"
 
 
-def _names(page: SourcesPage, glyphs: Glyphs) -> Cells:
-    """``model.py:62``, with as many folders as distinguish files of one name."""
+def _names(page: SourcesPage, glyphs: Glyphs, cells: int = 0) -> Cells:
+    """``model.py:62``, with as many folders as distinguish files of one name, in at most so many cells."""
     short = short_names([source_location(text).file for text in page.source])
 
     def name(row: int) -> Span:
         file, line = source_location(page.source[row])
         words = f"{short[file]}{'' if line is None else f':{line}'}" if file else "no source line"
-        return cut_begin(words, _NAME_CELLS, glyphs), "strong" if file else "dim"
+        return cut_begin(words, cells or _NAME_CELLS, glyphs), "strong" if file else "dim"
 
     return each(name)
 
 
-_NAME_CELLS = 30
+def whole_names(page: SourcesPage, glyphs: Glyphs) -> dict[str, dict[str, Any]]:
+    """How the columns look where no name of a line is cut."""
+    names = (len(text) for text, _ in _names(page, glyphs, _LONGEST_NAME)(range(len(page))))
+    whole = {"width": max(_NAME_CELLS, *names), "cells": partial(_names, cells=_LONGEST_NAME)}
+    return {key: whole if key == "source" else {} for key in SOURCES.screen}
 
+
+_NAME_CELLS, _LONGEST_NAME = 30, 1 << 12
 _LONGEST_STACK = of_each(lambda stacks: BETWEEN.join(stacks[0].calls) if stacks else "", "stacks")
 _FILE = of_each(lambda text: source_location(text).file, "source")
 _LINE = of_each(lambda text: source_location(text).line, "source")

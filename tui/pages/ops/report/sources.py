@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sources import SourcesPage, sources_page
 from tpuprof.tui.pages.ops.fields.common import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
-from tpuprof.tui.pages.ops.fields.sources import HEADLINE, LINE_COUNT, SOURCES, UNSOURCED
+from tpuprof.tui.pages.ops.fields.sources import HEADLINE, LINE_COUNT, SOURCES, UNSOURCED, whole_names
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_reasons, reasons
@@ -26,7 +26,10 @@ def declare(page: SourcesPage, request: ReportRequest) -> Declared:
         parts=(Metrics(OF_OPS, ops), Metrics(OWN, page), lines),
         csv=lines,
         text=lambda pen: common.text_lines(
-            ops, [*pen.wrap(page.headline, "strong"), *lines.lines(pen)], page.unknown, pen
+            ops,
+            [*pen.wrap(page.headline, "strong"), *lines.lines(pen, looks=whole_names(page, pen.glyphs))],
+            page.unknown,
+            pen,
         ),
         unknown=common.worth_saying(page.unknown),
         reasons={**why, **page.unknown},
