@@ -230,10 +230,9 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     """
     steps, gaps = budget.steps, budget.evidence.gaps or IdleTime()
     claim, claimed_ps = budget.take_all(*IDLE_OWNERS, "compile"), budget.claimed(*IDLE_OWNERS, "compile")
-    inside, compiled = claim.worth_ps + claimed_ps, 0.0
+    inside, compiled = claim.worth_ps + claimed_ps, _compiled_ps(budget)
     step, means, idlest = None, "Mean over cores", ""
     if steps is not None:
-        compiled = float(steps.of("compile").sum(axis=1).max())
         inside = float(steps.of(*IDLE_OWNERS).sum(axis=1).max()) + compiled + budget.between_ps * len(steps)
         by_step = budget.whole_cells[:, :, [owner_index(owner) for owner in IDLE_OWNERS]].sum(axis=2).mean(axis=0)
         step, means = steps.names[int(by_step.argmax())], "Mean over cores and complete steps"
@@ -305,6 +304,13 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
         place,
         advice=_READ_LATER if title.startswith(_READS) else _ONE_PROGRAM if programs else "",
     )
+
+
+def _compiled_ps(budget: Budget) -> float:
+    """The idle time of compilations, on the core that has most of it; another finding is on it."""
+    if budget.steps is not None:
+        return float(budget.steps.of("compile").sum(axis=1).max())
+    return budget.claimed("between_ops") if budget.evidence.compilations else 0.0  # the owner that it claims then
 
 
 _WHILE = "Device idle while the host runs"
