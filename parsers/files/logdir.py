@@ -96,7 +96,9 @@ class Logdir:
         names = examples([run.name for run in fits or self.runs], 12) or "there is none"
         sentence = f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}."
         known = [] if fits else [run.name for run in self.runs]
-        hint = nearest_hint(wanted, known, "give a run's name or its beginning")
+        one, dots, other = map(printable, wanted.partition(".."))
+        several = f"--before {one} --after {other} of diff for two runs" if dots else ""
+        hint = several or nearest_hint(wanted, known, "give a run's name or its beginning")
         raise ProfileError("unknown_run", sentence, hint, EXIT_NOT_FOUND)
 
 

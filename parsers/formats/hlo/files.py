@@ -24,6 +24,7 @@ from tpuprof.parsers.base.folders import listed, regular_file
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import natural_key, printable
+from tpuprof.parsers.files.file_kinds import recognised
 from tpuprof.parsers.files.inflate import Inflation, content
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
@@ -105,6 +106,8 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
         best = _best_text(os.path.join(os.path.dirname(path), match[1]))
         return (_named(best, os.stat(best).st_size)[0],)
     if _TEXT_NAME.fullmatch(name):
+        if (found := recognised(path)) is not None and found.reader == "log":
+            raise found.error(path)
         raise _text_dump(f"{printable(name)} is a text")
     return (_named(path, status.st_size)[0],)
 
