@@ -73,8 +73,10 @@ def test_what_nothing_reads_is_named(call: Call, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("step 1\n")
     sentence, _ = call.error(EXIT_NOT_FOUND, tmp_path / "train.log")
     assert "holds no out-of-memory error" in sentence
-    sentence, hint = call.error(EXIT_NOT_FOUND, "report", "ops", tmp_path / "train.log")
-    assert "train.log is a text, not a profile." in sentence and "tpuprof-tui oom" in hint
+    (tmp_path / "train.txt").write_text("step 1\n")
+    for words, name in ((["report", "ops"], "train.log"), (["memory"], "train.txt")):
+        sentence, hint = call.error(EXIT_NOT_FOUND, *words, tmp_path / name)
+        assert f"{name} is a text, not a profile." in sentence and "tpuprof-tui oom" in hint
 
 
 def test_the_command_memory_prints_the_largest_batch(call: Call) -> None:

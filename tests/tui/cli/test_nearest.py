@@ -22,6 +22,8 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
         ("report overview demo --format json --keys performanc", "--keys performance"),
         ("query demo SELECT+*+FROM+opss", "one of: ops"),
         ("query demo SELECT+nme+FROM+ops", "one of: name"),
+        ("query demo SELECT+*+FROM+Slice", "one of: events"),
+        ("query demo SELECT+*+FROM+xyz", "one of: events, ops, steps, cores, hosts"),
         ("doctor demo --require stps", "--require steps"),
         ("diff demo demo --fromat md", "--format"),
     ],
@@ -37,7 +39,7 @@ def test_an_op_that_did_not_run(words: str, call: Call) -> None:
     assert call.error(EXIT_NOT_FOUND, *words.split())[1].startswith("try: one of: fusion.397")
 
 
-@pytest.mark.parametrize("words", ["demo --xyzzy", "x y z", "demo other"])
+@pytest.mark.parametrize("words", ["demo --xyzzy", "x y z", "demo other", "foo demo", "opn demo"])
 def test_what_nothing_is_like(words: str, call: Call) -> None:
     """A path is no command, and what comes near to nothing is answered with the help."""
     assert call.error(EXIT_USAGE, *words.split())[1] == "try: tpuprof-tui --help"

@@ -33,6 +33,7 @@ HEAD = {key: DOCUMENT[key] for key in ("schema", "run", "warnings")}
         ("rows.y.z,a.b", {"a": {"b": 1}, "rows": [{"y": [{"z": 3}]}, {"y": []}]}, []),
         ("none.deeper", {"none": None}, ["none"]),
         ("warnings", {}, []),
+        ("unknown", {}, ["a.c.d", "rows[].x", "none"]),
     ],
 )
 def test_picked(keys: str, kept: dict[str, Any], unknown: list[str]) -> None:
@@ -50,6 +51,7 @@ def test_picked(keys: str, kept: dict[str, Any], unknown: list[str]) -> None:
         ("a.b.x", "a.b.x", "--keys rows.x"),
         ("rows.y.q", "rows.y.q", "--keys rows.y.z"),
         ("schemes", "schemes", "--keys schema"),
+        ("zzz", "zzz", "--keys schema or run or warnings or a"),
     ],
 )
 def test_unknown_key(keys: str, named: str, hint: str) -> None:

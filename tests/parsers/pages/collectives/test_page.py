@@ -20,6 +20,7 @@ from tpuprof.parsers.pages.collectives.bandwidth import ABOVE_LINKS
 from tpuprof.parsers.pages.collectives.model import CUT, NO_COLLECTIVE, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import BYS, above_peak, rows_by, single
+from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW
 from tpuprof.parsers.session.session import Session
@@ -45,6 +46,7 @@ def test_groups_add_up_however_they_are_made(page: CollectivesPage, by: str) -> 
     assert rows.collectives.sum() == len(every) == 5
     for name in ("hidden_ps", "exposed_ps", "stalled_ps", "waiting_ps", "count", "payload"):
         assert getattr(rows, name).sum() == pytest.approx(getattr(every, name).sum())
+    assert (every.payload_each * every.count == every.payload).all()
 
 
 def test_what_is_above_the_peak_of_the_links_has_its_reason(page: CollectivesPage) -> None:
@@ -99,7 +101,10 @@ def test_one_host_of_several_and_one_core(tmp_path: Path, page: CollectivesPage)
     core = session.of_core("slice0-host1:1").page(COLLECTIVES)
     assert core.cores == ("slice0-host1:1",)
     assert np.isnan(rows_by(core, "all").waiting_ps).all() and core.waiting_ps is None
-    assert "collectives run over 2 devices, of which 1 is shown: waiting for the others is an unknown" in core.notes[-2]
+    lacking = core.notes[-2]
+    assert "collectives run over 2 devices, of which 1 is shown: waiting for the others is an unknown" in lacking
+    assert lacking in session.of_core("slice0-host1:1").page(HOSTS).warnings
+    assert lacking not in session.page(HOSTS).warnings
     assert rows_by(core, "all").late == (None,) * 5
 
 

@@ -200,6 +200,7 @@ def test_only_columns_that_are_named_are_read(sql: str, columns: set[str]) -> No
         ("SELECT 1; SELECT 2", "this is several statements", "try: SELECT"),
         ("", "No query is given", "try: tpuprof-tui query demo"),
         ("-- nothing", "this is none", "try: SELECT"),
+        ("SELECT foo FROM ops", "foo", "try: tpuprof-tui query --schema"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(sql: str, sentence: str, hint: str, call: Call) -> None:
@@ -278,6 +279,26 @@ def test_columns_that_do_not_fit_are_said(call: Call) -> None:
     assert "columns did not fit: --width" in call("query", "demo", "SELECT * FROM ops", "--width", "80").out
     assert "did not fit" not in call("query", "demo", "SELECT name FROM ops", "--width", "80").out
     assert "no row" in call("query", "demo", "SELECT name FROM ops WHERE false").out
+
+
+def test_events_warn_of_what_ops_lack(logdirs: dict[str, str], call: Call) -> None:
+    of_events, of_ops = (
+        call.json("query", logdirs["cpu"], f"SELECT count(*) FROM {table}", "--json") for table in ("events", "ops")
+    )
+    assert {*of_events["warnings"]} >= {*of_ops["warnings"]} != set()
+
+
+def test_the_query_may_come_first_and_must_come(call: Call) -> None:
+    sql = "SELECT count(*) FROM ops"
+    assert call("query", sql, "demo").out == call("query", "demo", sql).out
+    said, tried = call.error(EXIT_USAGE, "query", "demo")
+    assert said == "No query is given." and "SELECT name" in tried and "query --schema" in tried
+
+
+def test_a_place_in_the_source_is_never_cut(call: Call) -> None:
+    place = f"{'folder/' * 8}model.py:62"
+    printed = call("query", "demo", f"SELECT name || '{'x' * 60}' AS name, '{place}' AS source FROM ops LIMIT 1").out
+    assert place in printed and "…" in printed
 
 
 def test_names_of_a_profile_are_no_sql(tmp_path: Path, call: Call) -> None:

@@ -40,7 +40,7 @@ def _names(page: SourcesPage, glyphs: Glyphs, cells: int = 0) -> Cells:
 def whole_names(page: SourcesPage, glyphs: Glyphs) -> dict[str, dict[str, Any]]:
     """How the columns look where no name of a line is cut."""
     names = (len(text) for text, _ in _names(page, glyphs, _LONGEST_NAME)(range(len(page))))
-    whole = {"width": max(_NAME_CELLS, *names), "cells": partial(_names, cells=_LONGEST_NAME)}
+    whole = {"width": max((_NAME_CELLS, *names)), "cells": partial(_names, cells=_LONGEST_NAME)}
     return {key: whole if key == "source" else {} for key in SOURCES.screen}
 
 
