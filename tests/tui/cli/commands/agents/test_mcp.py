@@ -265,7 +265,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("oom", {"path": "plugins"}, "--xla_dump_to=FOLDER"),
     ("oom", {"path": "../elsewhere"}, "outside the folder"),
     ("live_arrays", {"path": "plugins"}, "no device memory profile"),
-    ("live_arrays", {"path": "memory.prof", "by": "lin"}, "by kind"),
+    ("live_arrays", {"path": "memory.prof", "by": "kin"}, "by kind"),
     ("doctor", {"require": "hlo,stps"}, "Try: require steps"),
 )
 """Calls that can't be answered, and what their sentence has; without a path they are about both runs."""
