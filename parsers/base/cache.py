@@ -1,10 +1,10 @@
 """What can be had again is kept by one set of rules: summaries of hosts, copies of remote files, unpacked archives.
 
 Each kind has a folder of its own in the user's cache folder, which nobody else may read (0700, files 0600). An entry is
-a file or a folder. It gets its name when it is whole; until then it is called ``<name>.part``, and who makes it holds a
-lock on it. What is open is locked as well, and never removed. Links are not followed, and what belongs to another user
-is not opened. All entries together have a bound, and those that were used longest ago leave first: a file's access time
-says when it was used, a folder's modification time.
+a file or a folder. It gets its name when it is whole; until then its name ends in ``.part``. A folder in the making is
+locked, and others that want the same wait for it. What is open is locked as well, and never removed. Links are not
+followed, and what belongs to another user is not opened. All entries together have a bound, and those that were used
+longest ago leave first: a file's access time says when it was used, a folder's modification time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from tpuprof.parsers.base.folders import cache_folder, content_below
 from tpuprof.parsers.base.record import dataclass
@@ -110,48 +110,50 @@ class CacheFolder:
     # --- making
 
     @contextlib.contextmanager
-    def begun(
-        self, name: str, poll: Callable[[], None] = lambda: None, is_folder: bool = False
-    ) -> Iterator[tuple[str, int]]:
-        """What was made so far of an entry, as path and descriptor, locked; waits while another process has it.
+    def begun(self, name: str) -> Iterator[tuple[str, int]]:
+        """An empty folder for an entry, as path and descriptor, locked; waits while another process has it.
 
-        A file holds what a killed process left of it, to be continued; a folder is empty, and goes where it is not
-        finished. While this waits it calls `poll` now and then, and what that raises ends it.
+        It goes where it is not finished.
         """
         self.make()
         path, descriptor = self.place(name + _ENDING), -1
         try:
             while descriptor < 0:
-                poll()
-                descriptor = _made_or_not(path, is_folder)
-                is_ours = descriptor >= 0 and _is_ours(os.fstat(descriptor), is_folder)
+                descriptor = _made_or_not(path)
+                is_ours = descriptor >= 0 and _is_ours(os.fstat(descriptor), is_folder=True)
                 locked = _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB) if is_ours else None
                 if locked is None:  # not ours, or no locks on this file system: one for this process alone
-                    if not is_folder:
-                        with contextlib.suppress(OSError):
-                            os.unlink(path)
                     if descriptor >= 0:
                         os.close(descriptor)
                     path = self._place_of_its_own(name)
-                    descriptor = _made(path, is_folder)
+                    descriptor = _made(path)
                 elif not (locked and _is_named(descriptor, path)):  # taken, or renamed just now
                     os.close(descriptor)
                     descriptor = -1
                     time.sleep(0 if locked else _POLL_SECONDS)
-                elif is_folder and os.listdir(path):
+                elif os.listdir(path):  # a killed process left it
                     _remove_tree(path)
                     os.close(descriptor)
                     descriptor = -1
             yield path, descriptor
         finally:
             if descriptor >= 0:
-                is_continued = not is_folder and path == self.place(name + _ENDING) and os.fstat(descriptor).st_size
-                if not is_continued and _is_named(descriptor, path):
-                    _remove(path)
+                if _is_named(descriptor, path):
+                    _remove_tree(path)
                 os.close(descriptor)
 
+    def new_file(self, name: str) -> tuple[str, int]:
+        """An empty file for an entry, as path and descriptor: one for each who asks.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        self.make()
+        path = self._place_of_its_own(name)
+        return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPENED, 0o600)
+
     def finish(self, partial: str, descriptor: int, name: str) -> None:
-        """Gives what was begun its name, and keeps it locked against removal while the descriptor is open."""
+        """Gives what was made its name, and keeps it locked against removal while the descriptor is open."""
         try:
             os.rename(partial, self.place(name))
         except OSError as error:
@@ -165,10 +167,9 @@ class CacheFolder:
         Raises:
             OSError: it can't be written.
         """
-        self.make()
-        partial = self._place_of_its_own(name)
+        partial, descriptor = self.new_file(name)
         try:
-            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPENED, 0o600), "wb") as file:
+            with open(descriptor, "wb") as file:
                 _lock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 file.writelines(parts)
                 file.flush()
@@ -184,9 +185,7 @@ class CacheFolder:
         Where the folder can't be written it lies among temporary files.
         """
         try:
-            self.make()
-            path = self._place_of_its_own("nameless")
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPENED, 0o600)
+            path, descriptor = self.new_file("nameless")
         except OSError as error:
             if not is_unwritable(error):
                 raise
@@ -264,20 +263,18 @@ def note_use(descriptor: int) -> None:
         os.utime(descriptor, ns=(now, now if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns))
 
 
-def _made_or_not(path: str, is_folder: bool) -> int:
+def _made_or_not(path: str) -> int:
     """As `_made`; -1 where the path leads to something else, or to what is another user's."""
     try:
-        return _made(path, is_folder)
+        return _made(path)
     except OSError as error:
         if is_unwritable(error):
             return -1
         raise
 
 
-def _made(path: str, is_folder: bool) -> int:
-    """Opens a file or a folder for writing, and makes it where it is not there."""
-    if not is_folder:
-        return os.open(path, os.O_RDWR | os.O_CREAT | _OPENED, 0o600)
+def _made(path: str) -> int:
+    """Opens a folder, and makes it where it is not there."""
     while True:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)

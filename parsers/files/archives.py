@@ -69,7 +69,7 @@ def unpacked(path: str) -> Archive:
         key = hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         kept = _kept(cache, key, path)
         if kept is None:
-            with cache.begun(key, is_folder=True) as (begun, descriptor):
+            with cache.begun(key) as (begun, descriptor):
                 kept = _kept(cache, key, path)
                 if kept is None:
                     cache.remove(key)  # it is damaged

@@ -1,11 +1,12 @@
-"""Copies of remote profiles: fetched once, kept while there is room, each for as long as the original stays as it is.
+"""Copies of remote profiles: kept while there is room, each for as long as the original stays as it is.
 
-A download goes into ``<name>.part`` in the cache folder (`parsers.files.remote.store`), locked by who writes it; other
-threads and processes that want the same wait for it. It gets its final name when it is whole and the original has not
-changed meanwhile. What a lost connection, a cancelled or a killed process left is continued.
+A file is fetched whole or not at all. A download goes into a temporary file of the cache folder
+(`parsers.files.remote.store`), and gets its final name when it is whole and the original has not changed meanwhile.
+Threads and processes that want the same file at the same time each fetch it, and the last copy stays.
 
-fsspec opens the streams, but its ``filecache`` keeps no copies here: it takes what a lost connection left for the whole
-file and a changed web page for the same, fetches once a thread, and knows no bound, no continuing and no cancelling.
+fsspec opens the streams, but its ``filecache`` and ``simplecache`` keep no copies here. Both take a changed web page
+for the same, know no bound on the bytes of all copies, and download without progress and without cancelling.
+``simplecache`` also takes what a lost connection left for the whole file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from tpuprof.parsers.base.cache import is_unwritable
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.folders import write_at
 from tpuprof.parsers.base.record import dataclass
@@ -33,14 +33,9 @@ OnBytes = Callable[[int, int | None], None]
 
 FRESH_SECONDS = 60  # a copy compared this short ago is taken as it is: one page opens the same file several times
 OFFLINE_SECONDS = 12 * 3600  # a copy compared this short ago stands in when the server can't be reached
-ATTEMPTS = 5  # in a row that bring no byte
 SLOW_SECONDS, SLOW_BYTES = 60.0, 60_000  # a server that sends less in such a time may drip for days: it is given up
 _WITHOUT_SIZE = 2 << 30  # bytes of a file whose server does not report its size: it may never end
-_QUESTIONS = 2
-_CHANGES = 3
-_POLL_SECONDS = 0.1
-_FIRST_PAUSE_SECONDS = 0.2
-_LONGEST_PAUSE_SECONDS = 4.0
+_PAUSE_SECONDS = 0.4  # before a server that can't be reached is asked once more
 _SMALLEST_CHUNK = 1 << 18
 _LARGEST_CHUNK = 1 << 24
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -54,13 +49,12 @@ def open_remote(
     Args:
         url: with a scheme that fsspec knows.
         on_bytes: called on this thread while the file is fetched; not at all when the copy is there.
-        is_cancelled: polled between chunks. What is here by then is kept, and continued next time.
+        is_cancelled: polled between chunks.
 
     Raises:
         ProfileError: `driver_missing`, `unsupported_scheme`, `not_found`, `not_a_file`, `no_permission`, `connection`,
-            `too_slow`, `changing` (the file is being written),
-            `wrong_size` (more comes than was announced), `disk_full` or
-            `cache` (the folder can't be written).
+            `too_slow`, `changing` (the original changed while it was fetched), `wrong_size` (more comes than was
+            announced), `disk_full` or `cache` (the folder can't be written).
         Cancelled: `is_cancelled` said so.
     """
     return _Fetch(url, on_bytes, is_cancelled).open()
@@ -69,11 +63,10 @@ def open_remote(
 def distrust_if_changed(url: str, facts: Facts) -> None:
     """Has a copy compared again before its next use, when a listing shows that the original is another by now."""
     with contextlib.suppress(OSError, ProfileError):
-        store = Store()
-        key = url_key(url)
+        store, key = Store(), url_key(url)
         for copy in store.copies(key):
             if copy.name != f"{key}-{version_key(size_of(facts), version_of(facts))}":
-                store.distrust(copy.name)
+                os.utime(store.place(copy.name), (time.time(), 0), follow_symlinks=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +77,6 @@ class _Original:
     size: int | None
     version: str
     key: str
-
-
-class _Changed(Exception):
-    """The original became another while it was fetched."""
 
 
 class _Fetch:
@@ -110,38 +99,31 @@ class _Fetch:
             if known is None:
                 raise
             return known
-        for _ in range(_CHANGES):
-            try:
-                return self._current(original)
-            except _Changed:
-                original = self._ask(original.files)
-            except OSError as error:
-                raise self._disk_trouble(error, original.size) from error
-        sentence = f"{self._shown} changes faster than it can be fetched."
-        raise ProfileError("changing", sentence, "it is being written; try again when the capture has ended")
+        try:
+            return self._current(original)
+        except OSError as error:
+            raise self._disk_trouble(error, original.size) from error
 
     def _compared(self, seconds: float) -> int | None:
         """A copy that was like its original this short ago."""
         with contextlib.suppress(OSError):
-            ages = [(time.time() - copy.modified, copy.name) for copy in self.store.copies(self._key)]
-            fresh = [(abs(age), name) for age, name in ages if abs(age) < seconds]
-            if fresh:
-                return self.store.use(min(fresh)[1])
+            ages = [(abs(time.time() - copy.modified), copy.name) for copy in self.store.copies(self._key)]
+            age, name = min(ages, default=(seconds, ""))
+            if age < seconds:
+                return self.store.use(name)
         return None
 
-    def _ask(self, files: RemoteFiles) -> _Original:
-        attempt = 0
-        while True:
-            self._poll()
-            try:
-                facts = drivers.facts_of(files, self.url)
-                break
-            except drivers.failures() as error:
-                attempt += 1
-                problem = drivers.trouble(self.url, error)
-                if problem.code != "connection" or attempt == _QUESTIONS:
-                    raise problem from error
-                self._pause(attempt)
+    def _ask(self, files: RemoteFiles, is_second_try: bool = False) -> _Original:
+        """Asks the server about the file, and once more where it can't be reached."""
+        self._poll()
+        try:
+            facts = drivers.facts_of(files, self.url)
+        except drivers.failures() as error:
+            problem = drivers.trouble(self.url, error)
+            if problem.code != "connection" or is_second_try:
+                raise problem from error
+            time.sleep(_PAUSE_SECONDS)
+            return self._ask(files, is_second_try=True)
         if facts.get("type") == "directory":
             raise ProfileError("not_a_file", f"{self._shown} is a folder.", "name a profile file")
         size, version = size_of(facts), version_of(facts)
@@ -150,94 +132,45 @@ class _Fetch:
     def _current(self, original: _Original) -> int:
         """The copy of this version, fetched where it is not there yet."""
         name = f"{self._key}-{original.key}"
-        if (known := self._known(name, original)) is not None:
-            return known
+        if original.version:  # without one the copy may be of an older file of the same size
+            known = self.store.use(name, original.size, compared=True)
+            if known is not None:
+                return known
+        temporary, descriptor = self.store.begin(name, original.size or 0)
         try:
-            if self.store.make_room(original.size or 0, name):
-                return self._kept(original, name)
-        except OSError as error:
-            if not is_unwritable(error):
-                raise
-        return self._for_now(original)
-
-    def _for_now(self, original: _Original) -> int:
-        """A copy that is not kept: it is larger than the cache, or that can't be written."""
-        descriptor = self.store.nameless()
-        try:
-            self._download(original, descriptor, resumes=False)
+            self._download(original, descriptor)
+            if temporary:
+                self.store.keep(temporary, descriptor, name)
         except BaseException:
             os.close(descriptor)
+            if temporary:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
             raise
         return descriptor
 
-    def _kept(self, original: _Original, name: str) -> int:
-        with self.store.begun(name, self._poll) as (partial, descriptor):
-            if (known := self._known(name, original)) is not None:  # another process may have been quicker
-                return known
-            self._download(original, descriptor, resumes=bool(original.version) and original.size is not None)
-            copy = self.store.keep(partial, descriptor, name)
-        for older in self.store.copies(self._key):
-            if older.name != name:
-                self.store.remove(older.name)
-        self.store.make_room()
-        return copy
-
-    def _known(self, name: str, original: _Original) -> int | None:
-        """The copy; without a version in its name it may be of an older file of the same size."""
-        return self.store.use(name, original.size, compared=True) if original.version else None
-
-    def _download(self, original: _Original, descriptor: int, resumes: bool) -> None:
-        """Fetches all bytes into a file: after those that it holds where `resumes`, and on after a lost connection."""
-        done = os.fstat(descriptor).st_size if resumes else 0
-        done = done if done <= (original.size or 0) else 0
-        os.ftruncate(descriptor, done)
-        attempt, furthest = 0, done
-        while True:
-            problem = self._stream(original, descriptor, done)
-            done = os.fstat(descriptor).st_size
-            if problem is None:
-                break
-            attempt = 0 if done > furthest else attempt + 1
-            furthest = max(furthest, done)
-            if attempt >= ATTEMPTS:
-                raise problem
-            if original.size is None:  # nothing would distinguish a whole file from one that was put together wrongly
-                done = 0
-                os.ftruncate(descriptor, 0)
-            self._pause(attempt)
-        if self._ask(original.files).key != original.key:
-            os.ftruncate(descriptor, 0)
-            raise _Changed
-
-    def _stream(self, original: _Original, descriptor: int, offset: int) -> ProfileError | None:
-        """Copies from `offset` to the end; returns why it ended before, where trying again may help."""
+    def _download(self, original: _Original, descriptor: int) -> None:
+        """Fetches all bytes into an empty file, and checks that the original is still what it was."""
         try:
-            done = self._copied(original, descriptor, offset)
+            done = self._copied(original, descriptor)
         except drivers.failures() as error:
             if isinstance(error, OSError) and error.errno in _NO_ROOM:
-                os.ftruncate(descriptor, 0)
                 raise
-            if drivers.status_of(error) == 416:  # no such range: it is shorter by now
-                os.ftruncate(descriptor, 0)
-            problem = drivers.trouble(self.url, error)
-            if problem.code != "connection":
-                raise problem from error
-            return problem
-        if original.size is None or done == original.size:
-            return None
-        sentence = f"{self._shown} ends after {done:,} of the {original.size:,} bytes that were announced."
-        return ProfileError("connection", sentence, "try again; if this happens again, the server or a proxy is broken")
+            raise drivers.trouble(self.url, error) from error
+        if original.size is not None and done < original.size:
+            sentence = f"{self._shown} ends after {done:,} of the {original.size:,} bytes that were announced."
+            hint = "try again; if this happens again, the server or a proxy is broken"
+            raise ProfileError("connection", sentence, hint)
+        if self._ask(original.files).key != original.key:
+            sentence = f"{self._shown} changes faster than it can be fetched."
+            raise ProfileError("changing", sentence, "it is being written; try again when the capture has ended")
 
-    def _copied(self, original: _Original, descriptor: int, offset: int) -> int:
-        """Copies from `offset` until nothing more comes; returns the length of the file then."""
-        if offset == original.size:
-            return offset
+    def _copied(self, original: _Original, descriptor: int) -> int:
+        """Copies until nothing more comes; returns how many bytes came."""
         limit = min(self.store.bound, _WITHOUT_SIZE) if original.size is None else original.size
-        stream, done = drivers.open_stream(original.files, self.url, offset)
-        with contextlib.closing(stream):
-            if done != offset:
-                os.ftruncate(descriptor, 0)
-            chunk, since, had = _SMALLEST_CHUNK, time.monotonic(), done
+        with contextlib.closing(drivers.open_stream(original.files, self.url)) as stream:
+            chunk, done = _SMALLEST_CHUNK, 0
+            since, had = time.monotonic(), 0
             while True:
                 self._poll()
                 began = time.monotonic()
@@ -249,7 +182,6 @@ class _Fetch:
                 if not data:
                     return done
                 if done + len(data) > limit:
-                    os.ftruncate(descriptor, 0)
                     raise self._too_much(original.size, limit)
                 write_at(descriptor, done, data)
                 done += len(data)
@@ -263,12 +195,6 @@ class _Fetch:
     def _poll(self) -> None:
         if self._is_cancelled():
             raise Cancelled
-
-    def _pause(self, attempt: int) -> None:
-        end = time.monotonic() + min(_FIRST_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
-        while time.monotonic() < end:
-            self._poll()
-            time.sleep(_POLL_SECONDS)
 
     def _too_slow(self) -> ProfileError:
         sentence = f"{self._shown} arrives too slowly: fewer than {SLOW_BYTES:,} bytes in {SLOW_SECONDS:g} s."

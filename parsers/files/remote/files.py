@@ -60,12 +60,10 @@ _IDENTITY = {"Accept-Encoding": "identity"}
 
 
 class RemoteStream(Protocol):
-    """An open file. Over HTTP it can't be moved in, and `read` may give less than what was asked for."""
+    """An open file. Over HTTP `read` may give less than what was asked for."""
 
     def read(self, length: int) -> bytes:
         """The next bytes; none at the end."""
-
-    def seek(self, offset: int) -> int: ...
 
     def close(self) -> None: ...
 
@@ -171,25 +169,16 @@ def facts_of(files: RemoteFiles, url: str) -> Facts:
     return answered(url, lambda: files.info(request_url(url)))
 
 
-def open_stream(files: RemoteFiles, url: str, offset: int = 0) -> tuple[RemoteStream, int]:
-    """Opens a file to be read from `offset` on; returns the stream and where it begins (0 where ranges are unknown)."""
+def open_stream(files: RemoteFiles, url: str) -> RemoteStream:
+    """Opens a file to be read from its beginning.
+
+    Raises:
+        one of `failures()`.
+    """
     if not is_http(url):
-        stream = answered(url, lambda: files.open(url, "rb", cache_type="none"))
-        if offset:
-            stream.seek(offset)
-        return stream, offset
-    headers = {**_IDENTITY, "Range": f"bytes={offset}-"} if offset else _IDENTITY
+        return answered(url, lambda: files.open(url, "rb", cache_type="none"))
     # Block size 0: one answer, read as it comes. Any size keeps fsspec from asking for it once more.
-    stream = answered(url, lambda: files.open(request_url(url), "rb", block_size=0, size=1, headers=headers))
-    if not offset:
-        return stream, 0
-    answer = getattr(stream, "r", None)
-    if getattr(answer, "status", 0) != 206:
-        return stream, 0
-    if str(getattr(answer, "headers", {}).get("Content-Range", "")).startswith(f"bytes {offset}-"):
-        return stream, offset
-    stream.close()  # another part than the one that was asked for
-    return open_stream(files, url)
+    return answered(url, lambda: files.open(request_url(url), "rb", block_size=0, size=1, headers=_IDENTITY))
 
 
 # --- what drivers say of files

@@ -118,8 +118,7 @@ class RemoteFilesystem(Filesystem):
 
     def begin(self, path: str) -> bytes | None:
         try:
-            stream, _ = open_stream(self._files, self.url(path))
-            with contextlib.closing(stream):
+            with contextlib.closing(open_stream(self._files, self.url(path))) as stream:
                 return drivers.answered(path, lambda: stream.read(folder_search.BEGIN_BYTES))
         except failures():
             return None

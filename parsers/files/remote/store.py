@@ -2,7 +2,8 @@
 
 They lie in ``$XDG_CACHE_HOME/tpuprof-tui/remote`` by the rules of all caches (`parsers.base.cache`). A copy's name is
 made of hashes: one of the address, without what logs in, and one of the original's size and version. Its modification
-time says when it was last compared with the original.
+time says when it was last compared with the original. A download has that name with a random number and ``.part`` after
+it, and counts towards the bound. It stays for a day after its last byte; then it is what a killed process left.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import time
 
-from tpuprof.parsers.base.cache import CacheFolder, Entry
+from tpuprof.parsers.base.cache import CacheFolder, Entry, is_unwritable
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import split, without_login
@@ -21,6 +22,8 @@ from tpuprof.parsers.base.urls import split, without_login
 BOUND_VARIABLE = "TPUPROF_CACHE_BYTES"
 DEFAULT_BOUND = 20_000_000_000
 _COPY_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
+_DOWNLOAD_NAME = re.compile(rf"{_COPY_NAME.pattern}\.[0-9a-f]{{16}}\.part")
+_DOWNLOAD_SECONDS = 24 * 3600
 
 
 def cache_bound() -> int:
@@ -86,17 +89,46 @@ class Store(CacheFolder):
             _note_compared(descriptor)
         return descriptor
 
-    def distrust(self, name: str) -> None:
-        """Has a copy compared before its next use."""
-        with contextlib.suppress(OSError):
-            os.utime(self.place(name), (time.time(), 0), follow_symlinks=False)
+    def begin(self, name: str, size: int) -> tuple[str, int]:
+        """A new file for a copy of `size` bytes: the path that `keep` wants, and a descriptor.
 
-    def keep(self, partial: str, descriptor: int, name: str) -> int:
-        """Gives a whole file its name; returns a descriptor of the copy, locked against removal."""
+        The path is empty where nothing is kept, as the copy is larger than the cache or that can't be written.
+
+        Raises:
+            OSError: ENOSPC where the disk has too little room.
+        """
+        try:
+            if self.make_room(size):
+                return self.new_file(name)
+        except OSError as error:
+            if not is_unwritable(error):
+                raise
+        return "", self.nameless()
+
+    def keep(self, download: str, descriptor: int, name: str) -> None:
+        """Gives a whole download its name, locked against removal, and removes older versions of it."""
         os.fsync(descriptor)
-        self.finish(partial, descriptor, name)
+        self.finish(download, descriptor, name)
         _note_compared(descriptor)
-        return os.dup(descriptor)
+        for older in self.copies(name.partition("-")[0]):
+            if older.name != name:
+                self.remove(older.name)
+        self.make_room()
+
+    def make_room(self, size: int = 0, name: str = "") -> bool:
+        """See `CacheFolder.make_room`; what killed processes left leaves in any case."""
+        for entry in self.entries():
+            if _DOWNLOAD_NAME.fullmatch(entry.name):
+                self.remove(entry.name)
+        return super().make_room(size, name)
+
+    def remove(self, name: str) -> bool:
+        """See `CacheFolder.remove`; a download stays that another process may not have finished."""
+        if _DOWNLOAD_NAME.fullmatch(name):
+            with contextlib.suppress(OSError):
+                if abs(time.time() - os.lstat(self.place(name)).st_mtime) < _DOWNLOAD_SECONDS:
+                    return False
+        return super().remove(name)
 
 
 def _note_compared(descriptor: int) -> None:

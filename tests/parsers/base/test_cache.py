@@ -31,7 +31,7 @@ def put(cache: CacheFolder, name: str, size: int, used: float) -> None:
 
 def folder(cache: CacheFolder, name: str, size: int, used: float) -> None:
     """Puts a folder with one file there that was used at a time."""
-    with cache.begun(name, is_folder=True) as (begun, descriptor):
+    with cache.begun(name) as (begun, descriptor):
         Path(begun, "file").write_bytes(bytes(size))
         cache.finish(begun, descriptor, name)
     os.utime(cache.place(name), (used, used))
@@ -100,15 +100,15 @@ def test_what_is_in_use_stays(cache: CacheFolder, is_folder: bool) -> None:
     assert cache.make_room(900) and names(cache) == []
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_one_makes_an_entry_and_others_wait(cache: CacheFolder, is_folder: bool) -> None:
+def test_one_makes_a_folder_and_others_wait(cache: CacheFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     waits, seen = threading.Event(), list[str]()
+    monkeypatch.setattr("tpuprof.parsers.base.cache.time.sleep", lambda _: waits.set())
 
     def second() -> None:
-        with CacheFolder("things", 1000).begun("name", waits.set, is_folder):
+        with CacheFolder("things", 1000).begun("name"):
             seen.extend(names(cache))
 
-    with cache.begun("name", is_folder=is_folder) as (begun, descriptor):
+    with cache.begun("name") as (begun, descriptor):
         thread = threading.Thread(target=second)
         thread.start()
         assert waits.wait(30) and not cache.remove("name.part")
@@ -130,44 +130,29 @@ def test_a_folder_that_gets_its_name_between_two_looks_is_made_anew(
         made(path, mode)
 
     monkeypatch.setattr(os, "mkdir", there_a_moment_ago)
-    with cache.begun("name", is_folder=True) as (begun, _):
+    with cache.begun("name") as (begun, _):
         assert os.path.isdir(begun) and tried == [begun, begun]
 
 
-def test_a_file_is_continued_and_a_folder_begun_anew(cache: CacheFolder) -> None:
-    for is_folder in (False, True):
-        with cache.begun("name", is_folder=is_folder) as (begun, descriptor):
-            if is_folder:
-                Path(begun, "file").write_bytes(b"some")
-            else:
-                os.write(descriptor, b"some")
-        assert names(cache) == ([] if is_folder else ["name.part"])
-        if not is_folder:
-            with cache.begun("name") as (begun, descriptor):
-                assert os.read(descriptor, 9) == b"some"
-            os.unlink(begun)
+def test_a_folder_is_begun_anew(cache: CacheFolder) -> None:
+    with cache.begun("name") as (begun, _):
+        Path(begun, "file").write_bytes(b"some")
+    assert names(cache) == []
     Path(cache.place("name.part")).mkdir()
     Path(cache.place("name.part"), "left").write_bytes(b"by a killed process")
-    with cache.begun("name", is_folder=True) as (begun, _):
+    with cache.begun("name") as (begun, _):
         assert os.listdir(begun) == []
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_what_another_user_began_is_not_gone_on_with(
-    cache: CacheFolder, is_folder: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor is it written into: who owns a file can change it later."""
+def test_what_another_user_began_is_not_gone_on_with(cache: CacheFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is it written into: who owns a folder can change it later."""
     cache.make()
     theirs = Path(cache.place("name.part"))
-    if is_folder:
-        theirs.mkdir()
-    else:
-        theirs.write_bytes(b"theirs")
+    theirs.mkdir()
     monkeypatch.setattr("os.getuid", lambda: os.stat(theirs).st_uid + 1)
-    with cache.begun("name", is_folder=is_folder) as (path, descriptor):
+    with cache.begun("name") as (path, _):
         assert Path(path) != theirs
-        assert is_folder or not os.fstat(descriptor).st_size
-    assert names(cache) == (["name.part"] if is_folder else [])
+    assert names(cache) == ["name.part"]
 
 
 def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,22 +20,19 @@ class Web:
     Attributes:
         files: bytes by path, such as ``/logs/h.xplane.pb``.
         etag, modified: headers of every file; empty for none.
-        ranges: whether part of a file may be asked for.
-        cuts: connections that are closed after so many bytes of the body, one after the other; the client says by
-            `taken` that it has them, as what it has not read by then would be lost to it.
+        cuts: connections that are closed after so many bytes of the body, one after the other.
         announced: what HEAD says of the size, by path, where it lies; -1 says nothing.
         chunked: bodies come without a length.
         status: answer to everything, where not 0; to what has `fails_on` in its path and method.
         redirect: where everything leads to.
         login: value of the Authorization header that is wanted.
-        asked: method, path and range of every request so far.
+        asked: method and path of every request so far.
         drips: bodies come a byte at a time, and never end; or where `is_silent`, no answer comes at all.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     etag: str = ""
     modified: str = "Tue, 14 Nov 2023 22:13:20 GMT"
-    ranges: bool = True
     cuts: list[int] = field(default_factory=list)
     announced: dict[str, int] = field(default_factory=dict)
     chunked: bool = False
@@ -45,17 +41,16 @@ class Web:
     redirect: str = ""
     login: str = ""
     headers: dict[str, str] = field(default_factory=dict)
-    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    asked: list[tuple[str, str]] = field(default_factory=list)
     hold: threading.Event = field(default_factory=threading.Event)
     holds_after: int = -1
-    taken: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     drips: bool = False
     is_silent: bool = False
     url: str = ""
 
     def downloads(self) -> list[str]:
-        """The ranges of all requests for the bytes of a profile; empty for whole files."""
-        return [wanted for method, path, wanted in self.asked if method == "GET" and "xplane.pb" in path]
+        """The paths of all requests for the bytes of a profile."""
+        return [path for method, path in self.asked if method == "GET" and "xplane.pb" in path]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -74,8 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
     def answer(self, with_body: bool) -> None:
         web = self.web
         path = unquote(urlsplit(self.path).path)
-        wanted = self.headers.get("Range", "")
-        web.asked.append((self.command, self.path, wanted))
+        web.asked.append((self.command, self.path))
         if web.is_silent:
             web.hold.wait(30)
         if web.redirect and not web.redirect.endswith(path):
@@ -85,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif web.status and web.fails_on in f"{self.command} {self.path}":
             self.reply(web.status)
         elif path in web.files:
-            self.send(path, web.files[path], wanted, with_body)
+            self.send(path, web.files[path], with_body)
         else:
             self.reply(404)
 
@@ -96,17 +90,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def send(self, path: str, data: bytes, wanted: str, with_body: bool) -> None:
+    def send(self, path: str, data: bytes, with_body: bool) -> None:
         web = self.web
-        match = re.fullmatch(r"bytes=(\d+)-", wanted) if web.ranges else None
-        begin = int(match[1]) if match else 0
-        if match and begin >= len(data):
-            self.reply(416)
-            return
-        self.send_response(206 if match else 200)
-        if match:
-            self.send_header("Content-Range", f"bytes {begin}-{len(data) - 1}/{len(data)}")
-        announced = web.announced.get(path, len(data)) if not with_body else len(data) - begin
+        self.send_response(200)
+        announced = web.announced.get(path, len(data)) if not with_body else len(data)
         if web.chunked and with_body:
             self.send_header("Connection", "close")
             self.close_connection = True
@@ -118,16 +105,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.end_headers()
         if with_body:
-            self.body(data[begin:])
+            self.body(data)
 
     def body(self, data: bytes) -> None:
         web = self.web
         cut = web.cuts.pop(0) if web.cuts else -1
         if cut >= 0:
             self.wfile.write(data[:cut])
-            self.wfile.flush()
-            if cut:
-                web.taken.acquire(timeout=30)
             self.close_connection = True
         elif web.drips:
             while not web.hold.wait(0.01):

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import present, tpu_plane
-from tests.support.servers.web import Web
+from tests.support.build import tpu_plane
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.remote.cache import OnBytes, open_remote
 from tpuprof.parsers.files.remote.store import Store
@@ -39,18 +38,6 @@ def content(url: str) -> bytes:
         return source.read(0, source.size)
     finally:
         source.close()
-
-
-def fetched(web: Web, *ends: int) -> bytes:
-    """Fetches the file, and informs the server each time that so many bytes are here."""
-    wanted = list(ends)
-
-    def count(done: int, _: int | None) -> None:
-        if wanted and done >= wanted[0]:
-            wanted.pop(0)
-            web.taken.release()
-
-    return Path(present(fetch(f"{web.url}/h.xplane.pb", count))).read_bytes()
 
 
 def names(cache: Path) -> list[str]:

@@ -19,8 +19,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("tpuprof.parsers.files.remote.cache.FRESH_SECONDS", 0)
-    monkeypatch.setattr("tpuprof.parsers.files.remote.cache._FIRST_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr("tpuprof.parsers.files.remote.cache._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.cache._PAUSE_SECONDS", 0.001)
     return tmp_path / "cache" / "tpuprof-tui" / "remote"
 
 

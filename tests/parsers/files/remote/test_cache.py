@@ -1,4 +1,4 @@
-"""Tests of `parsers.files.remote.cache`: what is fetched, continued and cancelled."""
+"""Tests of `parsers.files.remote.cache`: what is fetched, kept and cancelled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.parsers.files.remote.cached import content, fetch, fetched, names, profile, refused
-from tests.support.build import host_bytes, present
+from tests.parsers.files.remote.cached import content, fetch, names, profile, refused
+from tests.support.build import host_bytes
 from tests.support.servers.web import DATA, Web
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
@@ -43,7 +43,7 @@ def test_a_file_is_fetched_once(web: Web, cache: Path) -> None:
     assert progress == sorted(progress)
     assert content(url) == DATA
     assert fetch(url, lambda *_: pytest.fail("nothing is to be fetched")) == str(cache / names(cache)[0])
-    assert web.downloads() == [""]
+    assert web.downloads() == ["/h.xplane.pb"]
     (copy,) = cache.iterdir()
     assert copy.stat().st_mode & 0o777 == 0o600
     assert cache.stat().st_mode & 0o777 == 0o700
@@ -87,27 +87,17 @@ def test_a_changed_object_in_memory(memory: Any) -> None:
     assert content("memory://x/h.xplane.pb") == b"two"
 
 
-def test_a_file_that_changes_while_it_is_fetched(web: Web) -> None:
+def test_a_file_that_changes_while_it_is_fetched(web: Web, cache: Path) -> None:
     url = f"{web.url}/h.xplane.pb"
-    web.cuts = [1000]
 
-    def change(done: int, _: int | None) -> None:
-        if done == 1000:
-            web.taken.release()
-            web.files["/h.xplane.pb"] = DATA[::-1]
-            web.modified = "Wed, 15 Nov 2023 22:13:20 GMT"
+    def change(_done: int, _total: int | None) -> None:
+        web.files["/h.xplane.pb"] = DATA[::-1]
+        web.etag = '"2"'
 
-    path = present(fetch(url, change))
-    assert Path(path).read_bytes() == DATA[::-1], "and not the beginning of one with the end of the other"
-
-
-def test_a_file_that_never_rests(web: Web) -> None:
-    def change(done: int, _: int | None) -> None:
-        web.etag = f'"{len(web.asked)} {done}"'
-
-    with pytest.raises(ProfileError) as caught:
-        fetch(f"{web.url}/h.xplane.pb", change)
-    assert caught.value.code == "changing"
+    with pytest.raises(ProfileError, match="changes faster than it can be fetched") as caught:
+        fetch(url, change)
+    assert caught.value.code == "changing" and names(cache) == []
+    assert content(url) == DATA[::-1]
 
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -116,28 +106,28 @@ pytestmark = pytest.mark.usefixtures("cache")
 # --- connections
 
 
-def test_a_lost_connection_is_continued(web: Web) -> None:
-    web.cuts = [300_000, 100_000]
-    assert fetched(web, 300_000, 400_000) == DATA
-    assert web.downloads() == ["", "bytes=300000-", "bytes=400000-"]
-
-
-def test_without_ranges_it_starts_again(web: Web) -> None:
-    web.cuts, web.ranges = [300_000, 100_000], False
-    assert fetched(web, 300_000, 100_000) == DATA
-    assert len(web.downloads()) == 3
-
-
-def test_a_connection_that_is_lost_again_and_again(web: Web, cache: Path) -> None:
-    web.cuts = [1000] + [0] * 20
-    with pytest.raises(ProfileError) as caught:
-        fetched(web, 1000)
-    assert (caught.value.code, caught.value.exit_code) == ("connection", EXIT_UNREADABLE)
-    assert [name.endswith(".part") for name in names(cache)] == [True]
-    web.cuts = []
+def test_of_a_lost_connection_nothing_is_kept(web: Web, cache: Path) -> None:
+    web.cuts = [300_000]
+    error = refused(f"{web.url}/h.xplane.pb")
+    assert (error.code, error.exit_code) == ("connection", EXIT_UNREADABLE)
+    assert names(cache) == []
     assert content(f"{web.url}/h.xplane.pb") == DATA
-    assert web.downloads()[-1] == "bytes=1000-"
-    assert [name.endswith(".part") for name in names(cache)] == [False]
+
+
+def test_a_server_that_can_not_be_reached_is_asked_once_more(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.pipe("/x/a", b"abc")
+    answers = [ConnectionResetError, ConnectionResetError, ConnectionResetError, None]
+    info = memory.info
+
+    def asked(path: str) -> Any:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return info(path)
+
+    monkeypatch.setattr(memory, "info", asked)
+    assert refused("memory://x/a").code == "connection" and len(answers) == 2
+    answers.append(None)  # for the comparison after the download
+    assert content("memory://x/a") == b"abc" and answers == []
 
 
 def test_a_server_that_is_gone_leaves_the_copy(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,17 +141,6 @@ def test_a_server_that_is_gone_leaves_the_copy(web: Web, monkeypatch: pytest.Mon
     assert (refused(url).code, refused(url).exit_code) == ("not_found", EXIT_NOT_FOUND)
     web.status = 403
     assert refused(url).code == "no_permission"
-
-
-def test_a_connection_that_always_ends_at_the_same_place(web: Web) -> None:
-    """Progress is what goes further than ever before: without ranges each attempt gets as far as the last."""
-    web.cuts, web.ranges = [1000] * 50, False
-    for _ in web.cuts:
-        web.taken.release()
-    assert refused(f"{web.url}/h.xplane.pb").code == "connection"
-    assert len(web.downloads()) < 20
-    web.chunked, web.announced, web.cuts = True, {"/h.xplane.pb": -1}, []
-    assert content(f"{web.url}/h.xplane.pb") == DATA
 
 
 def test_a_file_that_comes_without_a_size(web: Web) -> None:
@@ -192,8 +171,6 @@ def test_a_server_that_sends_more_than_it_announced(web: Web, cache: Path) -> No
 
 def test_a_server_that_sends_less_than_it_announced(web: Web) -> None:
     web.announced = {"/h.xplane.pb": len(DATA) + 5}
-    assert refused(f"{web.url}/h.xplane.pb").code == "connection"
-    web.ranges = False
     assert f"ends after {len(DATA):,} of the {len(DATA) + 5:,} bytes" in refused(f"{web.url}/h.xplane.pb").sentence
 
 
@@ -245,7 +222,7 @@ def test_fetching_for_a_page_can_be_cancelled(web: Web, cache: Path) -> None:
     assert not web.hold.is_set()
 
 
-def test_cancelling_keeps_what_is_here(web: Web, cache: Path) -> None:
+def test_of_a_cancelled_download_nothing_is_kept(web: Web, cache: Path) -> None:
     done_so_far: list[int] = []
     with pytest.raises(Cancelled):
         fetch(
@@ -254,9 +231,7 @@ def test_cancelling_keeps_what_is_here(web: Web, cache: Path) -> None:
             lambda: bool(done_so_far) and done_so_far[-1] > 200_000,
         )
     assert 200_000 < done_so_far[-1] < len(DATA)
-    assert [name.endswith(".part") for name in names(cache)] == [True]
-    assert content(f"{web.url}/h.xplane.pb") == DATA
-    assert web.downloads()[-1] == f"bytes={done_so_far[-1]}-"
+    assert names(cache) == []
 
 
 def test_cancelled_before_it_begins(web: Web) -> None:
