@@ -74,20 +74,15 @@ class Store(CacheFolder):
         Args:
             compared: it was like its original just now.
         """
-        try:
+        with contextlib.suppress(OSError):
             descriptor = self.open(name)
-        except FileNotFoundError:
-            return None
-        except OSError:
-            self.remove(name)
-            return None
-        if size is not None and os.fstat(descriptor).st_size != size:
+            if size is None or os.fstat(descriptor).st_size == size:
+                if compared:
+                    _note_compared(descriptor)
+                return descriptor
             os.close(descriptor)
-            self.remove(name)
-            return None
-        if compared:
-            _note_compared(descriptor)
-        return descriptor
+            self.remove(name)  # it is damaged
+        return None
 
     def begin(self, name: str, size: int) -> tuple[str, int]:
         """A new file for a copy of `size` bytes: the path that `keep` wants, and a descriptor.

@@ -23,7 +23,7 @@ class Web:
         cuts: connections that are closed after so many bytes of the body, one after the other.
         announced: what HEAD says of the size, by path, where it lies; -1 says nothing.
         chunked: bodies come without a length.
-        status: answer to everything, where not 0; to what has `fails_on` in its path and method.
+        status: answer to everything, where not 0.
         redirect: where everything leads to.
         login: value of the Authorization header that is wanted.
         asked: method and path of every request so far.
@@ -37,7 +37,6 @@ class Web:
     announced: dict[str, int] = field(default_factory=dict)
     chunked: bool = False
     status: int = 0
-    fails_on: str = ""
     redirect: str = ""
     login: str = ""
     headers: dict[str, str] = field(default_factory=dict)
@@ -76,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.reply(302, {"Location": web.redirect})
         elif web.login and self.headers.get("Authorization") != web.login:
             self.reply(401)
-        elif web.status and web.fails_on in f"{self.command} {self.path}":
+        elif web.status:
             self.reply(web.status)
         elif path in web.files:
             self.send(path, web.files[path], with_body)

@@ -56,7 +56,7 @@ def test_what_a_killed_process_left_leaves_after_a_day(
     others = [cache / "another.0123456789abcdef.part", cache / f"{'0' * 32}.part"]
     for other in others:
         other.touch()
-    for path in (download, *others):
+    for path in (Path(download), *others):
         os.utime(path, (day_ago, day_ago))
     assert fetch("memory://x/a") is not None and not os.path.exists(download)
     assert all(other.exists() for other in others), "files of other names stay"
