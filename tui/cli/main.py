@@ -95,12 +95,9 @@ def _run(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != "--debug"]
     try:
         command, args = _parsed(words)
-    except ProfileError:
-        meant = _meant(words)
-        if meant == words:
-            raise
-        command, args = _parsed(meant)
-        words = list(meant)
+    except ProfileError as error:
+        words = list(_meant(words))
+        command, args = _mended(words, error)
     args.words = words
     if getattr(args, "path", None) != STREAM:
         return command.run(args)
@@ -112,6 +109,19 @@ def _meant(words: Sequence[str]) -> Sequence[str]:
     """The words of a call; those of other programs as they are called here."""
     meant: list[str] = import_module("tpuprof.tui.cli.habits").meant(words)
     return meant
+
+
+def _mended(words: Sequence[str], wrong: ProfileError) -> tuple[Command, argparse.Namespace]:
+    """As `_parsed`, of the words that are meant where those that were typed are wrong.
+
+    Raises:
+        ProfileError: `wrong`, with the call that comes nearest as its hint, where one does.
+    """
+    try:
+        return _parsed(words)
+    except ProfileError as error:
+        near: str = import_module("tpuprof.tui.cli.habits").nearest_call(words, _parsed)
+        raise ProfileError(wrong.code, wrong.sentence, near or error.hint, wrong.exit_code) from None
 
 
 def _parsed(words: Sequence[str]) -> tuple[Command, argparse.Namespace]:

@@ -80,7 +80,8 @@ def _read(path: str) -> list[Dumped]:
     if not found:
         if problem is not None:
             raise ProfileError(problem.code, problem.sentence, _HINT, problem.exit_code)
-        raise ProfileError("no_module", f"{printable(path)} holds no compiled module.", _HINT, EXIT_NOT_FOUND)
+        hint = f"tpuprof-tui memory {printable(path)} where it holds a profile; else {_HINT}"
+        raise ProfileError("no_module", f"{printable(path)} holds no compiled module.", hint, EXIT_NOT_FOUND)
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add
+from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM, UsageParser, add
 
 _COMMANDS = """
 report PAGE [PATH]  print a page; report --help lists the pages
@@ -62,7 +64,8 @@ def oom_parser() -> UsageParser:
     parser = options.new_parser("oom", what, calls, f"for example:  python train.py 2>&1 | {PROGRAM} oom -")
     files = "logs, compressed or not, - for standard input; the compiler's dump (XLA_FLAGS=--xla_dump_to), which has "
     files += "every buffer; a device memory profile; in any order"
-    parser.add_argument("files", nargs="+", metavar="FILE", help=files)
+    has_keys = sys.stdin.isatty()  # else a log may come from there
+    parser.add_argument("files", nargs="+" if has_keys else "*", default=[STREAM], metavar="FILE", help=files)
     holds = "a device memory profile (jax.profiler.save_device_memory_profile): says who holds the memory"
     parser.add_argument("--arrays", dest="arrays_file", metavar="FILE", help=holds)
     output = options.add_output(parser, OOM_FORMATS, screen=True)

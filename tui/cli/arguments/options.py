@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -125,6 +126,20 @@ class UsageParser(argparse.ArgumentParser):
         """Prints the help, whatever argparse would do with an error."""
         write_stdout(message)
 
+    def parse_known_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as argparse
+        """Parses; an unknown option is named before what else is wrong, which its value may be behind.
+
+        Raises:
+            ProfileError: the words are wrong.
+        """
+        options = (
+            word for word in takewhile("--".__ne__, args) if word[:1] == "-" and not word[1:2].isdigit() and word != "-"
+        )
+        unknown = [word for word in options if not {word.partition("=")[0], word[:2]} & {*self._option_string_actions}]
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return super().parse_known_intermixed_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         hint = self._nearest(message) or f"{self.prog} --help"
         if (missing := _MISSING.match(message)) is not None:
@@ -215,7 +230,9 @@ def add_output(
     part = parser.part("output")
     shown = f"{', '.join(formats)} (default: {'the screen' if screen else 'text'})"
     default = None if screen else "text"
-    part.add_argument("--format", choices=known or formats, default=default, metavar="FORMAT", help=shown)
+    part.add_argument(
+        "--format", type=str.lower, choices=known or formats, default=default, metavar="FORMAT", help=shown
+    )
     part.add_argument("--json", "--md", dest="format", action=_Form, nargs=0, help="short for two of these")
     add(part, "--output")
     return part
