@@ -97,12 +97,16 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
 
 
 def _changes(before: str, after: str) -> int:
-    """How many letters one text must lose, get or change to become another."""
-    row = list(range(len(after) + 1))
+    """How many letters one text must lose, get or change, or swap with the next, to become another."""
+    above = row = list(range(len(after) + 1))
+    last = ""
     for lost, letter in enumerate(before, 1):
-        above, row = row, [lost]
+        two_above, above, row = above, row, [lost]
         for place, other in enumerate(after):
             row.append(min(above[place] + (letter != other), above[place + 1] + 1, row[place] + 1))
+            if place and letter == after[place - 1] and last == other:
+                row[-1] = min(row[-1], two_above[place - 1] + 1)
+        last = letter
     return row[-1]
 
 

@@ -36,7 +36,7 @@ _COMMANDS: Mapping[str, str] = {
     "check_host_boundness": "report findings",
     **dict.fromkeys(("query_events_db", "trace_processor"), "query"),
     **dict.fromkeys(("log", "ps", "sessions"), "report runs"),
-    **dict.fromkeys(("logs", "errors"), "oom"),
+    "errors": "oom",
     **dict.fromkeys(("get", "describe", "print"), "report"),
     **dict.fromkeys(("check", "status", "config", "inspect", "inspect_capture"), "doctor"),
     **dict.fromkeys(("open", "view", "serve", "server", "run", "xprof", "tensorboard"), ""),
@@ -70,7 +70,15 @@ _NEAR: Mapping[str, str] = {
     **{"gpu": "kernels", "tpu": "cores", "cpu": "hosts", "devices": "cores", "stragglers": "cores"},
     **{"network": "collectives", "ici": "collectives", "allreduce": "collectives", "code": "sources"},
     **{"annotate": "sources", "blame": "sources", "script": "timeline", "export": "timeline", "dump": "timeline"},
-    **{"to-csv": "ops", "to-json": "ops", "convert": "timeline", "upload": "share", "dev": "share", "publish": "share"},
+    **{
+        "logs": "oom",
+        "to-csv": "ops",
+        "to-json": "ops",
+        "convert": "timeline",
+        "upload": "share",
+        "dev": "share",
+        "publish": "share",
+    },
     **{"aggregate-xplane-events": "timeline", "search-xplane-events": "timeline", "histogram": "inference"},
     **dict.fromkeys(("--event-regex", "--regex", "--pattern", "--match"), "--filter"),
     **{"--start": "--from", "--begin": "--from", "--end": "--to", "--line": "--track", "--print-summary": "--by"},
@@ -78,8 +86,7 @@ _NEAR: Mapping[str, str] = {
     **dict.fromkeys(("--percentile", "--percentiles", "--p50", "--p90", "--p99"), "tpuprof-tui report inference PATH"),
     **{"-f": "--format or --filter", "-s": "--sort or --step", "-v": "--debug", "--verbose": "--debug"},
     **{"-c": "--columns or --core", "--indent": "--json", "--pretty": "--json", "--jq": "--keys"},
-    **dict.fromkeys(("--ms", "--duration-ms"), "--duration 500ms"),
-    **{"--run-a": "--before RUN", "--run-b": "--after RUN", "--out": "--output", "--space": "--disk-limit"},
+    **{"--run-a": "--before", "--run-b": "--after", "--out": "--output", "--space": "--disk-limit"},
     **{"--inspect": "tpuprof-tui doctor PATH", "--type": "--format"},
     **{"-k": "--filter", "-d": "--duration", "-q": "tpuprof-tui query PATH SQL", "--stat": "--md"},
     **dict.fromkeys(("--pid", "--rate"), "tpuprof-tui watch HOST:PORT"),
@@ -147,7 +154,7 @@ def _options(words: Sequence[str], logdir: str) -> list[str]:
     for word in left:
         name, equals, value = word.partition("=")
         name = name.replace("_", "-") if name.startswith("--") else name
-        if name in _INSTANTS or name in _CORES or name in ("-o", "--output"):
+        if name in (*_INSTANTS, *_CORES, "-o", "--output", "--ms"):
             made += _translated(name, value if equals else next(left, ""))
         elif name in _PATHS:
             path = value if equals else next(left, "")
@@ -164,6 +171,8 @@ def _translated(name: str, value: str) -> list[str]:
     """An option and its value, where other programs write the value in another way."""
     if name in _INSTANTS and value.isdigit():
         return [_INSTANTS[name], f"{int(value) / 1e9:.12g}ms"]
+    if name == "--ms":
+        return ["--duration", f"{value}ms"]
     if name in _CORES and (core := _CORE.search(value)) is not None:
         return ["--core", core[1]]
     if name in ("-o", "--output") and value in _FILE_FORMATS:

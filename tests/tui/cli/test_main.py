@@ -101,6 +101,7 @@ def test_a_device_that_never_ends_is_no_log(call: Call, monkeypatch: pytest.Monk
     with open("/dev/zero", encoding="ascii") as zeros:
         monkeypatch.setattr(sys, "stdin", zeros)
         call.error(EXIT_UNREADABLE, "oom", "-")
+        call.error(EXIT_UNREADABLE, "oom")
     call.error(EXIT_NOT_FOUND, "oom", os.devnull)
     call.error(EXIT_UNREADABLE, "report", "overview", "/dev/zero")
 

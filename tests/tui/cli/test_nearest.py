@@ -12,11 +12,11 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
     ("words", "hint"),
     [
         ("reprot ops demo", "tpuprof-tui report"),
-        ("report opps demo", "one of: ops"),
-        ("report ops demo --colums name", "--columns"),
-        ("report ops demo --format jsn", "--format json"),
+        ("report opps demo", "tpuprof-tui report ops demo"),
+        ("report ops demo --colums name", "tpuprof-tui report ops demo --columns name"),
+        ("report ops demo --format jsn", "tpuprof-tui report ops demo --format json"),
         ("report ledger demo --by stp", "--by step"),
-        ("report memory demo --space hbmm", "--space hbm"),
+        ("report memory demo --space hbmm", "tpuprof-tui report memory demo --space hbm"),
         ("report ops demo --columns nme", "--columns name"),
         ("report ops demo --sort self_tim_ps", "--sort self_time_ps"),
         ("report overview demo --format json --keys performanc", "--keys performance"),
@@ -25,7 +25,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
         ("query demo SELECT+*+FROM+Slice", "one of: events"),
         ("query demo SELECT+*+FROM+xyz", "one of: events, ops, steps, cores, hosts"),
         ("doctor demo --require stps", "--require steps"),
-        ("diff demo demo --fromat md", "--format"),
+        ("diff demo demo --fromat md", "tpuprof-tui diff demo demo --format md"),
     ],
 )
 def test_a_name_that_is_wrong(words: str, hint: str, call: Call) -> None:
@@ -39,7 +39,7 @@ def test_an_op_that_did_not_run(words: str, call: Call) -> None:
     assert call.error(EXIT_NOT_FOUND, *words.split())[1].startswith("try: one of: fusion.397")
 
 
-@pytest.mark.parametrize("words", ["demo --xyzzy", "x y z", "demo other", "foo demo", "opn demo"])
+@pytest.mark.parametrize("words", ["x y z", "foo demo", "opn demo"])
 def test_what_nothing_is_like(words: str, call: Call) -> None:
     """A path is no command, and what comes near to nothing is answered with the help."""
     assert call.error(EXIT_USAGE, *words.split())[1] == "try: tpuprof-tui --help"

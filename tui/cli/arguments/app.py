@@ -64,7 +64,7 @@ def oom_parser() -> UsageParser:
     parser = options.new_parser("oom", what, calls, f"for example:  python train.py 2>&1 | {PROGRAM} oom -")
     files = "logs, compressed or not, - for standard input; the compiler's dump (XLA_FLAGS=--xla_dump_to), which has "
     files += "every buffer; a device memory profile; in any order"
-    has_keys = sys.stdin.isatty()  # else a log may come from there
+    has_keys = sys.stdin.closed or sys.stdin.isatty()  # else a log may come from there
     parser.add_argument("files", nargs="+" if has_keys else "*", default=[STREAM], metavar="FILE", help=files)
     holds = "a device memory profile (jax.profiler.save_device_memory_profile): says who holds the memory"
     parser.add_argument("--arrays", dest="arrays_file", metavar="FILE", help=holds)

@@ -31,6 +31,7 @@ SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 """Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
 
 NO_OPTION = pattern(r"unrecognized arguments: (--?[\w-]+)")
+_LIKE_OPTION = pattern(r"-[^\s\d][^\s]*\Z")
 _NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
 _MISSING = pattern(r"the following arguments are required: ([^,]+)")
 _NO_VALUE = pattern(r"argument (\S+): expected (?:one|at least one) argument")
@@ -132,9 +133,7 @@ class UsageParser(argparse.ArgumentParser):
         Raises:
             ProfileError: the words are wrong.
         """
-        options = (
-            word for word in takewhile("--".__ne__, args) if word[:1] == "-" and not word[1:2].isdigit() and word != "-"
-        )
+        options = filter(_LIKE_OPTION.match, takewhile("--".__ne__, args))
         unknown = [word for word in options if not {word.partition("=")[0], word[:2]} & {*self._option_string_actions}]
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")

@@ -14,6 +14,7 @@ from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.tui.cli import habits
 from tpuprof.tui.cli.arguments.pages import about, examples
+from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGE_NAMES
 
@@ -29,6 +30,10 @@ SAME = {
     "get_top_hlo_ops demo --limit 2": TWO_OPS,
     "list_xplane_events demo": "report timeline demo",
     "report layers demo": "report model --by layer demo",
+    "report demo ops -o csv --limit 2": f"{TWO_OPS} --format csv",
+    "report ops --session_id=demo --device TPU:1": "report ops demo --core 1",
+    "describe op fusion.390 demo": "report op demo --op fusion.390",
+    "report timeline demo --start_time_ps=1000000000 --to 2.5ms": "report timeline demo --from 1 --to 0.0025s",
     "report op demo fusion.390": "report op demo --op fusion.390",
     "report ops demo -n 2 --fields name --json": "report ops demo --limit 2 --columns name --json",
     "help report ops": "report ops --help",
@@ -40,11 +45,13 @@ LEADS_ON = {
     "report bandwidth demo": "tpuprof-tui report roofline demo",
     "report stalls demo": "tpuprof-tui report findings demo",
     "report demo": "tpuprof-tui report overview demo",
-    "report ops demo --percentile 99": "tpuprof-tui report inference PATH",
-    "diff demo demo --run-a x": "--before RUN",
-    "capture a:1 --ms 500": "--duration 500ms",
-    "report ops demo -k all-reduce": "--filter",
-    "report ops demo -o json": "--format json",
+    "report ops demo --percentile 99": "tpuprof-tui report inference demo",
+    "diff demo demo --run-a x": "tpuprof-tui diff demo demo --before x",
+    "report ops demo -k all-reduce": "tpuprof-tui report ops demo --filter all-reduce",
+    "report ops demo --limit ten --xyzzy 3": "tpuprof-tui report ops demo",
+    "blame --logdir demo": "tpuprof-tui report sources demo",
+    "dev upload demo": "tpuprof-tui share demo",
+    "server --logdir demo --port 1": "ssh -t HOST tpuprof-tui demo",
     "report ops demo --step": "tpuprof-tui report ops --help",
 }
 
@@ -62,7 +69,7 @@ def test_another_leads_on(typed: str, hint: str, call: Call) -> None:
 def test_words_of_habit_lead_to_pages_that_are_there() -> None:
     near = {here for word, here in habits._NEAR.items() if not word.startswith("-")}
     pages = {*habits._PAGES.values(), *near}
-    assert {page.split()[0] for page in pages} <= {*PAGE_NAMES}
+    assert {page.split()[0] for page in pages} <= {*PAGE_NAMES, *COMMANDS}
     assert not {*habits._PAGES, *habits._NEAR} & {*PAGE_NAMES}
     assert all(about(page) and examples(page) for page in PAGE_NAMES)
 

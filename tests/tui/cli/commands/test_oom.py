@@ -97,9 +97,6 @@ def test_a_log_without_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["oom"],
-        ["oom", "x", "--limit", "-1"],
-        ["oom", "x", "--format", "csv"],
         ["oom", "x", "--json", "--md"],
         ["oom", "x", "--format", "text", "--json"],
     ],
