@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_named
 from tpuprof.tui.report.output import LEAST_BYTES
@@ -17,7 +18,8 @@ Kind = tuple[Callable[[object], bool], str, str]
 """Whether a value is right, what it has to be, and an example."""
 
 _TEXT: Kind = (lambda value: isinstance(value, str | None), "a text", '{}="..."')
-_NUMBER: Kind = (lambda value: isinstance(value, Real | None), "a number", "{}=1")
+_NUMBER: Kind = (lambda value: value is None or (isinstance(value, Real) and math.isfinite(value)), "a number", "{}=1")
+_MS: Kind = (_NUMBER[0], "milliseconds", 'events(300, 400, track="XLA Ops")')
 _KINDS: Mapping[str, Kind] = {
     "path": (
         lambda value: isinstance(value, str | os.PathLike),
@@ -46,14 +48,7 @@ _KINDS: Mapping[str, Kind] = {
         "a TPU whose memory is known",
         'device="v5e"',
     ),
-    **dict.fromkeys(
-        ("from_ms", "to_ms"),
-        (
-            lambda value: value is None or (isinstance(value, Real) and math.isfinite(value)),
-            "milliseconds",
-            'events(300, 400, track="XLA Ops")',
-        ),
-    ),
+    **dict.fromkeys(("from_ms", "to_ms"), _MS),
     **dict.fromkeys(("from_ps", "to_ps", "around", "model_flops", "tokens", "fail_on_regression"), _NUMBER),
     **dict.fromkeys(("facts", "fit"), _NUMBER),
 }
@@ -71,6 +66,18 @@ def check(**given: object) -> None:
         if not is_right(value):
             sentence = f"{name}: {printable(repr(value))} is not {wanted}."
             raise ProfileError("usage", sentence, example.format(name), EXIT_USAGE)
+
+
+_UNIT = pattern(r"(_time)?_[pnum]?s$")
+_DURATION = ("duration", "self_time")
+_MEANT = {"dur": _DURATION, "duration": _DURATION, "time": _DURATION, "ts": ("start",), "begin": ("start",)}
+"""How keys of columns begin here, by their names in other programs."""
+
+
+def meant_columns(name: str, keys: Sequence[str]) -> list[str]:
+    """The keys that the name of a column in another unit or another program may mean: ``total_ms``, ``dur``."""
+    word = _UNIT.sub("", name.casefold())
+    return [key for key in keys if key.startswith(_MEANT.get(word, (word,)))][:3]
 
 
 class Guiding:

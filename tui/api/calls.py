@@ -229,11 +229,10 @@ def diff(before: Path | Profile, after: Path | Profile | None = None, *, host: s
     paths = [side.path if isinstance(side, Profile) else _path_of(side) for side in sides]
     refuse_arrays(paths)
     logdirs = [Logdir(path, (profiles[path].run,), (), ()) if path in profiles else open_logdir(path) for path in paths]
-
-    def session(run: Run) -> Session:
-        return profiles[run.path].session if run.path in profiles else opened(run)
-
-    one, other = ([session(run) for run in runs] for runs in compared_runs(paths, logdirs))
+    one, other = (
+        [profiles[run.path].session if run.path in profiles else opened(run) for run in runs]
+        for runs in compared_runs(paths, logdirs)
+    )
     compared, _ = compare_launches((one, other), host)
     return result_of("diff", compared, compared)
 

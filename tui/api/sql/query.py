@@ -27,6 +27,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, nearest_hint, printable
+from tpuprof.tui.api.arguments import meant_columns
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
 from tpuprof.tui.api.table import Table
@@ -355,13 +356,14 @@ def _refused(why: str, sql: str, limits: Limits) -> ProfileError:
         return _too_large(limits)
     why = "median, quantile_cont and the like take numbers" if "user-defined" in why else why
     sentence = f"The query can't be run: {printable(why.splitlines()[0]).rstrip('.!')}."
-    hint, known = SCHEMA_HINT, [column.name for table in _said(sql) for column in table.columns]
+    hint, known = SCHEMA_HINT, [*dict.fromkeys(column.name for table in _said(sql) for column in table.columns)]
     if (table := _NO_TABLE.search(why)) is not None:
         tables = _MEANT.get(table[1].casefold(), tuple(BY_NAME))
         sentence = f"There is no table {printable(table[1])}."
         hint = nearest_hint(table[1].casefold(), tables, f"one of: {', '.join(tables)}")
     elif (column := _NO_COLUMN.search(why)) is not None and known:
-        hint = nearest_hint(column[1].casefold(), [*dict.fromkeys(known)], SCHEMA_HINT)
+        near = meant_columns(column[1], known)
+        hint = f"one of: {', '.join(near)}" if near else nearest_hint(column[1].casefold(), known, SCHEMA_HINT)
     elif "no such function" in why:
         hint = f"those of SQLite, and {', '.join(name for name, _ in (*_AGGREGATES, *_FUNCTIONS))}"
     return ProfileError("sql", sentence, hint, EXIT_USAGE)

@@ -125,15 +125,13 @@ def _times(steps: SharedSteps) -> Columns:
 
 def _divided(account: Account | None) -> dict[tuple[str, str], AccountRow]:
     """The account of each core and step; nothing where there is none."""
-    return (
-        {}
-        if account is None
-        else {
-            (core, name): AccountRow(name, float(step_ps), tuple(owners.tolist()))
-            for core, of_core in zip(account.core_names, account.owner_ps, strict=True)
-            for name, step_ps, owners in zip(account.names, account.step_ps, of_core, strict=True)
-        }
-    )
+    if account is None:
+        return {}
+    return {
+        (core, name): AccountRow(name, float(step_ps), tuple(owners.tolist()))
+        for core, of_core in zip(account.core_names, account.owner_ps, strict=True)
+        for name, step_ps, owners in zip(account.names, account.step_ps, of_core, strict=True)
+    }
 
 
 def _of_buffers(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
