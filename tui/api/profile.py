@@ -5,9 +5,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from tpuprof.tui.api.table import LOOK, Table
 from tpuprof.tui.pages import PAGE_NAMES, Page, PageName, page_named
 from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.output import whole
-from tpuprof.tui.report.page import Listed, Report, ReportRequest
+from tpuprof.tui.report.page import Report, ReportRequest
 from tpuprof.tui.report.shared.bounded import LEAST_ROW
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 _PS_PER_MS = 10**9
 _QUERY, _SQL_TABLES = Later("tpuprof.tui.api.sql.query:table_of"), "tpuprof.tui.api.sql.tables:BY_NAME"
 Made = TypeVar("Made")
+Ms = float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,46 @@ MODULES = Kind(
 )
 ARRAYS = Kind("a device memory profile", ("live-arrays",), 'table("live-arrays")')
 LOG = Kind("a log", (), "oom() looks for out-of-memory errors")
+
+_LINES = 'table("timeline") for the planes and their lines, and events(track="XLA Ops") for the events of a line'
+_WAYS = {"planes": _LINES, "lines": _LINES, "summary": 'overview(), findings() or report("overview")'}
+_CHOICE = 'events(from_ms=300, to_ms=400, track="host0:2 / XLA Ops"), with a core and a line, or a part of one'
+
+
+class TimelineEvents(Table):
+    """All events of the timeline, read when they are asked for; called, it gives those of a choice."""
+
+    def __init__(self, table: Callable[..., Table]) -> None:
+        self._table = table
+
+    def __call__(
+        self, from_ms: Ms = None, to_ms: Ms = None, track: str = "", *, limit: int = 0, **no: NoReturn
+    ) -> Table:
+        """Events in order of their start, without their arguments: all of them, or as a `limit` says.
+
+        Args:
+            from_ms, to_ms: the interval on the trace's clock; None for its start or end.
+            track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all tracks
+                but derived ones, which repeat the ops.
+            limit: the most events, the first ones, where `left_out` of the table counts the others; 0 for all.
+            no: other arguments, which it does not have.
+
+        Raises:
+            ProfileError: no track has such a name, or the file can't be read.
+        """
+        if no:
+            raise ProfileError("usage", f"events() has no argument {printable(', '.join(no))}.", _CHOICE, EXIT_USAGE)
+        check(from_ms=from_ms, to_ms=to_ms, track=track)
+        begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms or 0, to_ms))
+        return self._table("timeline", "events", limit=limit, from_ps=begin, to_ps=end, track=track or None)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name in ("name", "columns", "left_out", "warnings", "_values", "_arrays"):
+                vars(self).update(vars(self()))
+                return vars(self)[name]
+            return super().__getattr__(name)
 
 
 class Profile(Guiding):
@@ -257,35 +297,30 @@ class Profile(Guiding):
         >>> len(slow) > 0, slow.keys()
         (True, ('name', 'category'))
         """
-        read = self._read(page, options)
-        return read.table(key, filter=filter, sort=sort, columns=columns, limit=limit)
+        return self._read(page, options).table(key, filter=filter, sort=sort, columns=columns, limit=limit)
 
-    def tables(self, page: PageName, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of the command line
-        """The keys of the tables that a page has for `table`, the main one first.
+    def __getitem__(self, name: str) -> Table:
+        """The main table of a page, or a table of `query`: ``profile["ops"]``, or ``profile.ops``; raises as it."""
+        check(page=name)
+        if name in named_in(_SQL_TABLES) and page_named(name) is None:
+            return self.events if name == "events" else self.query(f"SELECT * FROM {name}")  # noqa: S608 - a name of ours
+        return self.table(cast("PageName", name.replace("_", "-")))
+
+    def tables(self, page: PageName | None = None, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of `table`
+        """The keys of the tables that a page has for `table`, the main one first; without a page what ``[]`` takes.
 
         >>> import tpuprof
         >>> tpuprof.open("demo").tables("hosts")
         ('hosts', 'left_out', 'steps')
         """
+        if page is None:
+            return tuple(dict.fromkeys((*self.pages, *(named_in(_SQL_TABLES) if self._kind is PROFILE else ()))))
         return self._read(page, options).tables()
 
-    def events(
-        self, from_ms: float | None = None, to_ms: float | None = None, track: str = "", *, limit: int = 0
-    ) -> Table:
-        """Events of the timeline in order of their start, without their arguments: all of them, or as a `limit` says.
-
-        Args:
-            from_ms, to_ms: the interval on the trace's clock; None for its start or end.
-            track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all tracks
-                but derived ones, which repeat the ops.
-            limit: the most events, the first ones, where `left_out` of the table counts the others; 0 for all.
-
-        Raises:
-            ProfileError: no track has such a name, or the file can't be read.
-        """
-        check(from_ms=from_ms, to_ms=to_ms, track=track)
-        begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms or 0, to_ms))
-        return self.table("timeline", "events", limit=limit, from_ps=begin, to_ps=end, track=track or None)
+    @property
+    def events(self) -> TimelineEvents:
+        """All events of the timeline; ``events(300, 400, track="XLA Ops")`` are some of them."""
+        return TimelineEvents(self.table)
 
     def query(self, sql: str, *, limit: int = 0, seconds: int = 30) -> Table:
         """What ``tpuprof-tui query`` answers: one SELECT over the tables of the profile.
@@ -304,6 +339,8 @@ class Profile(Guiding):
         check(sql=sql, limit=limit)
         made: Table = _QUERY(sql, self, limit, seconds)
         return made
+
+    sql = query
 
     def report(
         self,
@@ -338,16 +375,16 @@ class Profile(Guiding):
         rest = f"report({', '.join([repr(name), *(f'{key}={value!r}' for key, value in options.items())])})"
         request = replace(request, rest=rest)
         content = report.read(request)
-
-        def listed() -> Sequence[Listed]:
-            return () if report.sections is None else report.sections(content, request)
-
-        def write(form: str, _: int) -> str:
-            return whole(report.writers[form](content, request))
-
         warnings = report.warnings(content)
         self._warnings |= dict.fromkeys(warnings)
-        return Result(name, content, listed, write, warnings, rest)
+        return Result(
+            name,
+            content,
+            lambda: () if report.sections is None else report.sections(content, request),
+            lambda form, _: whole(report.writers[form](content, request)),
+            warnings,
+            rest,
+        )
 
     def _asked(self, page: Page, options: Mapping[str, Any], limit: int) -> tuple[Report[Any], ReportRequest]:
         """A page's report, and what it reads by: options as on the command line, None for those that are not given."""
@@ -376,24 +413,24 @@ class Profile(Guiding):
         check(page=name)
         if (page := page_named(name)) is None:
             near = f"one of: {', '.join(nearest_or_first(name, self.pages))}"
-            hint = self._way_to(name) if name in named_in(_SQL_TABLES) else near
+            hint = f'profile["{name}"]' if name in named_in(_SQL_TABLES) else near
             raise ProfileError("usage", f"There is no page {printable(name)}.", hint, EXIT_USAGE)
         if name not in self.pages:
             raise self._kind.lacks(self.path, name)
         return page
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            is_table = page_named(name.replace("_", "-")) is not None or name in named_in(_SQL_TABLES)
+            return self[name] if is_table else super().__getattr__(name)
+
     def _way_to(self, name: str) -> str:
-        if page_named(page := name.replace("_", "-")) is not None:
-            return f'table("{page}") or report("{page}")'
-        if name in named_in(_SQL_TABLES):
-            return f'query("SELECT * FROM {name}")'  # noqa: S608 - a name of ours
-        return 'table("ops") or query("SELECT * FROM ops"), and to_pandas() of what they give'
+        if hasattr(Table, name):
+            return f'table("ops").{name}() or events.{name}()'
+        return _WAYS.get(name, 'table("ops") or query("SELECT * FROM ops"), and to_pandas() of what they give')
 
     def __repr__(self) -> str:
         """Its name, and what the pages that were read so far warn of."""
         what = f"<Profile {self.name}: {counted(len(self.hosts), 'host') if self.hosts else self._kind.what}>"
         return "\n".join((what, *(f"warning: {printable(warning)}" for warning in self._warnings)))
-
-    def _repr_html_(self) -> str:
-        """Its name and where it lies, for a notebook; both as text, never as markup."""
-        return f"<b>{escape(printable(self.name))}</b> {escape(printable(self.path))}"

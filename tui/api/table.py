@@ -6,14 +6,14 @@ import sys
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.api.arguments import Guiding
+from tpuprof.tui.api.arguments import Guiding, meant_columns
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN, _MOST_IN_TEXT = 50, 10
 """Rows of a notebook's table, and of a text."""
 
+_OF_PANDAS = ("head", "tail", "sort_values", "groupby", "merge", "nlargest", "describe", "loc", "iloc", "plot")
 
 LOOK = TextLook(110, ascii_only=False, color=False)
 """How text looks that Python asks for."""
@@ -83,6 +84,7 @@ class Table(Guiding):
         names = [key.replace(".", "_") for key in self._values]
         row = namedtuple("Row", names, rename=True)  # type: ignore[misc]
         row._fields = self.keys()  # type: ignore[assignment]
+        row.__getattr__ = _no_attribute  # type: ignore[attr-defined]
         return map(row._make, zip(*self._values.values(), strict=True))
 
     def __contains__(self, key: object) -> bool:
@@ -106,9 +108,9 @@ class Table(Guiding):
         """
         if not isinstance(key, str):
             sentence = f"A column has a key, such as {next(iter(self._values), 'name')!r}, not {printable(repr(key))}."
-            raise ProfileError("usage", sentence, "for row in table: ... gives rows", EXIT_USAGE)
+            raise ProfileError("usage", sentence, "list(table)[0] is a row, list(table)[:3] are rows", EXIT_USAGE)
         if key not in self._values:
-            near = f"one of: {', '.join(nearest_or_first(key, self.keys()))}"
+            near = f"one of: {', '.join(meant_columns(key, self.keys()) or nearest_or_first(key, self.keys()))}"
             raise ProfileError("usage", f"There is no column {printable(key)}.", near, EXIT_USAGE)
         return self._values[key]
 
@@ -137,6 +139,13 @@ class Table(Guiding):
         made: pyarrow.Table = arrow_table(self._values, {key: self._type(key) for key in self._values})
         return made
 
+    def fetchall(self) -> list[Any]:
+        """The rows."""
+        return list(self)
+
+    df = as_pandas_dataframe = to_pandas  # as answers of DuckDB and Perfetto have them
+    pl, arrow = to_polars, to_arrow
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """What Polars, PyArrow, DuckDB and others read a table by; see `to_arrow`."""
         try:
@@ -155,8 +164,10 @@ class Table(Guiding):
         return fitting_type(self._values[key], column.type if column.unit else None)
 
     def _way_to(self, name: str) -> str:
-        if name in self._values:
-            return f'table["{name}"]'
+        if name in _OF_PANDAS:
+            return f"to_pandas().{name}"
+        if keys := meant_columns(name, self.keys()):
+            return f'table["{keys[0]}"]'
         return "to_pandas(), to_polars() or to_arrow(), and keys() for its columns"
 
     def __repr__(self) -> str:
@@ -187,6 +198,12 @@ class Table(Guiding):
         note += f", {counted(more, 'more row')} not shown" if more else ""
         note += "".join(f"<br>{escape(printable(warning))}" for warning in self.warnings)
         return f"<table><caption>{note}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _no_attribute(row: Any, name: str) -> NoReturn:  # noqa: ANN401 - a named tuple
+    """The error for an unknown attribute of a row."""
+    keys = meant_columns(name, row._fields) or row._fields[:3]
+    raise AttributeError(f"A row has no {printable(name)}. Try one of: {', '.join(keys).replace('.', '_')}.")
 
 
 def _words(value: object) -> str:

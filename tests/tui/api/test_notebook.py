@@ -33,7 +33,11 @@ TRIES: dict[str, Any] = {
     "duckdb.sql('SELECT name FROM ops ORDER BY self_time_ps DESC LIMIT 1').fetchall()": [("fusion.397",)],
     "ops.to_pandas().groupby('category')['self_time_ps'].sum().idxmax()": "convolution fusion",
     "profile.table('ops', columns='name,flops', limit=1).keys()": ("name", "flops"),
-    "(len(profile.events()), profile.events(limit=3).left_out)": (69007, 69004),
+    "(len(profile.events), len(profile.events()), profile.events(limit=3).left_out)": (69007, 69007, 69004),
+    "duckdb.sql('SELECT count(*) FROM events').fetchall() == [(len(pd.DataFrame(events)),)]": True,
+    "[len(each) for each in (profile.ops, profile['ops'], profile.op_profile, profile.steps)]": [490, 490, 547, 80],
+    "profile.tables()[-3:]": ("allocators", "collective_groups", "copies"),
+    "(tpuprof.load('demo').sql('SELECT count(*) FROM events').fetchall(), len(ops.df()))": ([(69007,)], 490),
     "len(pl.from_arrow(profile.events(limit=3).to_arrow()))": 3,
     "(lambda df: len(df[df.name == 'fusion.397']))(pd.DataFrame(ops))": 1,
     "repr(ops).splitlines()[12]": "  + 480 more",
@@ -66,6 +70,7 @@ def made_names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             os.utime(each, (1000 + number, 1000 + number))
     return {
         **{"tpuprof": tpuprof, "profile": profile, "ops": profile.table("ops"), "log": log, "text": MESSAGE},
+        "events": profile.events,
         **{"data": Path(profile.path).read_bytes(), "data_of_log": MESSAGE.encode(), "logs": root / "logs"},
         **{"dump": dump_of(DUMP, root / "dump"), "prof": pprof.written(root)},
     }
@@ -100,7 +105,7 @@ def test_a_line_says_how_far_reading_is(capsys: pytest.CaptureFixture[str], monk
         ("tpuprof.open(prof).table('ops')", "is a device memory profile: it has no page ops.", 'table("live-arrays")'),
         ("tpuprof.open(log).timeline()", "is a log: it has no profile of a program.", "oom() looks for"),
         ("tpuprof.open('demo', host='nowhere')", "no host nowhere.", "its hosts: demo"),
-        ("profile.table('opps')", "There is no page opps.", "one of: ops, op, hosts"),
+        ("profile.table('opps')", "There is no page opps.", "one of: ops"),
         ("profile.table('ops', 'rows')", "The page ops has no table rows.", "one of: ops"),
         ("profile.table('ops', op='x')", "The page ops has no option op.", "one of: step, from_ps, to_ps, by"),
         ("profile.table('ops', columns=['nam'])", "There is no column nam.", "--columns name"),
@@ -115,18 +120,22 @@ def test_a_line_says_how_far_reading_is(capsys: pytest.CaptureFixture[str], monk
         ("profile.table('ops', from_ps='x')", "from_ps: 'x' is not a number.", "from_ps=1"),
         ("profile.table('ops', columns=5)", "columns: 5 is not a list of keys.", 'columns=["name"'),
         ("profile.table('memory', space='hbmm')", "There is no memory space hbmm.", "one of: hbm"),
-        ("profile.table('steps')", "There is no page steps.", 'query("SELECT * FROM steps")'),
-        ("profile.steps", "A Profile has no attribute steps.", 'query("SELECT * FROM steps")'),
-        ("profile.op_profile()", "A Profile has no attribute op_profile.", 'table("op-profile") or report('),
-        ("profile.to_pandas()", "A Profile has no attribute to_pandas.", 'table("ops") or query('),
-        ("ops.as_pandas_dataframe()", "A Table has no attribute as_pandas_dataframe.", "to_pandas(), to_"),
-        ("ops.self_time_ps", "A Table has no attribute self_time_ps.", 'table["self_time_ps"].'),
+        ("profile.table('steps')", "There is no page steps.", 'profile["steps"]'),
+        ("profile.planes", "A Profile has no attribute planes.", 'table("timeline") for the planes'),
+        ("profile.to_pandas()", "A Profile has no attribute to_pandas.", 'table("ops").to_pandas() or events.'),
+        ("profile.events(core=2, line='x')", "events() has no argument core, line.", "events(from_ms=300, to_ms=400"),
+        ("profile.sql('SELECT dur FROM events')", "no such column: dur.", "one of: duration_ps"),
+        ("ops.sort_values('name')", "A Table has no attribute sort_values.", "to_pandas().sort_values."),
+        ("ops.total_ms", "A Table has no attribute total_ms.", 'table["total_time_ps"].'),
+        ("ops[:3]", "A column has a key, such as 'name', not slice(", "list(table)[0] is a row"),
+        ("list(profile.steps)[0].duration", "A row has no duration.", "one of: duration_ms."),
+        ("tpuprof.EventAccumulator(logs)", "tpuprof has no EventAccumulator.", "tpuprof.runs(path)."),
         ("tpuprof.oom(text).to_pandas()", "A Result has no attribute to_pandas.", "table(), tables()"),
         ("profile.fit(device='x')", "device: 'x' is not a TPU whose memory is known.", 'device="v5e"'),
     ],
 )
 def test_what_can_not_be_had_says_what_can(line: str, sentence: str, hint: str, names: dict[str, Any]) -> None:
-    with pytest.raises((tpuprof.ProfileError, AttributeError)) as raised:
+    with pytest.raises((tpuprof.ProfileError, AttributeError, ImportError)) as raised:
         eval(line, names)
     said, _, tried = str(raised.value).replace(" Try ", "\ntry: ").partition("\ntry: ")
     assert sentence in said and tried.startswith(hint)

@@ -23,7 +23,7 @@ def test_a_table_is_read_by_key() -> None:
     assert len(rows) == 2 and [*rows.keys()] == ["name", "time"] and "time" in rows and "times" not in rows
     assert rows["time"] is rows["time"] and rows.values("time") == [1, None]
     assert [(row.name, row.time) for row in rows] == [("a", 1), ("b", None)] == [*rows]
-    for key, hint in (("tine", "one of: time"), (0, "for row in table"), (["name"], "for row in table")):
+    for key, hint in (("tine", "one of: time"), (0, "list(table)[0]"), (["name"], "list(table)[0]")):
         with pytest.raises(ProfileError) as raised:
             rows[key]  # type: ignore[index]
         assert raised.value.hint.startswith(hint)

@@ -59,12 +59,22 @@ _PLACES = {
 }
 """Where names come from that are not calls. They are imported when they are used: the command line imports this too."""
 
+_ELSEWHERE = {
+    "TraceProcessor": 'tpuprof.open(path).query("SELECT name, sum(duration_ps) AS ps FROM events GROUP BY name")',
+    "EventAccumulator": "tpuprof.runs(path)",
+    "xspace_to_tool_data": 'tpuprof.open(path).report("overview")',
+}
+"""What does here what names of other packages do there."""
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names above
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415 - slow
 
         return version("tpuprof-tui")
+    if name in _ELSEWHERE:  # of an AttributeError `from tpuprof import` would hide the words
+        raise ImportError(f"{__name__} has no {name}. Try {_ELSEWHERE[name]}.", name=__name__)
+    name = "open" if name in ("load", "read") else name
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}. It has {', '.join(__all__)}.")
     module = import_module(f"{__name__}.{_PLACES.get(name, 'tui.api.calls')}")
