@@ -73,7 +73,11 @@ def _text(made: QueryResult, look: TextLook) -> str:
     answer = made.answer
 
     def lines(pen: Pen) -> list[Line]:
-        drawn = [_column(made, number, pen) for number in range(len(answer.names))]
+        drawn = list[Column]()
+        for place, (name, kind) in enumerate(zip(map(pen.text, answer.names), answer.types, strict=True)):
+            texts = {number: pen.text(words(row[place])) for number, row in enumerate(answer.rows)}
+            right, is_first = kind in NUMBERS, not place
+            drawn.append(text_column(name, name, texts, right=right, is_first=is_first, grows=is_first and not right))
         if not answer.rows:
             return [pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
         drawn = uncut(drawn, pen.width)
@@ -83,14 +87,6 @@ def _text(made: QueryResult, look: TextLook) -> str:
         return [*rows, *pen.notes([*wide, *answer.warnings], ())]
 
     return titled_text(made.extent, made.run.name if made.run is not None else "", lines, look)
-
-
-def _column(made: QueryResult, number: int, pen: Pen) -> Column:
-    answer, is_first = made.answer, not number
-    texts = {place: pen.text(words(row[number])) for place, row in enumerate(answer.rows)}
-    right = answer.types[number] in NUMBERS
-    title = pen.text(answer.names[number])
-    return text_column(title, title, texts, right=right, is_first=is_first, grows=is_first and not right)
 
 
 def words(value: object) -> str:

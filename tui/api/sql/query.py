@@ -127,10 +127,6 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _divided(sql: str) -> str:
     """The query with two divisions: ``/`` has fractions, ``//`` has none."""
     return _DIVISION.sub(lambda found: _DIVIDED.get(found[0], found[0]), sql)
@@ -154,8 +150,8 @@ class Database:
 
     def create(self, name: str, columns: Sequence[Column]) -> None:
         """Creates an empty table."""
-        made = ", ".join(f"{_quoted(column.name)} {_STORED[column.type][0]}" for column in columns)
-        self._connection.execute(f"CREATE TABLE {_quoted(name)} ({made})")
+        made = ", ".join(f'"{column.name}" {_STORED[column.type][0]}' for column in columns)
+        self._connection.execute(f'CREATE TABLE "{name}" ({made})')
         self._tables[name] = columns
 
     def needed(self, sql: str) -> Mapping[str, Collection[str]]:
@@ -194,12 +190,12 @@ class Database:
         Args:
             values: of each column, as JSON has them; None where unknown.
         """
-        names, places = ", ".join(_quoted(column.name) for column in columns), ", ".join("?" * len(columns))
+        names, places = ", ".join(f'"{column.name}"' for column in columns), ", ".join("?" * len(columns))
         stored = [
             [None if value is None else _STORED[column.type][1](value) for value in of_column]
             for column, of_column in zip(columns, values, strict=True)
         ]
-        sql = f"INSERT INTO {_quoted(name)} ({names}) VALUES ({places})"  # noqa: S608 - names of ours
+        sql = f'INSERT INTO "{name}" ({names}) VALUES ({places})'  # noqa: S608 - names of ours
         self._connection.executemany(sql, zip(*stored, strict=True))
 
     def run(self, sql: str, most: int) -> tuple[Sequence[str], Sequence[SqlType], Sequence[Sequence[Any]]]:
