@@ -12,6 +12,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.tpus import generation_named
+from tpuprof.parsers.ops.filtering.field_term import UNIT_PS
 from tpuprof.tui.report.output import LEAST_BYTES
 
 Kind = tuple[Callable[[object], bool], str, str]
@@ -19,7 +20,7 @@ Kind = tuple[Callable[[object], bool], str, str]
 
 _TEXT: Kind = (lambda value: isinstance(value, str | None), "a text", '{}="..."')
 _NUMBER: Kind = (lambda value: value is None or (isinstance(value, Real) and math.isfinite(value)), "a number", "{}=1")
-_MS: Kind = (_NUMBER[0], "milliseconds", 'events(300, 400, track="XLA Ops")')
+_MS: Kind = (lambda value: value is None or math.isfinite(picoseconds(value)), "milliseconds", 'events(300, "20.3s")')
 _KINDS: Mapping[str, Kind] = {
     "path": (
         lambda value: isinstance(value, str | os.PathLike),
@@ -68,9 +69,18 @@ def check(**given: object) -> None:
             raise ProfileError("usage", sentence, example.format(name), EXIT_USAGE)
 
 
+_TIME = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,12})?) ?([mun]?s)")
+
+
+def picoseconds(time: object) -> float:
+    """Picoseconds of milliseconds, or of a text with its unit, such as ``"20.3s"``; NaN of anything else."""
+    if isinstance(time, str) and (found := _TIME.fullmatch(time)) is not None:
+        return float(found[1]) * UNIT_PS[found[2]]
+    return float(time) * UNIT_PS["ms"] if isinstance(time, Real) else math.nan
+
+
 _UNIT = pattern(r"(_time)?_[pnum]?s$")
-_DURATION = ("duration", "self_time")
-_MEANT = {"dur": _DURATION, "duration": _DURATION, "time": _DURATION, "ts": ("start",), "begin": ("start",)}
+_MEANT = {**dict.fromkeys(("dur", "duration", "time"), ("duration", "self_time")), "ts": ("start",)}
 """How keys of columns begin here, by their names in other programs."""
 
 

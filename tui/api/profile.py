@@ -22,7 +22,7 @@ from tpuprof.parsers.pages.shared.key import Later, PageKey, named_in
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.parsers.session.live_arrays import open_arrays
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.api.arguments import Guiding, check
+from tpuprof.tui.api.arguments import Guiding, check, picoseconds
 from tpuprof.tui.api.result import Result, oom_of
 from tpuprof.tui.api.table import LOOK, Table
 from tpuprof.tui.pages import PAGE_NAMES, Page, PageName, page_named
@@ -40,10 +40,9 @@ if TYPE_CHECKING:
     from tpuprof.parsers.steps.step_account import Account
     from tpuprof.parsers.timeline.model import Timeline
 
-_PS_PER_MS = 10**9
 _QUERY, _SQL_TABLES = Later("tpuprof.tui.api.sql.query:table_of"), "tpuprof.tui.api.sql.tables:BY_NAME"
 Made = TypeVar("Made")
-Ms = float | None
+Ms = float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ LOG = Kind("a log", (), "oom() looks for out-of-memory errors")
 
 _LINES = 'table("timeline") for the planes and their lines, and events(track="XLA Ops") for the events of a line'
 _WAYS = {"planes": _LINES, "lines": _LINES, "summary": 'overview(), findings() or report("overview")'}
-_CHOICE = 'events(from_ms=300, to_ms=400, track="host0:2 / XLA Ops"), with a core and a line, or a part of one'
+_CHOICE = 'events(from_ms="20s", to_ms="20.3s", track="host0:2 / XLA Ops"), with a core and a line, or a part of one'
 
 
 class TimelineEvents(Table):
@@ -90,7 +89,7 @@ class TimelineEvents(Table):
         """Events in order of their start, without their arguments: all of them, or as a `limit` says.
 
         Args:
-            from_ms, to_ms: the interval on the trace's clock; None for its start or end.
+            from_ms, to_ms: the interval on the trace's clock, or texts such as ``"20.3s"``; None for its start or end.
             track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all tracks
                 but derived ones, which repeat the ops.
             limit: the most events, the first ones, where `left_out` of the table counts the others; 0 for all.
@@ -102,7 +101,7 @@ class TimelineEvents(Table):
         if no:
             raise ProfileError("usage", f"events() has no argument {printable(', '.join(no))}.", _CHOICE, EXIT_USAGE)
         check(from_ms=from_ms, to_ms=to_ms, track=track)
-        begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms or 0, to_ms))
+        begin, end = (None if ms is None else round(picoseconds(ms)) for ms in (from_ms or 0, to_ms))
         return self._table("timeline", "events", limit=limit, from_ps=begin, to_ps=end, track=track or None)
 
     if not TYPE_CHECKING:
@@ -337,8 +336,7 @@ class Profile(Guiding):
         [490]
         """
         check(sql=sql, limit=limit)
-        made: Table = _QUERY(sql, self, limit, seconds)
-        return made
+        return cast("Table", _QUERY(sql, self, limit, seconds))
 
     sql = query
 
