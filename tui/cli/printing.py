@@ -131,4 +131,4 @@ def report_look(args: argparse.Namespace) -> TextLook:
     color = forced or (not terminal.obstacle and terminal.color != "mono")
     color = color if args.color == "auto" else args.color != "never"
     width = args.width or (columns(PIPE_WIDTH) if args.format in (None, "text") else PIPE_WIDTH)
-    return TextLook(width, not terminal.unicode, color)
+    return TextLook(width, not terminal.unicode, color, is_bounded=shown or args.width > 0)

@@ -16,12 +16,12 @@ from tpuprof.parsers.ops.filtering.filter import FilterError, OpColumns, parse_f
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import PLACES, Column, first_rows, uncut
+from tpuprof.tui.draw.table import PLACES, Column, chosen_columns, first_rows, uncut
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import Field, Table, columns, filter_texts, markdown_rows, reasons, table_records
 from tpuprof.tui.report.page import Head, Listed, ReportRequest, TableOptions, TextLook
-from tpuprof.tui.report.text import heading, page_text
+from tpuprof.tui.report.text import titled_text
 
 TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
@@ -243,7 +243,7 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
 
 def _text(_: str, head: Head, chosen: Chosen, look: TextLook) -> str:
     title = f"{head.title}: {chosen.extent}"
-    return page_text(lambda pen: [heading(title, chosen.choice.words, pen), *_lines(chosen, pen)], look)
+    return titled_text(title, chosen.choice.words, lambda pen: _lines(chosen, pen, look.is_bounded), look)
 
 
 def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:
@@ -258,8 +258,8 @@ def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:
     return markdown.joined([*lines, *(markdown.not_shown(left) if cells else said)])
 
 
-def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
-    """The columns that fit, from the first one on."""
+def _lines(chosen: Chosen, pen: Pen, is_bounded: bool) -> list[Line]:
+    """The rows, in the columns that were chosen."""
     source, ascii_only = chosen.listed.source, pen.glyphs.is_ascii
     drawn: list[Column] = []
     for field in chosen.fields:
@@ -271,8 +271,23 @@ def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
         drawn.append(text_column(field.key, _title(field), by_row, right=right, is_first=is_first, grows=is_first))
     if not drawn or not len(chosen.shown):
         return pen.wrap(chosen.why_none or "no row matches", "dim", [(" ", "text")])
-    drawn = uncut(drawn, pen.width)
-    return first_rows(drawn, chosen.matching, len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0, pen)
+    most = len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0
+    return asked_rows(drawn, chosen.matching, most, pen, is_bounded)
+
+
+def asked_rows(columns: Sequence[Column], rows: Sequence[int], most: int, pen: Pen, is_bounded: bool) -> list[Line]:
+    """Rows in the columns that a call has named: all of them, or those that fit, and how many do not.
+
+    Args:
+        most: rows, 0 for all.
+        is_bounded: whether lines must not be wider than the pen's.
+    """
+    if not is_bounded:
+        return first_rows(columns, rows, most, pen.at(max(pen.width, 1 + sum(column.width + 1 for column in columns))))
+    drawn = uncut(columns, pen.width)
+    hidden = len(drawn) - len(chosen_columns(drawn, pen.width))
+    wide = [f"{counted(hidden, 'column')} did not fit: --width CELLS, or --format csv"] if hidden else []
+    return [*first_rows(drawn, rows, most, pen), *pen.notes(wide, ())]
 
 
 def text_column(key: str, title: str, by_row: Mapping[int, str], *, right: bool, is_first: bool, grows: bool) -> Column:

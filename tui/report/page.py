@@ -50,11 +50,16 @@ Content = TypeVar("Content")  # what is read of a run to print a page: the page 
 
 @dataclass(frozen=True)
 class TextLook:
-    """How a text report looks: its width in cells, its characters, and whether it has ANSI colours."""
+    """How a text report looks: its width in cells, its characters, and whether it has ANSI colours.
+
+    Attributes:
+        is_bounded: whether columns that were asked for are left out where they are wider than that: a terminal is.
+    """
 
     width: int
     ascii_only: bool
     color: bool
+    is_bounded: bool = True
 
     @property
     def glyphs(self) -> Glyphs:

@@ -36,6 +36,7 @@ from tpuprof.parsers.pages.ops.parts import steps_asked, words_of_steps
 from tpuprof.parsers.pages.shared.common import complaints, damage_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.shared.groups import COMPARED_INSIDE, CoreGroup, groups_of, largest
 from tpuprof.parsers.pages.shared.key import PageKey, PageSession
+from tpuprof.parsers.pages.shared.split_runs import split_words
 from tpuprof.parsers.pages.shared.steps import common_steps, step_time
 from tpuprof.parsers.pages.shared.summaries import read
 from tpuprof.parsers.steps.aligned import AlignedSteps
@@ -467,7 +468,7 @@ def page_of(session: PageSession, found: Reduced[HostSummary], summaries: Sequen
     page = hosts_page(summaries, left_out, session.run.problems)
     cores = sum(summary.core_count for summary in summaries)
     partners = {lacking_partners(summary.table, cores) for summary in summaries} - {""}
-    return replace(page, warnings=(*page.warnings, *sorted(partners)))
+    return replace(page, warnings=(*page.warnings, *(split_words(session.run) or sorted(partners))))
 
 
 def hosts_in_steps(session: PageSession, steps: str) -> HostsPage:

@@ -67,6 +67,7 @@ def test_every_table_with_groups_has_them_in_reports() -> None:
         "ledger": get_args(By),
         "model": tuple(TABLES),
         "kernels": ("blocks",),
+        "collectives": ("op",),
         "live-arrays": BY,
     }
 

@@ -13,9 +13,9 @@ from tpuprof.tui.api.sql.tables import TABLES
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, first_rows, uncut
+from tpuprof.tui.draw.table import Column
 from tpuprof.tui.report import csv, json, markdown
-from tpuprof.tui.report.choice import text_column
+from tpuprof.tui.report.choice import asked_rows, text_column
 from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.report.shared.columns import NUMBERS
 from tpuprof.tui.report.shared.columns import Column as OfTable
@@ -80,11 +80,8 @@ def _text(made: QueryResult, look: TextLook) -> str:
             drawn.append(text_column(name, name, texts, right=right, is_first=is_first, grows=is_first and not right))
         if not answer.rows:
             return [pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
-        drawn = uncut(drawn, pen.width)
-        rows = first_rows(drawn, range(len(answer.rows)), 0, pen)
-        hidden = len(drawn) - len(chosen_columns(drawn, pen.width))
-        wide = [f"{counted(hidden, 'column')} did not fit: --width CELLS, or --format csv"] if hidden else []
-        return [*rows, *pen.notes([*wide, *answer.warnings], ())]
+        rows = asked_rows(drawn, range(len(answer.rows)), 0, pen, look.is_bounded)
+        return [*rows, *pen.notes(answer.warnings, ())]
 
     return titled_text(made.extent, made.run.name if made.run is not None else "", lines, look)
 

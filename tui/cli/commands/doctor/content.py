@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.errors import Problem, ProfileError
+from tpuprof.parsers.base.errors import Problem, ProfileError, one_part
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.base.words import SOURCE_WORDS
@@ -166,7 +167,9 @@ def _run(run: Run) -> DoctorSection:
     else:
         lacks = lacking(facts) if facts.host is not None else []
         rows += [DoctorLine("belongs", words) for words in split_words(run)]
-        told |= {name: getattr(facts, name) for name in METRICS}
+        reported = _reported(run)
+        rows += [DoctorLine("reports", printable(text)) for text in reported]
+        told |= {name: getattr(facts, name) for name in METRICS} | {"reported": reported}
         told |= {"is_simulated": facts.simulated, "lacks": lacks, "unknown": {**facts.unknown}}
         problems += facts.problems
         if run.hosts and facts.host is not None:
@@ -182,6 +185,17 @@ def _run(run: Run) -> DoctorSection:
     rows += _more("problem", len(problems) - MOST_PROBLEMS, True)
     told |= {"beside": {one.kind: one.count for one in beside}, "problems": _told(problems)}
     return DoctorSection("runs", printable(run.name), rows, told)
+
+
+def _reported(run: Run) -> list[str]:
+    """What the profiler itself reported in the files of a run that are on this machine, each sentence once."""
+    from tpuprof.parsers.formats.xspace.trace import Trace  # noqa: PLC0415 - numpy may be missing
+
+    said = dict[str, None]()
+    for file in filter(lambda file: os.path.isfile(file.path), run.hosts[:_MOST_FILES]):
+        with suppress(ProfileError), one_part(f"read {printable(file.path)}"), closing(Trace.open(file.path)) as trace:
+            said |= dict.fromkeys((*trace.errors, *trace.warnings))
+    return list(said)
 
 
 def _content(facts: RunFacts, hosts: int) -> list[DoctorLine]:

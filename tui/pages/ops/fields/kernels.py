@@ -113,6 +113,7 @@ KERNEL_TIME: Metric[KernelsPage] = Metric(
     lambda page: int(page.total_ps.sum()) if len(page) else None,
     "on GPUs: time of all kernels",
     "no kernel ran on a GPU",
+    "time of all kernels",
 )
 TENSOR_TIME: Metric[KernelsPage] = Metric(
     "tensor_core_time_percent",

@@ -44,7 +44,7 @@ def declare(page: RooflinePage, request: ReportRequest) -> Declared:
             Block(lambda: Values({"program": _points(page.program)[0]})),
             Block(lambda: Values({"average_step": next(iter(_points(page.average_step)), None)})),
             Metrics((STEP_SOURCE,), page),
-            Block(lambda: Values({"steps": _points(page.steps)}), lambda: _program_and_steps(page)),
+            Block(lambda: Values({"steps": _points(page.steps)}), lambda: _program_and_steps(page, request.most_rows)),
             Metrics((OP_COUNT,), page),
             table,
         ),
@@ -75,11 +75,15 @@ def _csv(page: RooflinePage, ops: Section[OpsPage]) -> str:
     return parts_csv(ROOFLINE_OPS.csv, [*parts, ("op", columns(ROOFLINE_OPS, ops.source, ops.shown))])
 
 
-def _program_and_steps(page: RooflinePage) -> list[str]:
+def _program_and_steps(page: RooflinePage, most: int) -> list[str]:
     parts = (page.program, page.average_step, page.steps)
     program, average, steps = (fields.markdown_rows(ROOFLINE_POINTS, part, range(len(part))) for part in parts)
-    rows = [*program, *average, *([f"step {name}", *others] for name, *others in steps)]
-    return markdown.rows_table("Program and steps", ROOFLINE_POINTS, rows)
+    shown = steps[: most or len(steps)]
+    rows = [*program, *average, *([f"step {name}", *others] for name, *others in shown)]
+    return [
+        *markdown.rows_table("Program and steps", ROOFLINE_POINTS, rows),
+        *markdown.not_shown(len(steps) - len(shown)),
+    ]
 
 
 def _text(page: RooflinePage, most: int, pen: Pen) -> list[Line]:

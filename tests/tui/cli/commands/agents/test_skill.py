@@ -59,7 +59,7 @@ def test_it_has_the_form_that_agents_load() -> None:
     head, name, *_ = skill().splitlines()
     description = re.search(r"\ndescription: >-\n  (.*)\n---\n", skill())
     assert head == "---" and name == "name: tpuprof-tui"
-    assert description is not None and len(description[1]) <= 1024 and len(signed(skill()).encode()) <= 5000
+    assert description is not None and len(description[1]) <= 1024 and len(signed(skill()).encode()) <= 5120
     assert all(f"`{form}`" in skill() for form in FORMATS if form not in ("text", "json"))
 
 
