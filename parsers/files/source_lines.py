@@ -22,7 +22,6 @@ SUFFIXES = (".py", ".pyi", ".cc", ".cpp", ".h", ".cu", ".jl", ".rs", ".mlir")
 """Of files that are shown. A notebook's lines are not those of its file."""
 MOST_BYTES = 4_000_000  # how far into a file it looks
 LONGEST_LINE = 400  # most characters of a line
-_AROUND = 2  # lines above a place, and below it, that are shown: fewer at the ends of the file
 _LONGEST_NAME = 4096
 _MOST_TAILS = 32
 _TAB = 4
@@ -48,7 +47,7 @@ class SourceExcerpt:
     marked: int
 
 
-def source_excerpt(source: str, roots: Sequence[str] = (os.curdir,)) -> SourceExcerpt | None:
+def source_excerpt(source: str, around: int = 2, roots: Sequence[str] = (os.curdir,)) -> SourceExcerpt | None:
     """The lines around ``path:line`` or ``path:line:column``; None where there is no such file or line here.
 
     An absolute path is taken as it is. A relative one is looked for in each root and each folder that Python imports
@@ -57,6 +56,7 @@ def source_excerpt(source: str, roots: Sequence[str] = (os.curdir,)) -> SourceEx
 
     Args:
         source: the place as the profile writes it.
+        around: lines above it, and below it; fewer at the ends of the file.
         roots: folders to look in first.
     """
     place = _PLACE.fullmatch(source) if len(source) <= _LONGEST_NAME else None
@@ -65,7 +65,7 @@ def source_excerpt(source: str, roots: Sequence[str] = (os.curdir,)) -> SourceEx
     for path in _candidates(place[1], roots):
         data = _read(path)
         if data is not None:
-            return _excerpt(path, data, int(place[2]))
+            return _excerpt(path, data, int(place[2]), around)
     return None
 
 
@@ -97,12 +97,12 @@ def _read(path: str) -> bytes | None:
     return None
 
 
-def _excerpt(path: str, data: bytes, line: int) -> SourceExcerpt | None:
+def _excerpt(path: str, data: bytes, line: int, around: int) -> SourceExcerpt | None:
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
     if not 1 <= line <= len(lines):
         return None
-    first = max(1, line - _AROUND)
-    shown = tuple(map(_shown, lines[first - 1 : line + _AROUND]))
+    first = max(1, line - around)
+    shown = tuple(map(_shown, lines[first - 1 : line + around]))
     return SourceExcerpt(printable(path), first, shown, line - first)
 
 

@@ -61,8 +61,7 @@ def stack_lines(one: Allocation, pen: Pen) -> list[Line]:
         is_own = place == one.own
         lines.append(_frame_line(frame, is_own, pen))
         if is_own or (not is_library(frame) and shown < _MOST_EXCERPTS):
-            around = 2 if is_own else 0
-            excerpt: SourceExcerpt | None = excerpt_of(frame.place, around, around)
+            excerpt: SourceExcerpt | None = excerpt_of(frame.place, 2 if is_own else 0)
             if excerpt is not None:
                 lines += pen.excerpt(excerpt)
                 shown += 1

@@ -114,7 +114,7 @@ class TriageList(ListView[buffer_table.BufferRow]):
     @property
     def excerpt(self) -> SourceExcerpt | None:
         """Lines around that place, where that file is here."""
-        return self._excerpt_of(self.source, 3, 3) if self.source else None
+        return self._excerpt_of(self.source, 3) if self.source else None
 
     def compose(self, pen: Pen, height: int) -> Composed:
         excerpt = self.excerpt if pen.width >= 100 else None
