@@ -16,21 +16,19 @@ import numpy as np
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.intervals import Int64s, grouped, no_ints
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane
 from tpuprof.parsers.formats.xspace.chrome import wire
 from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
 from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, ROOM, Thread, Threads, TooMuch, Values
 from tpuprof.parsers.formats.xspace.chrome.torch import device_of, row_name
-from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
+from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 from tpuprof.parsers.formats.xspace.walk import header
 
 MOST_EVENTS = (1_000_000, 5_000_000)
 """XProf writes no more events than this, those that begin first; the number was raised."""
 
-_PLANES = 1  # fields of XSpace
-_PLANE_ID, _PLANE_NAME, _LINES, _EVENT_METADATA, _STAT_METADATA = 1, 2, 3, 4, 5  # of XPlane
-_LINE_ID, _LINE_NAME, _DISPLAY_ID = 1, 2, 10  # of XLine
-_METADATA_ID, _METADATA_NAME, _DISPLAY_NAME, _METADATA_STATS = 1, 2, 4, 5  # of XEventMetadata and XStatMetadata
+_PLANES, _LINES = 1, 3  # fields of XSpace and of XPlane
 _LARGEST_DEVICE = 500  # number of a process that is a device
 
 _OPS, _MODULES = "XLA Ops", ("XLA Modules", "Sparse Core Modules")
@@ -156,7 +154,7 @@ class _Space:
         self.texts = threads.texts
         self.stats: list[str] = []
         self._stat_ids: dict[str, int] = {}
-        self._ops: dict[int, tuple[bytes, list[int]]] = {}
+        self._ops: dict[int, XEventMetadata] = {}
         self.names_of_processes = _of_first_host(threads.processes)
         self.names_of_processes |= {pid: device_of(label) or label for pid, label in threads.labels.items()}
         self.numbered: set[int] = set()
@@ -194,7 +192,8 @@ class _Space:
             number = self._stat_ids[name] = len(self.stats)
         return number
 
-    def op(self, key: int) -> tuple[bytes, list[int]]:
+    def op(self, key: int) -> XEventMetadata:
+        """What all events of a key have in common; it has no id."""
         if key not in self._ops:
             parts = self.keys[key]
             middle = (len(parts) + 1) // 2
@@ -203,19 +202,17 @@ class _Space:
             shown, long_name = _bytes(name), args.pop(_LONG_NAME, None)
             if _MODEL_FLOPS in args:  # XProf hides the others, which differ for narrow types alone
                 args.setdefault(_FLOPS, args[_MODEL_FLOPS])
-            body = wire.message(_METADATA_NAME, shown if long_name is None else _bytes(long_name))
-            body += b"" if long_name is None else wire.message(_DISPLAY_NAME, shown)
-            ids = []
+            made = XEventMetadata(name=shown)
+            if long_name is not None:
+                made.name, made.display_name = _bytes(long_name), shown
             if _BYTES in args:
-                ids.append(self.stat(_BREAKDOWN))
-                body += wire.message(_METADATA_STATS, wire.stat(ids[-1], KIND_BYTES, _UNREADABLE))
+                made.stats.add(metadata_id=self.stat(_BREAKDOWN), bytes_value=_UNREADABLE)
             for name, value in args.items():
                 kind, number = self._threads.typed(name, value)
                 if kind:
-                    ids.append(self.stat(name))
                     held = (KIND_STR, _bytes(value)) if kind == KIND_REF else (kind, number)
-                    body += wire.message(_METADATA_STATS, wire.stat(ids[-1], *held))
-            self._ops[key] = body, ids
+                    wire.set_value(made.stats.add(metadata_id=self.stat(name)), *held)
+            self._ops[key] = made
         return self._ops[key]
 
 
@@ -242,13 +239,16 @@ class _Plane:
         body: list[Span] = []
         for tid, name, thread in lines:
             body += self._line(tid, name, thread, runs)
-        metadata = self._space.spool.append(self._metadata())
         pid = self._members[0][0]
         is_device = isinstance(pid, int) and 0 < pid <= _LARGEST_DEVICE and self._name.startswith("/device:")
-        head = wire.number(_PLANE_ID, pid - 1 if is_device and isinstance(pid, int) else 0)
-        head += wire.message(_PLANE_NAME, _bytes(self._name))
-        size = len(head) + sum(end - begin for begin, end in (*body, metadata))
-        return [self._space.spool.append(header(_PLANES, size) + head), *body, metadata]
+        plane = XPlane(id=pid - 1 if is_device and isinstance(pid, int) else 0, name=_bytes(self._name))
+        self._add_metadata(plane)
+        return self._message(_PLANES, plane.SerializeToString(deterministic=True), body)
+
+    def _message(self, field: int, head: bytes, body: list[Span]) -> list[Span]:
+        """Spans that are a message with its tag and length: its first fields, and what is in the spool already."""
+        size = len(head) + sum(end - begin for begin, end in body)
+        return [self._space.spool.append(header(field, size) + head), *body]
 
     def _kept_lines(self) -> list[tuple[object, str, Thread]]:
         """Id, name and events of each thread; without rows that are derived from a TPU's ops or a GPU's streams."""
@@ -277,12 +277,12 @@ class _Plane:
     def _program_of(self, key: int) -> int:
         match = _PROGRAM.search(str(self._space.keys[key][0]))
         number = int(match[1]) if match else 0
-        return 0 if number >= 1 << 64 else number - (1 << 64) * (number >> 63)
+        return 0 if number >= 1 << 64 else _signed(number)
 
     def _line(self, tid: object, name: str, thread: Thread, runs: tuple[Int64s, Int64s, Int64s]) -> list[Span]:
         """Spans that are a line. Events lie in order of time, the longer first."""
         start, duration, key = thread.columns()
-        order = np.arange(len(start)) if _is_sorted(start, duration) else np.lexsort((-duration, start))
+        order = np.lexsort((-duration, start))
         order = order[duration[order] >= 0]
         row = np.full(len(start), -1, np.int64)
         row[order] = np.arange(len(order))
@@ -294,12 +294,10 @@ class _Plane:
         columns = list(self._columns(self._with_roots(values), row))
         start, duration, key = start[order], duration[order], key[order]
         ids = self._ids(key, start, runs)
-        number = tid if isinstance(tid, int) else 0
-        head = wire.number(_LINE_ID, number) + wire.message(_LINE_NAME, _bytes(name))
-        head += wire.number(_DISPLAY_ID, number)
+        number = _signed(tid) if isinstance(tid, int) else 0
+        head = XLine(id=number, name=_bytes(name), display_id=number).SerializeToString()
         events = [self._space.spool.append(data) for data in wire.events(ids, start, duration, columns)]
-        size = len(head) + sum(end - begin for begin, end in events)
-        return [self._space.spool.append(header(_LINES, size) + head), *events]
+        return self._message(_LINES, head, events)
 
     def _find_numbered(self, thread: Thread) -> None:
         """Notes the keys of a line's annotations that mark steps and are called as their step (`_STEP_NAME`)."""
@@ -359,36 +357,25 @@ class _Plane:
         self._stats[number] = None
         return number
 
-    def _metadata(self) -> bytes:
-        out = []
+    def _add_metadata(self, plane: XPlane) -> None:
         for (key, program), number in self._events.items():
-            out.append(_entry(_EVENT_METADATA, number, self._event_metadata(number, key, program)))
+            made = plane.event_metadata[number]
+            made.CopyFrom(self._space.op(key))
+            made.id = number
+            self._stats |= dict.fromkeys(stat.metadata_id for stat in made.stats)
+            if program:
+                name = _bytes(self._space.keys[key][0])  # of an op, of which a program has no other
+                symbol = int.from_bytes(blake2b(name, digest_size=8).digest(), "little") | 1
+                for stat, value in (("program_id", program), ("symbol_id", symbol)):
+                    wire.set_value(made.stats.add(metadata_id=self._stat(stat)), KIND_UINT64, value)
         for number in self._stats:
-            name = self._space.stats[number - 1]
-            body = wire.number(_METADATA_ID, number) + wire.message(_METADATA_NAME, _bytes(name))
-            out.append(_entry(_STAT_METADATA, number, body))
-        return b"".join(out)
-
-    def _event_metadata(self, number: int, key: int, program: int) -> bytes:
-        body, stats = self._space.op(key)
-        self._stats |= dict.fromkeys(stats)
-        body = wire.number(_METADATA_ID, number) + body
-        if program:
-            name = _bytes(self._space.keys[key][0])  # of an op, of which a program has no other
-            symbol = int.from_bytes(blake2b(name, digest_size=8).digest(), "little") | 1
-            for stat, value in (("program_id", program), ("symbol_id", symbol)):
-                body += wire.message(_METADATA_STATS, wire.stat(self._stat(stat), KIND_UINT64, value))
-        return body
+            plane.stat_metadata[number].id = number
+            plane.stat_metadata[number].name = _bytes(self._space.stats[number - 1])
 
 
-def _is_sorted(start: Int64s, duration: Int64s) -> bool:
-    """Whether events lie in order of time, the longer first."""
-    earlier = start[:-1] < start[1:]
-    return bool((earlier | ((start[:-1] == start[1:]) & (duration[:-1] >= duration[1:]))).all())
-
-
-def _entry(field: int, key: int, body: bytes) -> bytes:
-    return wire.message(field, wire.number(1, key) + wire.message(2, body))
+def _signed(number: int) -> int:
+    """The number of 64 bits with a sign that has the same bits."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _in_order(pid: object) -> tuple[int, int, str]:

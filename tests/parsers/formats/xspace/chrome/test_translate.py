@@ -6,17 +6,13 @@ import json
 import tracemalloc
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.files.chrome import Event, events_of, read, trace_of
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.formats.proto.xplane_pb2 import XLine
-from tpuprof.parsers.formats.xspace.chrome import threads, translate, wire
-from tpuprof.parsers.formats.xspace.chrome.wire import Column
-from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF
+from tpuprof.parsers.formats.xspace.chrome import threads, translate
 
 
 def named(pid: object, name: str, **threads_: str) -> list[Event]:
@@ -272,35 +268,3 @@ def test_json_without_events_is_no_trace(text: str) -> None:
     assert caught.value.code == "corrupt"
     assert "is JSON, but not a trace of a profiler" in caught.value.sentence
     assert "HOST.trace.json.gz" in caught.value.hint
-
-
-# --- the bytes that are written
-
-
-@given(st.data())
-def test_events_are_as_protobuf_reads_them(draw: st.DataObject) -> None:
-    count = draw.draw(st.integers(1, 12))
-    integers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 300)
-    column = st.lists(integers, min_size=count, max_size=count)
-    ids, offset, duration = (draw.draw(column) for _ in range(3))
-    ids = [abs(number) % 2**40 for number in ids]
-    columns, expected = [], [dict[int, tuple[str, object]]() for _ in range(count)]
-    names = {KIND_DOUBLE: "double_value", KIND_INT64: "int64_value", KIND_REF: "ref_value"}
-    for number in draw.draw(st.lists(st.integers(1, 1000), unique=True, max_size=3)):
-        rows = sorted(draw.draw(st.sets(st.integers(0, count - 1))))
-        kinds = [draw.draw(st.sampled_from(sorted(names))) for _ in rows]
-        values = [draw.draw(integers) for _ in rows]
-        values = [abs(v) % 2**62 if kind != KIND_INT64 else v for kind, v in zip(kinds, values, strict=True)]
-        columns.append(Column(number, np.array(rows, np.int64), np.array(kinds, np.uint8), np.array(values, np.int64)))
-        for row, kind, value in zip(rows, kinds, values, strict=True):
-            double = float(np.array([value], np.int64).view(np.float64)[0])
-            expected[row][number] = names[kind], double if kind == KIND_DOUBLE else value
-    of_ids, of_offset, of_duration = (np.array(each, np.int64) for each in (ids, offset, duration))
-    line = XLine.FromString(b"".join(wire.events(of_ids, of_offset, of_duration, columns)))
-    assert [event.metadata_id for event in line.events] == ids
-    assert [event.offset_ps for event in line.events] == offset
-    assert [event.duration_ps for event in line.events] == duration
-    found = [{stat.metadata_id: stat.WhichOneof("value") for stat in event.stats} for event in line.events]
-    for event, kinds_of, stats in zip(line.events, found, expected, strict=True):
-        values_of = {stat.metadata_id: getattr(stat, str(kinds_of[stat.metadata_id])) for stat in event.stats}
-        assert {number: (kinds_of[number], value) for number, value in values_of.items()} == stats
