@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent, XLine, XPlane, XSpace, XStat
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -53,8 +53,12 @@ def nested_spans(
 
 def event_stats(plane: Plane, events: Events, index: int) -> dict[str, StatValue]:
     """Every stat of one event, by name."""
-    stats = events.message(plane.source, index).stats
-    return {plane.stat_name(stat.metadata_id): plane.stat_value(stat) for stat in stats}
+    event = event_message(plane, events, index)
+    return {plane.stat_name(stat.metadata_id): plane.stat_value(stat) for stat in event.stats}
+
+
+def event_message(plane: Plane, events: Events, index: int) -> XEvent:
+    return XEvent.FromString(plane.source.read(int(events.begin[index]), int(events.length[index])))
 
 
 def fill_value(stat: XStat, value: StatInput) -> None:

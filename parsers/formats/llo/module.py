@@ -76,7 +76,7 @@ def read_schedule(data: bytes) -> Schedule:
         slots=slots,
         spills=spills,
         fills=fills,
-        regions=tree.regions(used.shape[1]),
+        regions=Regions(tuple(tree.kind), np.array(tree.parent, np.int64), np.array(tree.turns, np.int64)),
         instructions=instructions,
         origins=origins,
         allocations=_allocations(module.parts(8)),
@@ -97,19 +97,16 @@ class _Tree:
         self.kind: list[str] = []
         self.parent: list[int] = []
         self.turns: list[int] = []
-        self.heads: list[Messages] = []
 
     def add(self, body: bytes, kind: str = "program", parent: int = -1, turns: int = 1, depth: int = 0) -> None:
         """A region and what is in it."""
         if depth > _DEEPEST:
             raise Damaged("its regions are nested too deep")
-        head = columns([body])
         row = len(self.kind)
         self.kind.append(kind)
         self.parent.append(parent)
         self.turns.append(turns)
-        self.heads.append(head)
-        members = columns(head.parts(1))
+        members = columns(columns([body]).parts(1))
         payloads = list(zip(members.number.tolist(), members.begin.tolist(), members.end.tolist(), strict=True))
         begun = 0
         for place in np.flatnonzero(members.number != _INSTRUCTION).tolist():
@@ -137,15 +134,6 @@ class _Tree:
             if wire == LEN and 1 <= field <= len(names):
                 kind = names[field - 1]
                 self.add(body[begin:end], kind, row, turns if kind in _ONCE else inside, depth + 1)
-
-    def regions(self, bundles: int) -> Regions:
-        """The regions as columns; places behind the last bundle count as there."""
-        count = len(self.heads)
-        heads = [[int(head.integers(field)[0]) for head in self.heads] for field in (5, 6, 7)]
-        begin, end, number = np.array(heads, np.int64).reshape(3, count)
-        begin, end = np.clip(begin, 0, bundles), np.clip(end, 0, bundles)
-        parent, turns = np.array(self.parent, np.int64), np.array(self.turns, np.int64)
-        return Regions(tuple(self.kind), number, begin, np.maximum(begin, end), parent, turns)
 
 
 def _turns(loop: Messages, around: int) -> int:
@@ -202,7 +190,7 @@ def _origins(parts: list[bytes]) -> tuple[tuple[Origin, ...], tuple[Int64s, Int6
         scopes = [_entry(texts, int(number)) for part in origin.parts(3) for number in packed(part)]
         primitive = _entry(texts, int(origin.integers(2, -1)[0]))
         where = tuple(f"{_entry(texts, file)}:{line}" for file, line in reversed(places))  # outermost first in the file
-        origins.append(Origin(where, primitive, tuple(dict.fromkeys(each for each in scopes if each != primitive))))
+        origins.append(Origin(where, tuple(dict.fromkeys(each for each in scopes if each != primitive))))
         ids.append(packed(b"".join(origin.parts(4))))
     known = np.concatenate(ids)
     rows = np.repeat(np.arange(len(ids) - 1, dtype=np.int64), [len(each) for each in ids[1:]])

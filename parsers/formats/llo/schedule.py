@@ -27,18 +27,12 @@ class Regions:
         kind: ``program``, ``region``, ``loop pre-header``, ``loop header``, ``loop branch``, ``loop body``,
             ``loop footer``, ``loop footer branch``, ``loop exit``, ``check``, ``branch``, ``predicated``,
             ``fallthrough``.
-        number: as the compiler counts them.
-        begin, end: from which bundle to which the compiler says that it reaches, the end being the first one behind it.
-            Regions side by side may overlap: see `Schedule.owner` for whose a bundle is.
         parent: row of the region around it, -1 for the first.
         turns: how often it runs in one call where all conditions hold, by the bounds of the loops around it; -1 where
             one of these is not constant. A pipeline over a grid turns once or twice more than the grid has steps.
     """
 
     kind: tuple[str, ...]
-    number: Int64s
-    begin: Int64s
-    end: Int64s
     parent: Int64s
     turns: Int64s
 
@@ -73,12 +67,10 @@ class Origin:
     Attributes:
         places: ``file:line``, the innermost call first, and where the compiler made one instruction of two, both lines;
             () where it does not say.
-        primitive: of JAX, ``dot_general``; empty where there is none.
         scopes: `jax.named_scope`s and the pipeline's own (``ep_wait_in``), each once.
     """
 
     places: tuple[str, ...]
-    primitive: str
     scopes: tuple[str, ...]
 
 

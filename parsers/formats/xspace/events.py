@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,6 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_TEXT, EventColumns
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_UINT64
-from tpuprof.parsers.formats.xspace.source import ByteSource
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.proto import xplane_pb2
 
 EVENTS_FIELD = 4
 
@@ -105,17 +100,6 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.offset_ps)
-
-    def message(self, source: ByteSource, index: int) -> xplane_pb2.XEvent:
-        """One event as protobuf, every stat included.
-
-        Raises:
-            IndexError: there is no such event.
-            google.protobuf.message.DecodeError: the event is damaged.
-        """
-        from tpuprof.parsers.formats.proto import xplane_pb2  # noqa: PLC0415
-
-        return xplane_pb2.XEvent.FromString(source.read(int(self.begin[index]), int(self.length[index])))
 
 
 @dataclass(frozen=True, slots=True)

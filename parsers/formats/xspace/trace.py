@@ -133,7 +133,7 @@ class Line:
         Args:
             stats: names of stats; `Events.stats` lacks those that the plane does not define.
             on_chunk: receives the progress; an exception from it ends the decoding.
-            places: whether to keep where each event lies in the file (12 bytes an event), for `Events.message`.
+            places: whether to keep where each event lies in the file (12 bytes an event).
 
         It does not cache them: the caller decides how long the columns live.
         """

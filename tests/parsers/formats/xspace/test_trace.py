@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.support.build import PlaneBuilder, trace_of
+from tests.support.build import PlaneBuilder, event_message, trace_of
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
@@ -108,7 +108,7 @@ def test_every_field_is_what_protobuf_reads(space: XSpace) -> None:
                 events.num_occurrences is not None and events.num_occurrences.tolist() == occurrences
             )
             for at, event in enumerate(truth.events):
-                assert events.message(trace.source, at) == event
+                assert event_message(plane, events, at) == event
                 first: dict[int, object] = {}
                 for stat in event.stats:
                     first.setdefault(stat.metadata_id, stat)

@@ -21,9 +21,6 @@ def schedule(turns: int = 16) -> Schedule:
     used[0, 2:6], used[0, 6:8] = 2, 1
     regions = Regions(
         ("program", "loop body", "predicated", "predicated"),
-        np.arange(4),
-        np.array([0, 1, 2, 6]),
-        np.array([10, 9, 6, 8]),
         np.array([-1, 0, 1, 1]),
         np.array([1, turns, turns, turns]),
     )
@@ -31,9 +28,9 @@ def schedule(turns: int = 16) -> Schedule:
     zero = np.zeros(6, np.int64)
     instructions = Instructions(np.array([2, 3, 6, 1, 8, 9]), zero, region, np.array([0, 0, 1, 2, -1, -1]))
     origins = (
-        Origin(("kernel.py:7",), "dot_general", ("ep_run_kernel", "init")),
-        Origin(("kernel.py:9",), "dot_general", ("ep_run_kernel", "acc")),
-        Origin((), "while", ()),
+        Origin(("kernel.py:7",), ("ep_run_kernel", "init")),
+        Origin(("kernel.py:9",), ("ep_run_kernel", "acc")),
+        Origin((), ()),
     )
     spills = np.array([0] * 9 + [3], np.uint8)
     allocated = (LloAllocation("vmem", 4096, 0, False), LloAllocation("vmem", 512, 1, True))
