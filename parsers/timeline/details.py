@@ -87,15 +87,8 @@ def read_event_stats(path: str, section: Section, track: Track, index: int) -> E
     """
     with closing(Trace.open(path)) as trace:
         taken = durations(trace, section, track, np.array([index], np.int64))[0]
-        return event_stats(trace, track, index)._replace(device_ps=int(taken) if taken >= 0 else None)
-
-
-def event_stats(trace: Trace, track: Track, index: int) -> EventStats:
-    """Reads every stat of one event and of its metadata; nothing for a derived event.
-
-    It leaves out damaged messages.
-    """
-    return EventStats(own_stats(trace, track, index), metadata_stats(trace, track, index))
+        stats = own_stats(trace, track, index), metadata_stats(trace, track, index)
+        return EventStats(*stats, int(taken) if taken >= 0 else None)
 
 
 def own_stats(trace: Trace, track: Track, index: int) -> Stats:

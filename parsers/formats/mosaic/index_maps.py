@@ -49,19 +49,18 @@ class VisitsOf:
             return Visits()
         if self._walk is not None and self._walk.steps == 0:
             return Visits(True, 0, 0)
-        fixed = self._is_constant(block)
-        if fixed is not False:
-            return _one_block(block, bounds, array, fixed)
-        walk = self._walk
-        if walk is None or walk.steps is None or any(each is None for each in block):
+        fixed, walk = self._is_constant(block), self._walk
+        known = [each for each in block if each is not None]
+        steps = 1 if fixed else None if walk is None else walk.steps
+        if len(known) < len(block) or steps is None:
             return Visits(fixed)
         try:
-            self._budget.spend(len(block) * walk.steps)
+            if not fixed:
+                self._budget.spend(len(block) * steps)
         except TooLong:
-            return Visits(fixed)
-        return _moving(
-            np.stack([np.broadcast_to(np.int64(0) + _known(each), walk.steps) for each in block]), bounds, array
-        )
+            return Visits(False)
+        of_step = [np.broadcast_to(np.ravel(each)[:steps], steps) for each in known]
+        return Visits(fixed, *_fetched(np.array(of_step, np.int64).reshape(-1, steps), bounds, array))
 
     def _is_constant(self, block: list[Number]) -> bool | None:
         if any(isinstance(each, np.ndarray) and len(each) and np.any(each != each[0]) for each in block):
@@ -80,26 +79,12 @@ class VisitsOf:
             return None
 
 
-def _known(number: Number) -> int | Int64s:
-    return 0 if number is None else number
-
-
-def _one_block(block: list[Number], bounds: Sequence[int], array: Sequence[int] | None, fixed: bool | None) -> Visits:
-    if not fixed:
-        return Visits(None)
-    at = [int(np.asarray(_known(each)).flat[0]) for each in block]
-    elements = _elements(np.array(at, np.int64)[:, None], bounds, array)
-    return Visits(True, 1, None if elements is None else int(elements[0]))
-
-
-def _moving(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None) -> Visits:
-    """Of the block of each step: an array of dimensions times steps."""
+def _fetched(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None) -> tuple[int, int | None]:
+    """Fetches and copied elements, see `Visits`, of the block of each step: an array of dimensions times steps."""
     changed = np.any(np.diff(block, axis=1) != 0, axis=0)
     fetched = np.flatnonzero(np.concatenate([[True], changed]))
     elements = _elements(block, bounds, array)
-    if elements is None:
-        return Visits(False, len(fetched))
-    return Visits(False, len(fetched), int(elements[fetched].sum()))
+    return len(fetched), None if elements is None else int(elements[fetched].sum())
 
 
 def _elements(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None) -> Int64s | None:

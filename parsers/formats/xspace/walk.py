@@ -111,13 +111,8 @@ def varints(data: bytes, begin: Int64s, end: Int64s) -> Int64s:
     return out.view(np.int64)
 
 
-_SHORT = [bytes([value]) for value in range(0x80)]
-
-
 def encoded(value: int) -> bytes:
     """A number as a varint; a negative one as the 64 bits that hold it."""
-    if 0 <= value < 0x80:
-        return _SHORT[value]
     value &= (1 << 64) - 1
     out = bytearray()
     while value >= 0x80:

@@ -18,7 +18,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.core.ops import FAR_PS, MOST_PS
-from tpuprof.parsers.timeline.details import event_stats
+from tpuprof.parsers.timeline.details import EventStats, metadata_stats, own_stats
 from tpuprof.parsers.timeline.gaps import gaps
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
@@ -113,7 +113,7 @@ def draw_all(found: Timeline, trace: Trace) -> None:
         for number, track in enumerate(section.tracks[:6]):
             for index in {0, len(track) // 2, len(track) - 1}:
                 event = at, number, index
-                stats = event_stats(trace, track, index)
+                stats = EventStats(own_stats(trace, track, index), metadata_stats(trace, track, index))
                 for glyphs, width in zip(ALL_GLYPHS, (100, 60, 30), strict=True):
                     check(event_lines(found, event, stats, flows.of(*event), None, Pen(width, glyphs)), width, glyphs)
     for popup in popups(found):
@@ -253,7 +253,7 @@ def test_details_have_an_end() -> None:
         space.planes[0].lines[0].events[0].stats.add(metadata_id=number + 1, int64_value=number)
     found, trace = load(space)
     flows = [Flow("out", "flow", 0, 0, 1)] * 5000
-    stats = event_stats(trace, found.sections[0].tracks[0], 0)
+    stats = EventStats(own_stats(trace, found.sections[0].tracks[0], 0), ())
     assert len(stats.of_event) == 3000
     lines = event_lines(found, (0, 0, 0), stats, flows, None, Pen(80, ASCII))
     check(lines, 80, ASCII)

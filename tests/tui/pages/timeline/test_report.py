@@ -22,7 +22,7 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.timeline.details import event_stats
+from tpuprof.parsers.timeline.details import metadata_stats, own_stats
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import Interval, argument_reader, part_of, plain_value, select, time_decimals
 from tpuprof.parsers.timeline.read.timeline import read_timeline
@@ -158,8 +158,8 @@ def test_bulk_arguments_are_those_of_single_events(demo: Timeline) -> None:
     trace = Trace.open(demo.path)
     read_args = argument_reader(trace, tracks)
     for number, index in zip(selection.of_track.tolist(), selection.index.tolist(), strict=True):
-        stats = event_stats(trace, tracks[number], index)
-        expected = {name: plain_value(name, value) for name, value in [*stats.of_metadata, *stats.of_event]}
+        stats = (*metadata_stats(trace, tracks[number], index), *own_stats(trace, tracks[number], index))
+        expected = {name: plain_value(name, value) for name, value in stats}
         found = read_args(number, index)
         assert {name: value for name, value in found.items() if name != "long_name"} == expected
 
