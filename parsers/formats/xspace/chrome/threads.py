@@ -34,7 +34,6 @@ _OF_EVENT = frozenset(
 )
 """Arguments of an op's event that belong to the one occurrence; the others are the op's own."""
 
-_SPANS = ("device_offset_ps", "device_duration_ps")
 _TEXTS = frozenset(
     {
         *("tf_op", "source", "source_stack", "hlo_op", "hlo_module", "hlo_category", "long_name", "step_name", "name"),
@@ -352,10 +351,7 @@ class Threads:
 
     def _picos(self, values: Sequence[Any], is_time: bool) -> Int64s:
         """int64[n] picoseconds of microseconds; `-_FAR_PS` for what is no time."""
-        try:
-            micros = np.array(list(map(float, values)), np.float64)
-        except (TypeError, ValueError, OverflowError):
-            micros = np.array([_float(value) for value in values], np.float64)
+        micros = np.array(list(map(_float, values)), np.float64)
         good = np.abs(micros) < _FAR_MICROS
         if is_time and self._base is None and good.any():
             first = float(micros[good].min())
@@ -369,16 +365,6 @@ class Threads:
         return out
 
     def _columns(self, name: str, values: Sequence[Any]) -> tuple[NDArray[np.uint8], Int64s]:
-        if name in _SPANS:
-            try:
-                numbers = np.array(list(map(int, values)), np.int64)
-            except (TypeError, ValueError, OverflowError):
-                pass
-            else:
-                return np.full(len(numbers), KIND_INT64, np.uint8), numbers
-        if values.count(values[0]) == len(values) and isinstance(values[0], str):
-            kind, value = self.typed(name, values[0])
-            return np.full(len(values), kind, np.uint8), np.full(len(values), value, np.int64)
         typed = [self.typed(name, value if isinstance(value, str | int) else _plain(value)) for value in values]
         kinds, numbers_of = zip(*typed, strict=True)
         return np.array(kinds, np.uint8), np.array(numbers_of, np.int64)
