@@ -178,17 +178,11 @@ def _read_entries(offsets: Reader, entries: Reader, dialects: list[str]) -> tupl
         for _ in range(count):
             size = offsets.number()
             # What another dialect encodes its own way is not known here: such an entry reads as one without a text.
-            places.append(
-                (entries.part(size >> 1), bool(size & 1) and own) if own or not size & 1 else _unknown(entries, size)
-            )
+            part, is_encoded = entries.part(size >> 1), bool(size & 1)
+            places.append((part if own or not is_encoded else Reader(b""), is_encoded and own))
     if len(places) != attributes + types:
         raise Damaged("its tables of attributes and types do not fit together")
     return places[:attributes], places[attributes:]
-
-
-def _unknown(entries: Reader, size: int) -> Location:
-    entries.skip(size >> 1)
-    return Reader(b""), False
 
 
 class _BlockReader:

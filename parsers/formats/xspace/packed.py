@@ -14,14 +14,12 @@ from threading import Lock
 from tpuprof.parsers.base.budget import INFLATED_PER_BYTE, inflated_room, memory_room
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.inflate import GZIP_MAGIC, Inflation, Stop, inflated
-from tpuprof.parsers.formats.xspace.source import RIEGELI_MAGIC, ByteSource, FileSource, open_source
+from tpuprof.parsers.formats.xspace.source import RIEGELI_MAGIC, XSPACE_BEGINS, ByteSource, FileSource, open_source
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
 _STEP = 1 << 18
 _HEAD = 256
 _PROFILES, _TRACES = (".xplane.pb", ".xplane.pb.gz"), (".trace.json.gz", ".trace.json")
-_FIRST = b"\x0a\x12\x1a\x22"
-"""How an XSpace begins: with one of its fields."""
 
 
 class _Last:
@@ -118,7 +116,7 @@ def _unpack(source: FileSource, head: bytes) -> SpoolSource:
             sentence = f"{source.name} can't be inflated: {stream.note('it')}."
             raise ProfileError("corrupt", sentence, "copy or capture it again")
         spool = Spool()
-        if first[:1] in (b"", *(bytes([byte]) for byte in _FIRST)):
+        if first[:1] in (b"", *XSPACE_BEGINS):
             for piece in chain([first], pieces):
                 spool.append(piece)
         else:

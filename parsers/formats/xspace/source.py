@@ -16,6 +16,8 @@ from tpuprof.parsers.base.urls import printable_url, scheme_of
 
 RIEGELI_MAGIC = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
 """How a Riegeli/records file begins: the hash of the same block header always."""
+XSPACE_BEGINS = (b"\x0a", b"\x12", b"\x1a", b"\x22")
+"""How an XSpace begins: with one of its fields."""
 _JSON = (b"{", b"[", b" ", b"\t", b"\r", b"\n")
 """What may follow the line feed with which a text in JSON may begin."""
 
@@ -106,7 +108,7 @@ class FileSource:
 def begins_like_xspace(source: ByteSource) -> bool:
     """Whether the first bytes are those of an XSpace, and of nothing that is read otherwise."""
     first = source.read(0, 2)
-    return first[:1] in (b"\x0a", b"\x12", b"\x1a", b"\x22") and first[1:] not in _JSON
+    return first[:1] in XSPACE_BEGINS and first[1:] not in _JSON
 
 
 OnFetched = Callable[[int, int | None], None]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tpuprof.parsers.base.budget import Budget, TooLarge
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.riegeli.blocks import Chunk, Losses, chunks
 from tpuprof.parsers.formats.xspace.riegeli.codecs import NONE, UNREAD, Foreign, Malformed, inflate
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.spool import Spool
+from tpuprof.parsers.formats.xspace.walk import varint
 
 _RECORD = 250  # bytes that a record's size and span take, about
 _MOST_RECORDS = 1 << 20  # in one chunk; a profile has one
@@ -64,11 +64,13 @@ def _simple(chunk: Chunk, spool: Spool, budget: Budget) -> list[int]:
         raise Malformed("more records than a profile can have")
     budget.takes(chunk.records, _RECORD, steps=chunk.records, inflated=chunk.decoded_size)
     _, inflated = _sized(code, chunk.pieces(at, length), length, most)
-    reader = _Reader(b"".join(inflated))
-    sizes = reader.varints(chunk.records)
+    numbers, end, sizes = b"".join(inflated), 0, list[int]()
+    while len(sizes) < chunk.records:
+        size, end = _varint(numbers, end)
+        sizes.append(size)
     at += length
     size, values = _sized(code, chunk.pieces(at, chunk.size - at), chunk.size - at, chunk.decoded_size)
-    if reader.at < len(reader.data) or sum(sizes) != chunk.decoded_size or size != chunk.decoded_size:
+    if end < len(numbers) or sum(sizes) != chunk.decoded_size or size != chunk.decoded_size:
         raise Malformed("records are not as announced")
     for piece in values:
         spool.append(piece)
@@ -77,11 +79,11 @@ def _simple(chunk: Chunk, spool: Spool, budget: Budget) -> list[int]:
 
 def _head_of(chunk: Chunk) -> tuple[int, int, int]:
     """How the data of a chunk begins: compression, length of its first block, and where that lies."""
-    head = _Reader(chunk.read(0, 1 + _MOST_SIZE_BYTES))
-    code, length = head.byte(), head.varint()
-    if length > chunk.size - head.at:
+    head = chunk.read(0, 1 + _MOST_SIZE_BYTES)
+    length, at = _varint(head, 1)
+    if length > chunk.size - at:
         raise Malformed("a block is longer than its chunk")
-    return code, length, head.at
+    return head[0], length, at
 
 
 def _sized(code: int, pieces: Iterator[bytes], length: int, most: int) -> tuple[int, Iterator[bytes]]:
@@ -99,38 +101,17 @@ def _sized(code: int, pieces: Iterator[bytes], length: int, most: int) -> tuple[
     if code == NONE:
         size, rest = length, pieces
     else:
-        reader = _Reader(next(pieces, b""))
-        size = reader.varint()
-        rest = chain((reader.data[reader.at :],), pieces)
+        first = next(pieces, b"")
+        size, at = _varint(first, 0)
+        rest = chain((first[at:],), pieces)
     if size > most:
         raise Malformed("a block stands for more bytes than it can")
     return size, inflate(code, rest, size)
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Bytes that are read from the front."""
-
-    data: bytes
-    at: int = 0
-
-    def varint(self) -> int:
-        value = 0
-        for shift in range(0, 7 * _MOST_SIZE_BYTES, 7):
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise Malformed("a number is too large")
-
-    def varints(self, count: int) -> list[int]:
-        """Reads `count` varints; each takes at least one byte."""
-        if count > len(self.data) - self.at:
-            raise Malformed("numbers are missing")
-        return [self.varint() for _ in range(count)]
-
-    def byte(self) -> int:
-        if self.at == len(self.data):
-            raise Malformed("bytes are missing")
-        self.at += 1
-        return self.data[self.at - 1]
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at a place, and where it ends."""
+    end = next((end for end, byte in enumerate(data[at : at + _MOST_SIZE_BYTES], at + 1) if byte < 0x80), None)
+    if end is None:
+        raise Malformed("a number is cut or too large")
+    return varint(data[at:end], signed=False), end
