@@ -210,19 +210,14 @@ def read_headers(profile: memoryview | bytes | str) -> ProfileHeaders | None:
         Its host's name and what it lacks; None for bytes that are no whole profile, or hold neither events nor errors.
     """
     try:
-        with contextlib.closing(
-            Trace.open(profile) if isinstance(profile, str) else Trace(MemorySource(profile))
-        ) as trace:
-            return _headers(trace)
+        trace = Trace.open(profile) if isinstance(profile, str) else Trace(MemorySource(profile))
     except ProfileError:
         return None
-
-
-def _headers(trace: Trace) -> ProfileHeaders | None:
-    reported = [*trace.errors, *trace.warnings]
-    holds_something = reported or any(line.size for plane in trace.planes for line in plane.lines)
-    if trace.problems or not trace.planes or not holds_something:
-        return None
+    with contextlib.closing(trace):
+        reported = [*trace.errors, *trace.warnings]
+        holds_something = reported or any(line.size for plane in trace.planes for line in plane.lines)
+        if trace.problems or not trace.planes or not holds_something:
+            return None
     notes = []
     if not any(plane.name.startswith(_DEVICE) for plane in trace.planes):
         notes.append("holds no device plane: the machine has no accelerator, or nothing ran on it")

@@ -226,24 +226,24 @@ def mean_rates(part: TimelinePart) -> list[MeanRate]:
 
 def counter_ranges(part: TimelinePart) -> list[CounterRange]:
     """Least, greatest and mean value of each counter."""
-    return [_counter_figure(section, counter, part.start_ps, part.end_ps) for section, counter in part.counters]
-
-
-def _counter_figure(section: Section, counter: CounterTrack, start: int, end: int) -> CounterRange:
-    first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start, end], side="left"))
-    taken = counter.time_ps[first:last][np.isfinite(counter.value[first:last])]
-    value, _ = held_values(counter, start, end)
-    return CounterRange(
-        section=section,
-        name=counter.name,
-        unit=counter.unit,
-        samples=len(taken),
-        first_ps=int(taken[0]) if len(taken) else None,
-        last_ps=int(taken[-1]) if len(taken) else None,
-        minimum=float(value.min()) if len(value) else None,
-        maximum=float(value.max()) if len(value) else None,
-        mean=mean_value(counter, start, end),
-    )
+    ranges, start, end = [], part.start_ps, part.end_ps
+    for section, counter in part.counters:
+        first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start, end], side="left"))
+        taken = counter.time_ps[first:last][np.isfinite(counter.value[first:last])]
+        value, _ = held_values(counter, start, end)
+        made = CounterRange(
+            section=section,
+            name=counter.name,
+            unit=counter.unit,
+            samples=len(taken),
+            first_ps=int(taken[0]) if len(taken) else None,
+            last_ps=int(taken[-1]) if len(taken) else None,
+            minimum=float(value.min()) if len(value) else None,
+            maximum=float(value.max()) if len(value) else None,
+            mean=mean_value(counter, start, end),
+        )
+        ranges.append(made)
+    return ranges
 
 
 class TrackRow(NamedTuple):

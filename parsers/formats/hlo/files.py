@@ -214,14 +214,11 @@ def module_files(path: str) -> list[str]:
     begin = f"{dumped[1]}.{dumped[2]}" if dumped else text[1] if text else name
     try:
         with listed(folder) as entries:
-            names = [entry.name for entry in itertools.islice(entries, _MOST_ENTRIES) if _is_of_module(entry.name)]
+            names = [entry.name for entry in itertools.islice(entries, _MOST_ENTRIES)]
     except (OSError, ValueError):
         return []
-    return [os.path.join(folder, name) for name in names if name.startswith(begin)]
-
-
-def _is_of_module(name: str) -> bool:
-    return bool(_HLO_NAME.fullmatch(name) or _LAST_STAGE.fullmatch(name) or _DUMPED.fullmatch(name))
+    of_modules = (name for name in names if any(each.fullmatch(name) for each in (_HLO_NAME, _LAST_STAGE, _DUMPED)))
+    return [os.path.join(folder, name) for name in of_modules if name.startswith(begin)]
 
 
 def _named(path: str, size: int) -> tuple[HloFile, str]:

@@ -101,10 +101,7 @@ def matrix_works(module: HloModule, name: str, mxu: int) -> tuple[MatrixWork, ..
         name: the instruction's name; the result is () where the module has none of this name.
         mxu: the matrix unit's side, see `mxu_side`.
     """
-    start = module.instruction_proto(name)
-    if start is None or mxu <= 0:
-        return ()
-    return tuple(_work(module, proto, mxu) for proto in _products(module, start))
+    return tuple(_work(module, proto, mxu) for proto in _products(module, name)) if mxu > 0 else ()
 
 
 def matrix_bits(module: HloModule, name: str) -> int | None:
@@ -112,10 +109,7 @@ def matrix_bits(module: HloModule, name: str) -> int | None:
 
     None where the module has no such instruction, where it holds no product, or where their types are unknown.
     """
-    start = module.instruction_proto(name)
-    if start is None:
-        return None
-    operands = (operand for proto in _products(module, start) for operand in module.operand_protos(proto)[:2])
+    operands = (operand for proto in _products(module, name) for operand in module.operand_protos(proto)[:2])
     return max((bits for operand in operands if operand and (bits := element_bits(operand.shape))), default=None)
 
 
@@ -125,10 +119,9 @@ def matrix_types(module: HloModule, name: str) -> tuple[frozenset[str], int]:
     Operands in 32 bits are multiplied in one pass of bfloat16 at the default precision, in three at "high", in six at
     "highest" (`PrecisionConfig`). No types and one pass where the module has no such instruction.
     """
-    start = module.instruction_proto(name)
     types: set[str] = set()
     most = 0
-    for proto in () if start is None else _products(module, start):
+    for proto in _products(module, name):
         operands = [operand for operand in module.operand_protos(proto)[:2] if operand is not None]
         own = {kind for operand in operands if (kind := element_type(operand.shape))}
         types |= own
@@ -137,10 +130,11 @@ def matrix_types(module: HloModule, name: str) -> tuple[frozenset[str], int]:
     return frozenset(types), _PASSES.get(most, 1)
 
 
-def _products(module: HloModule, start: hlo_pb2.HloInstructionProto) -> Iterator[hlo_pb2.HloInstructionProto]:
-    """The dots and convolutions that an instruction stands for; it enters each computation once."""
+def _products(module: HloModule, name: str) -> Iterator[hlo_pb2.HloInstructionProto]:
+    """The dots and convolutions that an instruction stands for, if it is there; it enters each computation once."""
     entered: set[int] = set()
-    waiting = [start]
+    start = module.instruction_proto(name)
+    waiting = [] if start is None else [start]
     while waiting:
         proto = waiting.pop()
         if proto.opcode in (b"dot", b"convolution"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import braces, literal
 from tpuprof.parsers.formats.hlo.shapes import shape_text
@@ -23,6 +24,7 @@ _CALLS = {
 }
 _TO_APPLY = "to_apply"
 _MOST_GROUPS = 64
+_LAYOUT = pattern(r"\{[^{}]*\}")
 
 
 def module_lines(graph: HloGraph) -> Iterator[str]:
@@ -160,11 +162,4 @@ def _metadata(graph: HloGraph, proto: hlo_pb2.HloInstructionProto) -> Iterator[s
 
 
 def _without_layout(proto: hlo_pb2.ShapeProto) -> str:
-    shape = shape_text(proto)
-    out, depth = [], 0
-    for letter in shape:
-        depth += letter == "{"
-        if not depth:
-            out.append(letter)
-        depth -= letter == "}"
-    return "".join(out)
+    return _LAYOUT.sub("", shape_text(proto))

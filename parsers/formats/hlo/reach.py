@@ -156,10 +156,7 @@ def _given_to(graph: HloGraph, user: int, row: int, index: tuple[int, ...]) -> I
 
 def _uses_of_call(graph: HloGraph, loop: int, index: tuple[int, ...]) -> Iterator[_Value]:
     """What a value that a loop's body returns is used for: in the next pass, and behind the loop, or as the result."""
-    for number in _computations(graph, loop):
-        parameter = graph.parameter(number, 0)
-        if parameter is not None:
-            yield from _after(graph, parameter, index)
+    yield from _into(graph, loop, index)
     yield from _after(graph, loop, index)
     if _is_result(graph, loop):
         yield loop, _RETURNED
@@ -172,7 +169,7 @@ def _through(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Val
     if opcode not in PLUMBING or index == _RETURNED or (is_unused and opcode != "while"):
         return None
     if opcode == "while":
-        return _into(graph, _computations(graph, row), 0, index)
+        return _into(graph, row, index)
     if opcode == "conditional":
         return None
     return _after(graph, row, index)
@@ -182,9 +179,9 @@ def _is_result(graph: HloGraph, row: int) -> bool:
     return row == int(graph.root[graph.entry])
 
 
-def _into(graph: HloGraph, numbers: list[int], place: int, index: tuple[int, ...]) -> Iterator[_Value]:
-    for number in numbers:
-        parameter = graph.parameter(number, place)
+def _into(graph: HloGraph, loop: int, index: tuple[int, ...]) -> Iterator[_Value]:
+    for number in _computations(graph, loop):
+        parameter = graph.parameter(number, 0)
         if parameter is not None:
             yield from _after(graph, parameter, index)
 
