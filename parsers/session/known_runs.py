@@ -15,7 +15,6 @@ from tpuprof.parsers.pages.shared.kept_by_run import KeptByRun
 from tpuprof.parsers.pages.shared.split_runs import split_words
 from tpuprof.parsers.session.run_facts import OF_STEPS, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.steps.model import StepSource
 
 
 class KnownRuns(KeptByRun[RunFacts]):
@@ -51,10 +50,8 @@ class KnownRuns(KeptByRun[RunFacts]):
             return facts
         overview = Session(run, cache=self._cache).kept_page(OVERVIEW)
         step = None if overview is None else overview.performance.step_time
-        return facts if step is None else _with_steps(facts, int(step.median_ps), step.count, step.source)
-
-
-def _with_steps(facts: RunFacts, median_ps: int, count: int, source: StepSource) -> RunFacts:
-    unknown = {key: why for key, why in facts.unknown.items() if key not in OF_STEPS}
-    known = {"core_step_ps": median_ps, "step_count": count, "step_source": source}
-    return replace(facts, **known, unknown=MappingProxyType(unknown))  # type: ignore[arg-type]
+        if step is None:
+            return facts
+        unknown = MappingProxyType({key: why for key, why in facts.unknown.items() if key not in OF_STEPS})
+        median_ps, source = int(step.median_ps), step.source
+        return replace(facts, core_step_ps=median_ps, step_count=step.count, step_source=source, unknown=unknown)

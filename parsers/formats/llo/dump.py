@@ -86,14 +86,9 @@ def dumped_schedules(folder: str) -> list[DumpedSchedule]:
     except (OSError, ValueError) as error:
         raise unreadable(folder, error) from error
     if not found:
-        raise _no_schedules(folder, others > 0)
+        sentence = f"{printable(folder)} holds no dump of a TPU compiler."
+        if others:
+            what = "a dump of a TPU compiler without the schedule of any kernel (…-llo_module.pb)"
+            sentence = f"{printable(folder)} is {what}."
+        raise ProfileError("no_schedules", sentence, f"run the program with LIBTPU_INIT_ARGS='{DUMP_ARGS}'")
     return sorted(found, key=lambda each: (each.instruction, each.time_ns))
-
-
-def _no_schedules(folder: str, is_dump: bool) -> ProfileError:
-    shown = printable(folder)
-    hint = f"run the program with LIBTPU_INIT_ARGS='{DUMP_ARGS}'"
-    if is_dump:
-        sentence = f"{shown} is a dump of a TPU compiler without the schedule of any kernel (…-llo_module.pb)."
-        return ProfileError("no_schedules", sentence, hint)
-    return ProfileError("no_schedules", f"{shown} holds no dump of a TPU compiler.", hint)

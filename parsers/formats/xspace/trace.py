@@ -442,19 +442,15 @@ class Trace:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was lost, and whether this is not a profile, but a trace that was made from one."""
+        """What was lost; whether this is a trace that was made from a profile; whether several profiles were joined."""
         hint = "open the HOST.xplane.pb of the same capture, if there is one"
         viewer = (Problem("viewer_trace", self.source.name, self.source.origin, hint),) if self.source.origin else ()
-        return viewer + self._joined + self.losses
-
-    @property
-    def _joined(self) -> tuple[Problem, ...]:
-        """That the file was joined of several profiles, where its planes show that."""
         sentence = (
             f"{self.source.name} is several profiles joined into one file: planes of the later ones have new numbers "
             f"({examples(self._renamed)}), and host events are those of the first."
         )
-        return (Problem("joined_profiles", self.source.name, sentence),) if self._renamed else ()
+        joined = (Problem("joined_profiles", self.source.name, sentence),) if self._renamed else ()
+        return viewer + joined + self.losses
 
     @property
     def losses(self) -> tuple[Problem, ...]:

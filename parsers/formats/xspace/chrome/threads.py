@@ -110,9 +110,8 @@ class Thread:
 
     def columns(self) -> tuple[Int64s, Int64s, Int64s]:
         """int64[n] each: start and duration in picoseconds, -1 for an event without a time, and index of the key."""
-        if not self.parts:
-            return no_ints(), no_ints(), no_ints()
-        start, duration, key = (np.concatenate(column) for column in zip(*self.parts, strict=True))
+        none = (no_ints(),) * 3
+        start, duration, key = (np.concatenate(column) for column in zip(none, *self.parts, strict=True))
         return start, duration, key
 
     def values(self) -> dict[str, Values]:

@@ -263,13 +263,11 @@ class _Plane:
 
     def _module_runs(self, lines: Sequence[tuple[object, str, Thread]]) -> tuple[Int64s, Int64s, Int64s]:
         """Start, end and program of each run of a module, in order of time; programs are 64 bits without a sign."""
-        parts = []
+        parts = [(no_ints(),) * 3]
         for _, name, thread in lines:
             if name in _MODULES:
                 start, duration, key = thread.columns()
                 parts.append((start, start + duration, np.array([self._program_of(k) for k in key.tolist()], np.int64)))
-        if not parts:
-            return no_ints(), no_ints(), no_ints()
         start, end, program = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(start, kind="stable")
         return start[order], end[order], program[order]
