@@ -329,17 +329,12 @@ def _take(data: bytes, budget: Budget) -> None:
 
 def _decoded(data: bytes) -> hlo_pb2.HloProto | None:
     """The module in either of the two messages; None where it reads as neither."""
-    for decode in (hlo_pb2.HloProto.FromString, _of_module):
+    of_module = hlo_pb2.HloModuleProto.FromString
+    for decode in (hlo_pb2.HloProto.FromString, lambda given: hlo_pb2.HloProto(hlo_module=of_module(given))):
         with contextlib.suppress(DecodeError):
             if _is_module((proto := decode(data)).hlo_module):
                 return proto
     return None
-
-
-def _of_module(data: bytes) -> hlo_pb2.HloProto:
-    proto = hlo_pb2.HloProto()
-    proto.hlo_module.MergeFromString(data)
-    return proto
 
 
 def _is_module(module: hlo_pb2.HloModuleProto) -> bool:

@@ -119,12 +119,15 @@ class ColumnRoom:
 
     The first stretch of a line shows how dense its events are; the room for the rest is then made at once. Parts of it
     that nobody writes take no memory.
+
+    Attributes:
+        wide: whether metadata ids take 64 bits.
     """
 
     def __init__(self, stats: int, places: bool, capacity: int = FIRST_ROOM) -> None:
         self._stats = stats
         self._places = places
-        self._wide = False
+        self.wide = False
         self.columns = self._allocate(capacity)
         self.count = 0
         self.seen = 0
@@ -133,7 +136,7 @@ class ColumnRoom:
         shape = (self._stats, capacity)
         placed = capacity if self._places else 0
         return EventColumns(
-            metadata_id=np.empty(capacity, np.int64) if self._wide else np.empty(capacity, np.int32),
+            metadata_id=np.empty(capacity, np.int64) if self.wide else np.empty(capacity, np.int32),
             offset_ps=np.empty(capacity, np.int64),
             duration_ps=np.empty(capacity, np.int64),
             flags=np.empty(capacity, np.uint8),
@@ -147,8 +150,8 @@ class ColumnRoom:
     def clear(self) -> None:
         """Holds no events again, for another line; what was made of the last ones is void."""
         written = slice(self.count + 1)  # the last one perhaps in part
-        if self._wide:
-            self._wide = False
+        if self.wide:
+            self.wide = False
             self.columns = self._allocate(len(self.columns.flags))
         self.columns.kind[:, written] = 0
         if self.seen & HAS_TEXT:
@@ -157,18 +160,13 @@ class ColumnRoom:
 
     def widen(self) -> None:
         """Makes room for metadata ids of 64 bits."""
-        self._wide = True
+        self.wide = True
         self._move(len(self.columns.flags))
 
     def grow(self, done: float) -> None:
         """Makes room for the whole line, of which this share (0-1) is decoded; at least by a quarter."""
         expected = int(self.count / max(done, 1e-6) * 1.02) + 64
         self._move(max(expected, len(self.columns.flags) * 5 // 4))
-
-    @property
-    def wide(self) -> bool:
-        """Whether metadata ids take 64 bits."""
-        return self._wide
 
     def _move(self, capacity: int) -> None:
         old, n = self.columns, self.count

@@ -65,10 +65,7 @@ def windows(source: ByteSource, begin: int, end: int) -> Iterator[FieldWindow]:
             break
         fields = split_fields(data)
         begins, ends = fields.begin + offset, fields.end + offset
-        tags = np.empty(len(begins), np.int64)
-        if len(tags):
-            tags[0] = offset
-            tags[1:] = ends[:-1]
+        tags = np.append(np.int64(offset), ends)[:-1]
         following = offset + fields.next
         at_end = offset + len(data) >= stop
         broken = fields.status == MALFORMED or (fields.status == INCOMPLETE and at_end)
@@ -85,10 +82,8 @@ def windows(source: ByteSource, begin: int, end: int) -> Iterator[FieldWindow]:
         )
         if broken:
             return
-        if (
-            following == offset
-        ):  # one header longer than the window cannot be; guard against a core that does not advance
-            raise AssertionError("the wire core made no progress")
+        # one header longer than the window cannot be
+        assert following > offset, "the wire core made no progress"
         offset = following
 
 
