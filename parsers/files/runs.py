@@ -73,12 +73,15 @@ class Run:
         return BETWEEN_HOSTS.join(core_label(file.host, file.core) for file in self.hosts if file.core)
 
     def files(self, host: str | None = None) -> Sequence[HostFile]:
-        """The file of one host, or of all.
+        """The file of one host, by its name or a beginning that only one has, or the files of all.
 
         Raises:
             ProfileError: `unknown_host`, exit code 3, with the nearest of the hosts that there are.
         """
         chosen = [file for file in self.hosts if host in (None, file.host)]
+        begun = [file for file in self.hosts if host and file.host.startswith(host)]
+        if not chosen and len(begun) == 1:
+            return begun
         if not chosen and host is not None:
             names = [file.host for file in self.hosts]
             hint = nearest_hint(host, names, f"its hosts: {examples(names, 12) or 'none'}")

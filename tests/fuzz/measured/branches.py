@@ -30,10 +30,10 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "buffer assignments and dumps": (
         *("parsers/memory/modules/assignment.py", "parsers/memory/modules/heap.py", "parsers/memory/modules/target.py"),
-        *("parsers/memory/modules/fillers.py", "parsers/memory/modules/space_memory.py", "parsers/memory/oom/dumps.py"),
+        *("parsers/memory/modules/space_memory.py", "parsers/memory/oom/dumps.py"),
     ),
     "out-of-memory logs": ("parsers/memory/oom/read/*.py",),
-    "kept summaries": ("parsers/hosts/codec.py",),
+    "kept summaries": ("parsers/hosts/cache.py",),
 }
 """The files of each reader; a file belongs to the first that names it, but ``gzip`` before ``XSpace``."""
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 _NEVER = """
 what an argument may not be, and no reader passes
   parsers/formats/xspace/core/op_pass.py: if columns.metadata_id.dtype
-  parsers/formats/xspace/walk.py: if (
 files that change or go while they are read, and systems that refuse: see test_faults.py, test_problems.py
   parsers/formats/xspace/source.py: if len(data) < length
   parsers/formats/xspace/walk.py: if not data
@@ -42,7 +41,7 @@ more bytes, files, folders or steps than the fuzzer makes
   parsers/formats/hlo/reach.py: if len(known) >= MOST
   parsers/formats/hlo/graph.py: for _ in range(_DEEPEST)
   parsers/formats/xspace/riegeli/records.py: if chunk.records >
-  parsers/memory/modules/fillers.py: for _ in range(_MOST_STEPS)
+  parsers/memory/modules/space_memory.py: for _ in range(_MOST_STEPS)
   parsers/formats/xspace/core/op_pass.py: if 8 * depth >=
   parsers/memory/oom/read/reports.py: if self._characters +
   parsers/memory/oom/read/blocks.py: if sum(each

@@ -9,7 +9,7 @@ import brotli
 
 from tests.support.files.wire import varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace
-from tpuprof.parsers.formats.xspace.riegeli.hashing import highway_hash
+from tpuprof.parsers.formats.xspace.riegeli.blocks import highway_hash
 
 BLOCK = 1 << 16
 HEADER = 24

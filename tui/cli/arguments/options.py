@@ -58,7 +58,7 @@ _REGRESSION = "exit code 6 if steps got slower by more than that and noise, 4 if
 _VOCABULARY: Mapping[str, Mapping[str, Any]] = {
     # which run, and which part of it
     "--run": value("RUN", "its beginning is enough"),
-    "--host": value("HOST"),
+    "--host": value("HOST", "its beginning is enough"),
     "--core": value("CORE", "2, HOST:2, HOST:chip1"),
     "--group": value("N", "of report cores", values.group, dest="core"),
     "--step": value("STEP", "only this step, by its name, or these: 104-108"),

@@ -10,20 +10,70 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from struct import pack, unpack
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.intervals import Int64s, grouped, no_ints
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane
-from tpuprof.parsers.formats.xspace.chrome import wire
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XStat
 from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
 from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, ROOM, Thread, Threads, TooMuch, Values
 from tpuprof.parsers.formats.xspace.chrome.torch import device_of, row_name
-from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
+from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 from tpuprof.parsers.formats.xspace.walk import header
+
+_AT_ONCE = 1 << 14
+_FIELDS = {number: field.name for number, field in XStat.DESCRIPTOR.fields_by_number.items()}
+
+
+class Column(NamedTuple):
+    """A stat of a line's events.
+
+    Attributes:
+        number: its metadata id.
+        rows: int64[k]; the events that have it, ascending.
+        kind: uint8[k]; which field of XStat holds it: a double, an integer or a reference.
+        value: int64[k]; a double by its bits.
+    """
+
+    number: int
+    rows: Int64s
+    kind: NDArray[np.uint8]
+    value: Int64s
+
+
+def set_value(stat: XStat, kind: int, value: int | bytes) -> None:
+    """Gives a stat its value: a text, an integer by the 64 bits that hold it, or a double by its bits."""
+    held: float | bytes = value
+    if isinstance(value, int) and kind == KIND_DOUBLE:
+        held = unpack("<d", pack("<q", value))[0]
+    elif isinstance(value, int) and kind in (KIND_UINT64, KIND_REF):
+        held = value & (1 << 64) - 1
+    setattr(stat, _FIELDS[kind], held)
+
+
+def events(ids: Int64s, offset_ps: Int64s, duration_ps: Int64s, columns: Sequence[Column]) -> Iterator[bytes]:
+    """The events of a line, some thousand at a time."""
+    for first in range(0, len(ids), _AT_ONCE):
+        chosen = slice(first, first + _AT_ONCE)
+        times = (column[chosen].tolist() for column in (ids, offset_ps, duration_ps))
+        line = XLine()
+        made = [
+            line.events.add(metadata_id=number, offset_ps=offset, duration_ps=duration)
+            for number, offset, duration in zip(*times, strict=True)
+        ]
+        for column in columns:
+            part = slice(*np.searchsorted(column.rows, (first, first + len(made))).tolist())
+            cells = ((column.rows[part] - first).tolist(), column.kind[part].tolist(), column.value[part].tolist())
+            for row, kind, value in zip(*cells, strict=True):
+                set_value(made[row].stats.add(metadata_id=column.number), kind, value)
+        yield line.SerializeToString()
+
 
 MOST_EVENTS = (1_000_000, 5_000_000)
 """XProf writes no more events than this, those that begin first; the number was raised."""
@@ -211,7 +261,7 @@ class _Space:
                 kind, number = self._threads.typed(name, value)
                 if kind:
                     held = (KIND_STR, _bytes(value)) if kind == KIND_REF else (kind, number)
-                    wire.set_value(made.stats.add(metadata_id=self.stat(name)), *held)
+                    set_value(made.stats.add(metadata_id=self.stat(name)), *held)
             self._ops[key] = made
         return self._ops[key]
 
@@ -294,8 +344,8 @@ class _Plane:
         ids = self._ids(key, start, runs)
         number = _signed(tid) if isinstance(tid, int) else 0
         head = XLine(id=number, name=_bytes(name), display_id=number).SerializeToString()
-        events = [self._space.spool.append(data) for data in wire.events(ids, start, duration, columns)]
-        return self._message(_LINES, head, events)
+        written = [self._space.spool.append(data) for data in events(ids, start, duration, columns)]
+        return self._message(_LINES, head, written)
 
     def _find_numbered(self, thread: Thread) -> None:
         """Notes the keys of a line's annotations that mark steps and are called as their step (`_STEP_NAME`)."""
@@ -318,7 +368,7 @@ class _Plane:
         ones = np.ones(len(steps.rows), np.int64)
         return {**values, _ROOT: Values(steps.rows, np.full(len(ones), KIND_INT64, np.uint8), ones)}
 
-    def _columns(self, values: dict[str, Values], row: Int64s) -> Iterator[wire.Column]:
+    def _columns(self, values: dict[str, Values], row: Int64s) -> Iterator[Column]:
         """The arguments of a line's events, as stats of the events in their order."""
         for name, column in values.items():
             places = row[column.rows]
@@ -329,7 +379,7 @@ class _Plane:
             texts, which = np.unique(value[is_text], return_inverse=True)
             ids = [self._stat(self._space.texts[index]) for index in texts.tolist()]
             value[is_text] = np.array(ids, np.int64)[which]
-            yield wire.Column(self._stat(name), places[kept][order], kind, value)
+            yield Column(self._stat(name), places[kept][order], kind, value)
 
     def _ids(self, key: Int64s, start: Int64s, runs: tuple[Int64s, Int64s, Int64s]) -> Int64s:
         """Metadata ids of events; an op is another one in another program."""
@@ -365,7 +415,7 @@ class _Plane:
                 name = _bytes(self._space.keys[key][0])  # of an op, of which a program has no other
                 symbol = int.from_bytes(blake2b(name, digest_size=8).digest(), "little") | 1
                 for stat, value in (("program_id", program), ("symbol_id", symbol)):
-                    wire.set_value(made.stats.add(metadata_id=self._stat(stat)), KIND_UINT64, value)
+                    set_value(made.stats.add(metadata_id=self._stat(stat)), KIND_UINT64, value)
         for number in self._stats:
             plane.stat_metadata[number].id = number
             plane.stat_metadata[number].name = _bytes(self._space.stats[number - 1])

@@ -29,8 +29,7 @@ from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, MOST_THREADS, WORKERS_VARI
 from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.hosts.workers import pool as host_pool
-from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task, over_processes
-from tpuprof.parsers.hosts.workers.work import SharedProgress
+from tpuprof.parsers.hosts.workers.pool import PoolMeter, SharedProgress, Task, over_processes
 from tpuprof.parsers.ops.table import TEXTS
 from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.ops.key import OPS

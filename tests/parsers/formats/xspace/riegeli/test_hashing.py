@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.parsers.formats.xspace.core import api
-from tpuprof.parsers.formats.xspace.riegeli import hashing
-from tpuprof.parsers.formats.xspace.riegeli.hashing import highway_hash
+from tpuprof.parsers.formats.xspace.riegeli import blocks as hashing
+from tpuprof.parsers.formats.xspace.riegeli.blocks import highway_hash
 
 KEY = np.frombuffer(bytes(range(32)), "<u8")
 
