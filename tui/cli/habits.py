@@ -212,7 +212,7 @@ def nearest_call(words: Sequence[str], parse: _Parse) -> str:
         changed = _changed(left, wrong, parse)
         if isinstance(changed, str) or changed == left:
             return changed if isinstance(changed, str) else ""
-        left = changed
+        left = meant(changed) if changed else []
     return ""
 
 
