@@ -1,10 +1,11 @@
 """What can be had again is kept by one set of rules: summaries of hosts, copies of remote files, unpacked archives.
 
 Each kind has a folder of its own in the user's cache folder, which nobody else may read (0700, files 0600). An entry is
-a file or a folder. It gets its name when it is whole; until then its name ends in ``.part``. A folder in the making is
-locked, and others that want the same wait for it. What is open is locked as well, and never removed. Links are not
-followed, and what belongs to another user is not opened. All entries together have a bound, and those that were used
-longest ago leave first: a file's access time says when it was used, a folder's modification time.
+a file or a folder. It gets its name when it is whole; until then a random number and ``.part`` stand behind that.
+Processes that want the same at the same time each make it: of files the last stays, of folders the first. What is open
+is locked, and never removed. Links are not followed, and what belongs to another user is not opened. All entries
+together have a bound, those in the making too, and those that were used longest ago leave first: a file's access time
+says when it was used, a folder's modification time. What killed processes left leaves after a day.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -21,7 +23,8 @@ from tpuprof.parsers.base.folders import cache_folder, content_below
 from tpuprof.parsers.base.record import dataclass
 
 _ENDING = ".part"
-_POLL_SECONDS = 0.1
+_PARTIAL = re.compile(r"\.[0-9a-f]{16}\.part\Z")
+_PARTIAL_SECONDS = 24 * 3600  # what was not written to for so long a killed process left
 _SPARE_BYTES = 64 << 20  # left free on the disk while there are entries to remove instead
 _UNLOCKABLE = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _UNWRITABLE = frozenset(
@@ -110,56 +113,40 @@ class CacheFolder:
     # --- making
 
     @contextlib.contextmanager
-    def begun(self, name: str) -> Iterator[tuple[str, int]]:
-        """An empty folder for an entry, as path and descriptor, locked; waits while another process has it.
-
-        It goes where it is not finished.
-        """
-        self.make()
-        path, descriptor = self.place(name + _ENDING), -1
-        try:
-            while descriptor < 0:
-                descriptor = _made_or_not(path)
-                is_ours = descriptor >= 0 and _is_ours(os.fstat(descriptor), is_folder=True)
-                locked = _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB) if is_ours else None
-                if locked is None:  # not ours, or no locks on this file system: one for this process alone
-                    if descriptor >= 0:
-                        os.close(descriptor)
-                    path = self._place_of_its_own(name)
-                    descriptor = _made(path)
-                elif not (locked and _is_named(descriptor, path)):  # taken, or renamed just now
-                    os.close(descriptor)
-                    descriptor = -1
-                    time.sleep(0 if locked else _POLL_SECONDS)
-                elif os.listdir(path):  # a killed process left it
-                    _remove_tree(path)
-                    os.close(descriptor)
-                    descriptor = -1
-            yield path, descriptor
-        finally:
-            if descriptor >= 0:
-                if _is_named(descriptor, path):
-                    _remove_tree(path)
-                os.close(descriptor)
-
-    def new_file(self, name: str) -> tuple[str, int]:
-        """An empty file for an entry, as path and descriptor: one for each who asks.
+    def new_folder(self, name: str) -> Iterator[str]:
+        """The path of an empty folder for an entry, one for each who asks; it goes where it is not finished.
 
         Raises:
             OSError: it can't be made.
         """
         self.make()
         path = self._place_of_its_own(name)
-        return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPENED, 0o600)
+        os.mkdir(path, 0o700)
+        try:
+            yield path
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # it has its name
+                _remove_tree(path)
 
-    def finish(self, partial: str, descriptor: int, name: str) -> None:
-        """Gives what was made its name, and keeps it locked against removal while the descriptor is open."""
+    def new_file(self, name: str) -> tuple[str, int]:
+        """An empty file for an entry, one for each who asks: its path, and a descriptor that keeps it while it is open.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        self.make()
+        path = self._place_of_its_own(name)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPENED, 0o600)
+        _lock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return path, descriptor
+
+    def finish(self, partial: str, name: str) -> None:
+        """Gives what was made its name: a file replaces the one of that name, a folder leaves one that is there."""
         try:
             os.rename(partial, self.place(name))
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another process made the same folder
                 raise
-        _lock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def put(self, name: str, parts: Iterable[bytes]) -> None:
         """Writes a whole file, or none; it replaces the one of that name.
@@ -170,10 +157,9 @@ class CacheFolder:
         partial, descriptor = self.new_file(name)
         try:
             with open(descriptor, "wb") as file:
-                _lock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 file.writelines(parts)
                 file.flush()
-                os.replace(partial, self.place(name))
+                self.finish(partial, name)
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(partial)
@@ -200,11 +186,10 @@ class CacheFolder:
 
     # --- removing
 
-    def make_room(self, size: int = 0, name: str = "") -> bool:
+    def make_room(self, size: int = 0) -> bool:
         """Removes what was used longest ago until an entry of `size` bytes fits beside the rest.
 
-        Args:
-            name: of the entry; what was begun of it counts as part of `size`.
+        What killed processes left leaves in any case.
 
         Returns:
             Whether it does: not one larger than the bound, nor where others in use leave too little.
@@ -213,35 +198,36 @@ class CacheFolder:
             OSError: ENOSPC where the disk has too little room as well.
         """
         self.make()
-        entries = self.entries()
-        begun = sum(entry.size for entry in entries if entry.name == name + _ENDING)
-        others = [entry for entry in entries if entry.name != name + _ENDING]
-        total = sum(entry.size for entry in others) + size
+        entries = [entry for entry in self.entries() if not (_PARTIAL.search(entry.name) and self.remove(entry.name))]
+        total = sum(entry.size for entry in entries) + size
         free = _free_bytes(self.folder)
-        to_come = max(size - begun, 0)
-        for entry in sorted(others, key=lambda entry: (entry.used, entry.size)) if size <= self.bound else ():
-            if total <= self.bound and (not to_come or to_come + _SPARE_BYTES <= free):
+        for entry in sorted(entries, key=lambda entry: (entry.used, entry.size)) if size <= self.bound else ():
+            if total <= self.bound and (not size or size + _SPARE_BYTES <= free):
                 break
             if self.remove(entry.name):
                 total -= entry.size
                 free += entry.size
-        if to_come > _free_bytes(self.folder):
+        if size > _free_bytes(self.folder):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return total <= self.bound
 
     def remove(self, name: str) -> bool:
-        """Removes an entry unless it is in use; whether it did."""
+        """Removes an entry unless it is in use, or another process may still be making it; whether it did."""
         path = self.place(name)
         with contextlib.suppress(OSError):
-            is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
+            status = os.lstat(path)
+            if _PARTIAL.search(name) and abs(time.time() - status.st_mtime) < _PARTIAL_SECONDS:
+                return False
+            is_folder = stat.S_ISDIR(status.st_mode)
             descriptor = os.open(path, (os.O_RDONLY if is_folder else os.O_RDWR) | os.O_NONBLOCK | _OPENED)
             try:
                 if _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB) is not False:
                     if is_folder:  # it loses its name at once: nobody opens a part of it
                         removed = self._place_of_its_own(name.removesuffix(_ENDING))
                         os.rename(path, removed)
-                        path = removed
-                    _remove(path)
+                        _remove_tree(removed)
+                    else:
+                        os.unlink(path)
                     return True
             finally:
                 os.close(descriptor)
@@ -261,32 +247,6 @@ def note_use(descriptor: int) -> None:
     status, now = os.fstat(descriptor), time.time_ns()
     with contextlib.suppress(OSError):
         os.utime(descriptor, ns=(now, now if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns))
-
-
-def _made_or_not(path: str) -> int:
-    """As `_made`; -1 where the path leads to something else, or to what is another user's."""
-    try:
-        return _made(path)
-    except OSError as error:
-        if is_unwritable(error):
-            return -1
-        raise
-
-
-def _made(path: str) -> int:
-    """Opens a folder, and makes it where it is not there."""
-    while True:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-        with contextlib.suppress(FileNotFoundError):  # who made it has given it its name meanwhile
-            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPENED)
-
-
-def _remove(path: str) -> None:
-    if stat.S_ISDIR(os.lstat(path).st_mode):
-        _remove_tree(path)
-    else:
-        os.unlink(path)
 
 
 def _is_ours(status: os.stat_result, is_folder: bool) -> bool:

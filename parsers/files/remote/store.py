@@ -2,8 +2,7 @@
 
 They lie in ``$XDG_CACHE_HOME/tpuprof-tui/remote`` by the rules of all caches (`parsers.base.cache`). A copy's name is
 made of hashes: one of the address, without what logs in, and one of the original's size and version. Its modification
-time says when it was last compared with the original. A download has that name with a random number and ``.part`` after
-it, and counts towards the bound. It stays for a day after its last byte; then it is what a killed process left.
+time says when it was last compared with the original.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import re
-import time
 
 from tpuprof.parsers.base.cache import CacheFolder, Entry, is_unwritable
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -22,8 +20,6 @@ from tpuprof.parsers.base.urls import split, without_login
 BOUND_VARIABLE = "TPUPROF_CACHE_BYTES"
 DEFAULT_BOUND = 20_000_000_000
 _COPY_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
-_DOWNLOAD_NAME = re.compile(rf"{_COPY_NAME.pattern}\.[0-9a-f]{{16}}\.part")
-_DOWNLOAD_SECONDS = 24 * 3600
 
 
 def cache_bound() -> int:
@@ -101,29 +97,14 @@ class Store(CacheFolder):
         return "", self.nameless()
 
     def keep(self, download: str, descriptor: int, name: str) -> None:
-        """Gives a whole download its name, locked against removal, and removes older versions of it."""
+        """Gives a whole download its name, and removes older versions of it."""
         os.fsync(descriptor)
-        self.finish(download, descriptor, name)
+        self.finish(download, name)
         _note_compared(descriptor)
         for older in self.copies(name.partition("-")[0]):
             if older.name != name:
                 self.remove(older.name)
         self.make_room()
-
-    def make_room(self, size: int = 0, name: str = "") -> bool:
-        """See `CacheFolder.make_room`; what killed processes left leaves in any case."""
-        for entry in self.entries():
-            if _DOWNLOAD_NAME.fullmatch(entry.name):
-                self.remove(entry.name)
-        return super().make_room(size, name)
-
-    def remove(self, name: str) -> bool:
-        """See `CacheFolder.remove`; a download stays that another process may not have finished."""
-        if _DOWNLOAD_NAME.fullmatch(name):
-            with contextlib.suppress(OSError):
-                if abs(time.time() - os.lstat(self.place(name)).st_mtime) < _DOWNLOAD_SECONDS:
-                    return False
-        return super().remove(name)
 
 
 def _note_compared(descriptor: int) -> None:

@@ -23,7 +23,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Chrome traces": ("parsers/formats/xspace/chrome/*.py",),
     "HLO protos and texts": ("parsers/formats/hlo/*.py",),
     "device memory profiles": ("parsers/formats/pprof/*.py",),
-    "archives (tar, zip)": ("parsers/files/archives.py", "parsers/files/archive_members.py"),
+    "archives (tar, zip)": ("parsers/files/archives.py",),
     "files and folders": (
         *("parsers/files/file_kinds.py", "parsers/files/logdir.py", "parsers/files/folder_search.py"),
         *("parsers/files/places.py", "parsers/files/core_names.py"),

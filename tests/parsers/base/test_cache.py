@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,9 +30,9 @@ def put(cache: CacheFolder, name: str, size: int, used: float) -> None:
 
 def folder(cache: CacheFolder, name: str, size: int, used: float) -> None:
     """Puts a folder with one file there that was used at a time."""
-    with cache.begun(name) as (begun, descriptor):
+    with cache.new_folder(name) as begun:
         Path(begun, "file").write_bytes(bytes(size))
-        cache.finish(begun, descriptor, name)
+        cache.finish(begun, name)
     os.utime(cache.place(name), (used, used))
 
 
@@ -100,59 +99,23 @@ def test_what_is_in_use_stays(cache: CacheFolder, is_folder: bool) -> None:
     assert cache.make_room(900) and names(cache) == []
 
 
-def test_one_makes_a_folder_and_others_wait(cache: CacheFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits, seen = threading.Event(), list[str]()
-    monkeypatch.setattr("tpuprof.parsers.base.cache.time.sleep", lambda _: waits.set())
-
-    def second() -> None:
-        with CacheFolder("things", 1000).begun("name"):
-            seen.extend(names(cache))
-
-    with cache.begun("name") as (begun, descriptor):
-        thread = threading.Thread(target=second)
-        thread.start()
-        assert waits.wait(30) and not cache.remove("name.part")
-        cache.finish(begun, descriptor, "name")
-    thread.join(30)
-    assert "name" in seen and names(cache) == ["name"]
+def test_of_several_that_make_a_folder_the_first_stays(cache: CacheFolder) -> None:
+    with cache.new_folder("name") as first, cache.new_folder("name") as second, cache.new_folder("name"):
+        for path in (first, second):
+            Path(path, "file").write_text(path)
+            cache.finish(path, "name")
+    assert names(cache) == ["name"] and Path(cache.place("name"), "file").read_text() == first
 
 
-def test_a_folder_that_gets_its_name_between_two_looks_is_made_anew(
-    cache: CacheFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, tried = os.mkdir, list[str]()
-
-    def there_a_moment_ago(path: str, mode: int = 0o777) -> None:
-        if path.endswith(".part"):
-            tried.append(path)
-            if len(tried) == 1:
-                raise FileExistsError(path)
-        made(path, mode)
-
-    monkeypatch.setattr(os, "mkdir", there_a_moment_ago)
-    with cache.begun("name") as (begun, _):
-        assert os.path.isdir(begun) and tried == [begun, begun]
-
-
-def test_a_folder_is_begun_anew(cache: CacheFolder) -> None:
-    with cache.begun("name") as (begun, _):
-        Path(begun, "file").write_bytes(b"some")
-    assert names(cache) == []
-    Path(cache.place("name.part")).mkdir()
-    Path(cache.place("name.part"), "left").write_bytes(b"by a killed process")
-    with cache.begun("name") as (begun, _):
-        assert os.listdir(begun) == []
-
-
-def test_what_another_user_began_is_not_gone_on_with(cache: CacheFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is it written into: who owns a folder can change it later."""
-    cache.make()
-    theirs = Path(cache.place("name.part"))
-    theirs.mkdir()
-    monkeypatch.setattr("os.getuid", lambda: os.stat(theirs).st_uid + 1)
-    with cache.begun("name") as (path, _):
-        assert Path(path) != theirs
-    assert names(cache) == ["name.part"]
+def test_what_a_killed_process_left_leaves_after_a_day(cache: CacheFolder) -> None:
+    path, descriptor = cache.new_file("file")
+    os.close(descriptor)
+    Path(cache.place("folder.0123456789abcdef.part"), "in").mkdir(parents=True)
+    Path(cache.place("another.part")).touch()
+    assert cache.make_room() and not cache.remove(os.path.basename(path)) and len(names(cache)) == 3
+    for name in names(cache):
+        os.utime(cache.place(name), (1, 1))
+    assert cache.make_room() and names(cache) == ["another.part"], "what has other names stays"
 
 
 def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
