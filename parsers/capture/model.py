@@ -64,7 +64,7 @@ class CaptureOptions:
         delay_ms: how long to wait once all servers are reached.
         connect_seconds: how long a server may take to answer at all.
         grace_seconds: how long it may take, after the time traced, to collect and send what it traced.
-        is_snapshot: ask for what the server has kept, instead of tracing; see `parsers.capture.continuous`.
+        is_snapshot: ask for what the server has kept, instead of tracing; see `parsers.capture.session.switch`.
 
     Raises:
         ProfileError: `usage`: a value is out of its range.

@@ -228,6 +228,7 @@ def _written(member: _Member, folder: str, left_out: Counter[str]) -> bool:
 _CHUNK = 1 << 18
 _BLOCK, _LONGEST_HEADER = 512, 1 << 16
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz")
+_UNKNOWN_OR_REGULAR = (0, 8)  # kinds of files in a zip, as Unix says them
 _NO_DATA = tuple(b"%d" % kind for kind in range(1, 7))  # nothing but a header: links, devices, folders, pipes
 _OLD_GNU = b"ustar  "  # where POSIX has the beginning of the name, it has times
 _SIZE = re.compile(r"[0-9]{1,18}")
@@ -296,13 +297,9 @@ def _of_zip(file: BinaryIO, most: int, left_out: Counter[str]) -> Iterator[_Memb
             left_out["files behind a password"] += 1
         elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             left_out["files with an unsupported compression"] += 1
-        elif not entry.filename.endswith("/") and (entry.external_attr >> 28) in (
-            0,
-            8,
-        ):  # as Unix says it: unknown, or regular
-            yield _Member(
-                _noted(entry.filename, left_out), _local_time(entry.date_time), partial(pieces, archive, entry)
-            )
+        elif not entry.filename.endswith("/") and (entry.external_attr >> 28) in _UNKNOWN_OR_REGULAR:
+            name = _noted(entry.filename, left_out)
+            yield _Member(name, _local_time(entry.date_time), partial(pieces, archive, entry))
 
 
 def _local_time(date: tuple[int, int, int, int, int, int]) -> float:

@@ -22,8 +22,16 @@ from tpuprof.tui.draw.table import chosen_columns, first_rows
 from tpuprof.tui.report.choice import nearest_or_first, text_column
 from tpuprof.tui.report.fields import records
 from tpuprof.tui.report.page import TextLook
-from tpuprof.tui.report.shared.columns import NUMBERS, TYPES, Column, SqlType, arrow_table, fitting_type, stored
-from tpuprof.tui.report.shared.optional import package
+from tpuprof.tui.report.shared.columns import (
+    NUMBERS,
+    TYPES,
+    Column,
+    SqlType,
+    arrow_table,
+    fitting_type,
+    package,
+    stored,
+)
 from tpuprof.tui.report.text import titled_text
 from tpuprof.tui.report.units import LARGEST_EXACT
 

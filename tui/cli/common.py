@@ -6,10 +6,11 @@ Every command imports it, `--help` and `--version` too: it loads nothing that re
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -117,6 +118,21 @@ def can_redraw() -> bool:
 def line_width() -> int:
     """Cells of a line on standard error."""
     return columns(_LINE_WIDTH)
+
+
+@contextlib.contextmanager
+def decoding_shown() -> Iterator[Callable[[Progress], None]]:
+    """What to report to how far decoding is: a line on standard error where that is a terminal, else nothing."""
+    if not can_redraw():
+        yield lambda _: None
+        return
+    from tpuprof.tui.terminal.progress import ProgressLine  # noqa: PLC0415 - it draws
+
+    line = ProgressLine(write_stderr, width=line_width())
+    try:
+        yield line
+    finally:
+        line.clear()
 
 
 # --- the screen, or a report in its place

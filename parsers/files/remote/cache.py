@@ -1,8 +1,12 @@
 """Copies of remote profiles: kept while there is room, each for as long as the original stays as it is.
 
-A file is fetched whole or not at all. A download goes into a temporary file of the cache folder
-(`parsers.files.remote.store`), and gets its final name when it is whole and the original has not changed meanwhile.
-Threads and processes that want the same file at the same time each fetch it, and the last copy stays.
+A file is fetched whole or not at all. A download goes into a temporary file of the cache folder, and gets its final
+name when it is whole and the original has not changed meanwhile. Threads and processes that want the same file at the
+same time each fetch it, and the last copy stays.
+
+Copies lie in ``$XDG_CACHE_HOME/tpuprof-tui/remote`` by the rules of all caches (`parsers.base.cache`). A copy's name is
+made of hashes: one of the address, without what logs in, and one of the original's size and version. Its modification
+time says when it was last compared with the original.
 
 fsspec opens the streams, but its ``filecache`` and ``simplecache`` keep no copies here. Both take a changed web page
 for the same, know no bound on the bytes of all copies, and download without progress and without cancelling.
@@ -13,20 +17,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
+import re
 import time
 from collections.abc import Callable
 from functools import partial
 
-from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.cache import CacheFolder, Entry, is_unwritable
+from tpuprof.parsers.base.errors import EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.base.folders import write_at
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import printable_url
+from tpuprof.parsers.base.urls import printable_url, split, without_login
 from tpuprof.parsers.files.places import reason
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.files import Facts, RemoteFiles, size_of, version_of
-from tpuprof.parsers.files.remote.store import Store, url_key, version_key
 
 OnBytes = Callable[[int, int | None], None]
 """Called with the bytes that are here, and with all that there are, or None where the server does not say."""
@@ -215,3 +221,100 @@ class _Fetch:
             return ProfileError("disk_full", f"There is no room in {folder} for {what}.", hint)
         sentence = f"{self._shown} can't be kept in {folder}: {reason(error)}."
         return ProfileError("cache", sentence, "set XDG_CACHE_HOME to a folder that you may write")
+
+
+# --- the copies: what they are called, and how many bytes of them are kept
+
+BOUND_VARIABLE = "TPUPROF_CACHE_BYTES"
+DEFAULT_BOUND = 20_000_000_000
+_COPY_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
+
+
+def cache_bound() -> int:
+    """Bytes that all copies may take together.
+
+    Raises:
+        ProfileError: ``TPUPROF_CACHE_BYTES`` is not a number; exit code 2.
+    """
+    text = os.environ.get(BOUND_VARIABLE, "").strip()
+    if not text:
+        return DEFAULT_BOUND
+    if not re.fullmatch(r"[0-9][0-9_]{0,30}", text):
+        sentence = f"{BOUND_VARIABLE} is {printable(text[:40])}, which is not a number of bytes."
+        raise ProfileError("usage", sentence, f"{BOUND_VARIABLE}={DEFAULT_BOUND} is the default", EXIT_USAGE)
+    return int(text.replace("_", ""))
+
+
+def url_key(url: str) -> str:
+    """Hash of an address, without password; anything else may distinguish one file from another, the user too."""
+    begin, path, query = split(url)
+    login, at, _ = begin.partition("://")[2].rpartition("@")
+    user = login.partition(":")[0] + at
+    return _hash(f"{user}{without_login(begin)}{path}?{query}")[:32]
+
+
+def version_key(size: int | None, version: str) -> str:
+    """Hash of what distinguishes one version of a file from another."""
+    return _hash(f"{size} {version}")[:16]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Store(CacheFolder):
+    """The copies, by the rules of all caches."""
+
+    def __init__(self) -> None:
+        super().__init__("remote", cache_bound())
+
+    def copies(self, key: str = "") -> list[Entry]:
+        """Whole copies, of one address or of all."""
+        return [copy for copy in self.entries() if copy.name.startswith(key) and _COPY_NAME.fullmatch(copy.name)]
+
+    def use(self, name: str, size: int | None = None, compared: bool = False) -> int | None:
+        """Opens a copy and locks it against removal; None where it is not there, not of that size, or no file of ours.
+
+        Args:
+            compared: it was like its original just now.
+        """
+        with contextlib.suppress(OSError):
+            descriptor = self.open(name)
+            if size is None or os.fstat(descriptor).st_size == size:
+                if compared:
+                    _note_compared(descriptor)
+                return descriptor
+            os.close(descriptor)
+            self.remove(name)  # it is damaged
+        return None
+
+    def begin(self, name: str, size: int) -> tuple[str, int]:
+        """A new file for a copy of `size` bytes: the path that `keep` wants, and a descriptor.
+
+        The path is empty where nothing is kept, as the copy is larger than the cache or that can't be written.
+
+        Raises:
+            OSError: ENOSPC where the disk has too little room.
+        """
+        try:
+            if self.make_room(size):
+                return self.new_file(name)
+        except OSError as error:
+            if not is_unwritable(error):
+                raise
+        return "", self.nameless()
+
+    def keep(self, download: str, descriptor: int, name: str) -> None:
+        """Gives a whole download its name, and removes older versions of it."""
+        os.fsync(descriptor)
+        self.finish(download, name)
+        _note_compared(descriptor)
+        for older in self.copies(name.partition("-")[0]):
+            if older.name != name:
+                self.remove(older.name)
+        self.make_room()
+
+
+def _note_compared(descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        os.utime(descriptor)

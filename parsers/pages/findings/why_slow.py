@@ -11,9 +11,8 @@ from tpuprof.parsers.pages.findings.budget import Budget, Detector
 from tpuprof.parsers.pages.findings.capture import MEMORY_FULL, NO_DEVICE, memory_nearly_full, no_device_events
 from tpuprof.parsers.pages.findings.cores import collectives
 from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
-from tpuprof.parsers.pages.findings.cores.between_steps import between_steps
 from tpuprof.parsers.pages.findings.cores.late import late_host, slow_core, straggling
-from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
+from tpuprof.parsers.pages.findings.cores.slow_steps import between_steps, slow_steps
 from tpuprof.parsers.pages.findings.cores.sparse_cores import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, with_own_figures
 from tpuprof.parsers.pages.findings.idle.outside import COMPILATION, SILENCE, compiling, long_silence, outside_steps

@@ -10,9 +10,8 @@ import pytest
 
 from tests.support.servers.profiler_server import FakeProfiler, free_port
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, ProfileError
-from tpuprof.parsers.capture.continuous import switch
 from tpuprof.parsers.capture.model import WORKERS_VARIABLE, CaptureOptions, parse_addresses
-from tpuprof.parsers.capture.session import capture
+from tpuprof.parsers.capture.session import capture, switch
 
 SNAPSHOT = CaptureOptions(is_snapshot=True)
 

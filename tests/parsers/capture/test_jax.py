@@ -14,9 +14,8 @@ import pytest
 from tests.support.servers.jax_server import has_jax, interpreter, jax_program
 from tests.support.servers.profiler_server import free_port
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.capture.continuous import switch
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress
-from tpuprof.parsers.capture.session import capture
+from tpuprof.parsers.capture.session import capture, switch
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.session import Session

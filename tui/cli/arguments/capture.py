@@ -1,4 +1,4 @@
-"""Arguments of the command `capture`, and of what `watch` asks servers too."""
+"""Arguments of the commands `capture` and `watch`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def capture_parser() -> UsageParser:
     parser = options.new_parser("capture", what, _CALLS, _EPILOG)
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
     part = parser.part("capture")
-    add_asking(part)
+    _add_asking(part)
     delay = partial(values.seconds, least=0, most=_LONGEST)
     part.add_argument("--delay", **value("TIME", "before tracing, once the servers have answered", delay, default=0.0))
     add(part, "--output", metavar="DIR", default=".", help="the logdir; it gets a run (default: .)")
@@ -64,7 +64,7 @@ def capture_parser() -> UsageParser:
     return parser
 
 
-def add_asking(part: argparse._ArgumentGroup) -> None:
+def _add_asking(part: argparse._ArgumentGroup) -> None:
     """How long to trace, and how long to wait for what was traced."""
     for name, meaning, seconds, default in (
         ("--duration", "how long to trace", _TRACED, CaptureOptions().duration_ms / 1000),
@@ -78,3 +78,36 @@ def _option(text: str) -> tuple[str, model.OptionValue]:
         return model.parse_option(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(printable(str(error))) from None
+
+
+_WATCH_CALLS = (
+    "watch @workers:9012 >> slow.jsonl",
+    "watch localhost:9012 --slower 1.5 --disk-limit 1GB --for 12h",
+    "watch localhost:9012 --once",
+)
+_WATCH_EPILOG = "It contacts only the addresses given, and removes no file from --output."
+
+
+def watch_parser() -> UsageParser:
+    """The command's options."""
+    what = "Watches a running program for days: if a step is slow or no step ends, it keeps the profile of "
+    what += "that moment, and prints a line of JSON: which step, how slow, where and why."
+    parser = options.new_parser("watch", what, _WATCH_CALLS, _WATCH_EPILOG)
+    parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers, such as @workers:9012")
+    looks = parser.part("looks")
+    slower = "a step is slow at so many medians (default: 1.2)"
+    looks.add_argument("--slower", type=values.ratio, default=1.2, metavar="TIMES", help=slower)
+    every = "time between two looks (default: 60s, or 19 times a look)"
+    looks.add_argument("--every", type=values.seconds, metavar="TIME", help=every)
+    until = "end after this time, such as 12h (default: SIGTERM, SIGHUP or ctrl+C)"
+    looks.add_argument("--for", dest="length", type=values.any_time, metavar="TIME", help=until)
+    _add_asking(looks)
+    once = "one look, for CI: exit code 6 if a step is slower than the others, 7 if no server answers"
+    looks.add_argument("--once", action="store_true", help=once)
+    profiles = parser.part("profiles")
+    where = "where profiles are kept (default: a folder of its own in $XDG_STATE_HOME/tpuprof-tui/watch)"
+    add(profiles, "--output", metavar="DIR", help=where)
+    space = "how much that folder may hold; a full one gets no profile (default: 100MB)"
+    profiles.add_argument("--disk-limit", type=values.size, default=100 * 10**6, metavar="SIZE", help=space)
+    options.add_common(parser, look=False)
+    return parser

@@ -17,7 +17,6 @@ from tpuprof.tui.api.sql.tables import EventsAsked
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE
 from tpuprof.tui.cli.arguments.query import EXAMPLE, EXAMPLES
-from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
 
@@ -62,7 +61,7 @@ def _answered(args: argparse.Namespace) -> QueryResult:
     if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
         raise ProfileError("usage", "The interval is empty: --to must be later than --from.", EXAMPLE, EXIT_USAGE)
     asked = EventsAsked(args.from_ps, args.to_ps, args.track or "")
-    with decoding_shown() as on_progress:
+    with common.decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
             return common.session_of(run, args, config, on_progress)

@@ -16,7 +16,6 @@ from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.session import live_arrays
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Made, Produce
@@ -41,9 +40,9 @@ from tpuprof.tui.report.shared.bounded import LEAST_ROW, bounded, fitting, sente
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
-_parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
+_parquet = drawn_by("tpuprof.tui.report.shared.columns:report_parquet")
 _html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
-_required = drawn_by("tpuprof.tui.report.shared.required:required")
+_required = drawn_by("tpuprof.tui.report.shared.checks:required")
 _describe_text = drawn_by("tpuprof.tui.report.describe:describe_text")
 _describe_json = drawn_by("tpuprof.tui.report.describe:describe_json")
 """Imported when they are called: few ask for these formats."""
@@ -80,7 +79,7 @@ def made_report(args: argparse.Namespace, most: int | None = None, rest: str = "
     args.path, config = common.existing(args.path), common.configured(args)
     logdir, modules = _opened(args.path, page)
     printing.check_output(args, logdir, inputs=modules or ())
-    with decoding_shown() as on_progress:
+    with common.decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
             return common.session_of(run, args, config, on_progress)

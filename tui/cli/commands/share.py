@@ -16,7 +16,6 @@ from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.html.blocks import Masking
 from tpuprof.tui.html.mask import Mask
 from tpuprof.tui.html.page import Section, page_html, report_html
@@ -64,7 +63,7 @@ def run_share(args: argparse.Namespace) -> int:
     logdir = open_logdir(path)
     printing.check_output(args, logdir)
     core = common.core_of(logdir, args)
-    with decoding_shown() as on_progress:
+    with common.decoding_shown() as on_progress:
         opened: dict[str, Session] = {}
 
         def session(run: Run) -> Session:

@@ -1,22 +1,27 @@
-"""The types of columns in SQL, numpy, Arrow (so Parquet too) and Polars, and columns as an Arrow table.
+"""The types of columns in SQL, numpy, Arrow (so Parquet too) and Polars; columns as a table of Arrow or Parquet.
 
 In SQL a type follows from the unit alone, so that a table has the same columns for every profile. Elsewhere a column
-has the type of its unit where that holds every value. Objects are their JSON as text.
+has the type of its unit where that holds every value. Objects are their JSON as text. Arrow and Polars are packages
+that a user may lack: a missing one is an error in words.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.errors import EXIT_USAGE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.report.fields import Field
-from tpuprof.tui.report.shared.optional import package
+from tpuprof.tui.report.choice import choose
+from tpuprof.tui.report.fields import Field, columns
+from tpuprof.tui.report.output import Produce, Write
+from tpuprof.tui.report.page import Content, Report, ReportRequest, TableOptions
 from tpuprof.tui.report.units import LARGEST_EXACT
 
 SqlType = Literal["VARCHAR", "VARCHAR[]", "BOOLEAN", "BIGINT", "UBIGINT", "DOUBLE"]
@@ -132,6 +137,24 @@ def stored(values: Sequence[Any], kind: SqlType) -> Sequence[Any]:
     return [None if value is None else float(value) for value in values] if kind == "DOUBLE" else values
 
 
+_NAMES = {"pandas": "pandas", "polars": "Polars", "pyarrow": "PyArrow", "pyarrow.parquet": "PyArrow"}
+_INSTALLED_BY = {"pyarrow.parquet": "pip install 'tpuprof-tui[parquet]'"}
+
+
+def package(name: str) -> Any:  # noqa: ANN401 - a module of somebody else
+    """An optional package.
+
+    Raises:
+        ProfileError: `not_installed`, exit code 2, with the command that installs it.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        sentence = f"This needs {_NAMES[name]}, which is not installed here."
+        hint = _INSTALLED_BY.get(name, f"pip install {name}")
+        raise ProfileError("not_installed", sentence, hint, EXIT_USAGE) from error
+
+
 def arrow_table(columns: Mapping[str, Sequence[Any]], types: Mapping[str, SqlType]) -> Any:  # noqa: ANN401 - of PyArrow
     """Columns as an Arrow table, whose unknown values are null.
 
@@ -145,6 +168,33 @@ def arrow_table(columns: Mapping[str, Sequence[Any]], types: Mapping[str, SqlTyp
         of_items = getattr(library, TYPES[kind].arrow)()
         arrays[key] = library.array(stored(values, kind), library.list_(of_items) if "[]" in kind else of_items)
     return library.table(arrays)
+
+
+def report_parquet(
+    report: Report[Content], content: Content, asked: ReportRequest, choice: TableOptions | None
+) -> Produce:
+    """What writes the main table of a page as Parquet, or the rows and columns of it that a call chooses.
+
+    It has a column a key: dots as in CSV, objects as their JSON.
+
+    Raises:
+        ProfileError: the page has no table; a column or a filter is none; PyArrow is not installed.
+    """
+    tables = () if report.sections is None else report.sections(content, replace(asked, limit=0))
+    if not tables:
+        raise ProfileError("usage", "This page is no table.", "--format json has all of it", EXIT_USAGE)
+    listed = tables[0]
+    chosen = choose(listed, choice or TableOptions(), asked.most_rows, listed.table.json)
+    writer, library = package("pyarrow.parquet"), package("pyarrow")
+    values = columns(listed.table, listed.source, chosen.shown, chosen.keys)
+    types = {of.key: fitting_type(values[of.key], of.type) for of in map(column_of, chosen.fields)}
+
+    def produce(write: Write) -> None:
+        file = library.BufferOutputStream()
+        writer.write_table(arrow_table(values, types), file)
+        write(file.getvalue().to_pybytes())
+
+    return produce
 
 
 def as_text(value: object) -> str:

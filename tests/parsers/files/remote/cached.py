@@ -11,8 +11,7 @@ import pytest
 
 from tests.support.build import tpu_plane
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.files.remote.cache import OnBytes, open_remote
-from tpuprof.parsers.files.remote.store import Store
+from tpuprof.parsers.files.remote.cache import OnBytes, Store, open_remote
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import open_source
 

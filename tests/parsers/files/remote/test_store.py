@@ -1,4 +1,4 @@
-"""Tests of `parsers.files.remote.store`: what is kept and removed."""
+"""Tests of `parsers.files.remote.cache`: what is kept and removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.parsers.files.remote.cached import content, fetch, names, refused
 from tests.support.build import present
 from tests.support.servers.web import DATA, Web
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.files.remote.store import Store, cache_bound, url_key
+from tpuprof.parsers.files.remote.cache import Store, cache_bound, url_key
 from tpuprof.parsers.formats.xspace.source import open_source
 
 # --- the bound

@@ -19,9 +19,7 @@ from tpuprof.tui.cli.arguments.itself import REQUIRED
 from tpuprof.tui.cli.arguments.options import PROGRAM, meaning_of
 from tpuprof.tui.cli.commands.agents import short
 from tpuprof.tui.cli.commands.agents.root import Root
-from tpuprof.tui.cli.commands.agents.schema import schema_of
-from tpuprof.tui.cli.commands.diff.runs import made_diff
-from tpuprof.tui.cli.commands.diff.verify import made_verify
+from tpuprof.tui.cli.commands.diff import made_diff, made_verify
 from tpuprof.tui.cli.commands.doctor.command import made_doctor
 from tpuprof.tui.cli.commands.oom.command import made_oom
 from tpuprof.tui.cli.commands.query import made_query
@@ -159,7 +157,7 @@ class Tool:
         """What its answers hold, as far as a page says it."""
         pages: list[Page | CommandPage] = [*PAGES, *COMMAND_PAGES]
         reports = [described(page.load_report()) for page in pages if page.name == self.page and page.report]
-        return schema_of(reports[0] if reports else (), (*_HEAD, *self.places))
+        return short.schema_of(reports[0] if reports else (), (*_HEAD, *self.places))
 
     @property
     def more(self) -> str:

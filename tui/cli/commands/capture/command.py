@@ -11,10 +11,9 @@ from typing import get_args
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.capture.continuous import switch
 from tpuprof.parsers.capture.errors import PASSING
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, CaptureStop
-from tpuprof.parsers.capture.session import capture
+from tpuprof.parsers.capture.session import capture, switch
 from tpuprof.tui.app import start
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.options import PROGRAM

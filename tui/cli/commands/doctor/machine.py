@@ -16,7 +16,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.folders import cache_folder, content_below, state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.archives import BOUND_BYTES
-from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
+from tpuprof.parsers.files.remote.cache import BOUND_VARIABLE, cache_bound
 from tpuprof.parsers.hosts.cache import BOUND
 from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, WORKERS_VARIABLE, available_cores
 from tpuprof.tui.cli.arguments.options import PROGRAM

@@ -1,32 +1,54 @@
-"""``tpuprof-tui diff A B``: what changed from A to B, on the screen or as a report."""
+"""``tpuprof-tui diff A B``: what changed from A to B; ``verify A B``: whether a finding's promise was kept there.
+
+And ``baseline``: runs that others of their logdir are compared with, by name, as ``--baseline NAME`` has it. Baselines
+are kept in the user's cache folder, a file a logdir, and nothing is written beside a run. A baseline says where its run
+is. It holds no figures, which would be those of an older version of this program.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
+import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.cache import CacheFolder
+from tpuprof.parsers.base.errors import (
+    EXIT_NOT_FOUND,
+    EXIT_OK,
+    EXIT_REGRESSION,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    ProfileError,
+)
+from tpuprof.parsers.base.text import nearest_hint, printable
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.core_names import group_named
-from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, open_logdir
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.diff.beside import DETECT
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff
+from tpuprof.parsers.session.diff.promises import Verified, verify
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.diff.sides import compared_runs, refuse_arrays
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
-from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.commands.diff.baseline import take_baseline
+from tpuprof.tui.cli.arguments.options import HERE, PROGRAM
 from tpuprof.tui.cli.common import existing, note, session_of
-from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.report.page import WITHOUT_WARNINGS, ReportRequest, check_choice, check_keys, chosen_of
 from tpuprof.tui.terminal.detect import Config
 
 Made = TypeVar("Made")
+_EXIT_CODES = {"kept": EXIT_OK, "partly": EXIT_OK, "unknown": EXIT_UNREADABLE}
+"""Of `verify`."""
 
 
 def run_diff(args: argparse.Namespace) -> int:
@@ -77,7 +99,7 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
         ProfileError: see `run_diff`; also an output file that may not be written.
     """
     if args.baseline is not None:
-        take_baseline(args)
+        _take_baseline(args)
     if args.before is None:
         args.before, args.after, args.of_before, args.of_after = args.of_before, args.of_after, None, None
     if args.before is None:
@@ -92,16 +114,16 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
 
 def _compared(args: argparse.Namespace, config: Config) -> tuple[Diff, Session]:
     """The comparison, and the session of B."""
-    return over_both(args, config, lambda diff, sides: (diff, sides[1]))
+    return _over_both(args, config, lambda diff, sides: (diff, sides[1]))
 
 
-def over_both(args: argparse.Namespace, config: Config, work: Callable[[Diff, tuple[Session, Session]], Made]) -> Made:
+def _over_both(args: argparse.Namespace, config: Config, work: Callable[[Diff, tuple[Session, Session]], Made]) -> Made:
     """What is made of the comparison, and of the sessions that stand for both sides; raises as `run_diff`."""
     before, after = _runs(args)
     group, sizes = group_named(args.core or ""), (getattr(args, of, None) for of in ("detect", "fail_on_regression"))
     if args.core is not None and group is None:
         before, after = ([narrowed(run, args.core, args.host) for run in side] for side in (before, after))
-    with decoding_shown() as on_progress:
+    with common.decoding_shown() as on_progress:
         one, other = ([session_of(run, args, config, on_progress) for run in side] for side in (before, after))
         return work(*compare_launches((one, other), args.host, next(filter(None, sizes), DETECT), group))
 
@@ -115,7 +137,7 @@ def _made(args: argparse.Namespace, diff: Diff, after: Session, judged: Regressi
         for sentence in diff.warnings:
             note(f"note: {sentence}")
     if (choice := chosen_of(vars(args))) is None:
-        return written("diff", args, (diff, judged), args.limit or 0)
+        return _written("diff", args, (diff, judged), args.limit or 0)
     logdir, look = Logdir(after.run.path, (after.run,), (), ()), printing.report_look(args)
     asked = ReportRequest(logdir, None, args.host, lambda _: after, args.format or "text", look, args.limit)
     asked = replace(asked, rest=printing.rest(args))
@@ -124,10 +146,106 @@ def _made(args: argparse.Namespace, diff: Diff, after: Session, judged: Regressi
     return report.choose(report.read(diff, judged), asked, choice)
 
 
-def written(command: str, args: argparse.Namespace, read: Sequence[object], limit: int = 0) -> str:
+def _written(command: str, args: argparse.Namespace, read: Sequence[object], limit: int = 0) -> str:
     """The report of a command on two runs, of what its page reads."""
     form, report = args.format or "text", command_named(command).load_report()
     content, look = report.read(*read), printing.report_look(args)
     if form == "github":
         printing.append_summary(report.writers["md"](content, look, limit))
     return report.writers[form](content, look, limit)
+
+
+# --- promises
+
+
+def run_verify(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        The exit code: 0 for a promise that was kept, at least in part, 6 for one that was not, 4 where that is unknown.
+
+    Raises:
+        ProfileError: as of `diff`; and `unknown_finding`, exit code 3.
+    """
+    check_keys(args.keys, args.format)
+    made = _verified(args)
+    printing.write_report(args, _written("verify", args, (made,)), most=printing.most_bytes(args))
+    return _EXIT_CODES.get(made.outcome, EXIT_REGRESSION)
+
+
+def made_verify(args: argparse.Namespace) -> str:
+    """What is printed of the promises; see `run_verify`."""
+    return _written("verify", args, (_verified(args),))
+
+
+def _verified(args: argparse.Namespace) -> Verified:
+    def verified(diff: Diff, middle: tuple[Session, Session]) -> Verified:
+        before, after = (session.page(OVERVIEW, args.host) for session in middle)
+        return verify(diff, before, after, args.claim)
+
+    return _over_both(args, common.configured(args), verified)
+
+
+# --- baselines
+
+
+def run_baseline(args: argparse.Namespace) -> int:
+    """Runs the command, and prints the baselines of the logdir: their names, and where their runs lie.
+
+    Raises:
+        ProfileError: the path leads to no run, or there is no such baseline (exit code 3).
+    """
+    run = open_logdir(existing(args.path)).find_run(args.run)
+    kept = _baselines(run)
+    if args.action == "set":
+        kept[args.name] = run.path if is_remote(run.path) else os.path.abspath(run.path)
+    elif args.action == "remove":
+        _baseline_of(run, args.name)
+        del kept[args.name]
+    if args.action != "list":
+        _folder().put(_entry(run), [json.dumps(kept).encode()])
+    write_stdout("".join(f"{printable(name)}  {printable_url(path)}\n" for name, path in sorted(kept.items())))
+    return EXIT_OK
+
+
+def _take_baseline(args: argparse.Namespace) -> None:
+    """Puts the run of ``--baseline`` in the place of A, and the path that was given in that of B.
+
+    Raises:
+        ProfileError: there is no such baseline (exit code 3); A is given as well (2).
+    """
+    if args.after is not None or args.of_before is not None:
+        sentence = "--baseline stands for A: one path at most is B."
+        raise ProfileError("usage", sentence, "leave A and --before out", EXIT_USAGE)
+    args.after = existing(args.before or HERE)
+    args.before = _baseline_of(open_logdir(args.after).find_run(args.of_after), args.baseline)
+
+
+def _baseline_of(run: Run, name: str) -> str:
+    kept = _baselines(run)
+    if name not in kept:
+        sentence = f"The logdir of {printable(run.name)} has no baseline {printable(name)}."
+        hint = nearest_hint(name, [*kept], f"{PROGRAM} baseline set NAME RUN")
+        raise ProfileError("unknown_baseline", sentence, hint, EXIT_NOT_FOUND)
+    return kept[name]
+
+
+def _baselines(run: Run) -> dict[str, str]:
+    """Where the baselines of a run's logdir lie, by name; none where the file is damaged."""
+    with (
+        contextlib.suppress(OSError, ValueError, AttributeError),
+        open(_folder().open(_entry(run)), "rb") as file,
+    ):
+        return {name: str(path) for name, path in json.load(file).items()}
+    return {}
+
+
+def _folder() -> CacheFolder:
+    return CacheFolder("baselines", 0)
+
+
+def _entry(run: Run) -> str:
+    """The name of a logdir's file, by the folder that its runs lie in."""
+    folder = os.path.dirname(run.hosts[0].path if run.hosts else run.path)
+    above = os.path.dirname(folder if is_remote(folder) else os.path.realpath(folder))
+    return hashlib.sha256(os.fsencode(above)).hexdigest()[:32]

@@ -1,1 +1,0 @@
-"""The commands `diff` and `verify`, of two runs."""
