@@ -19,7 +19,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.page import Check, Content, Format, Head, Report, ReportRequest, TableOptions
+from tpuprof.tui.report.page import CHECKS, Check, Content, Format, Head, Report, ReportRequest, TableOptions
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
@@ -165,13 +165,11 @@ def drawn_by(place: str) -> Callable[..., Any]:
 
 
 _table_csv = drawn_by("tpuprof.tui.report.csv:table_csv")
-_github = drawn_by("tpuprof.tui.report.shared.checks:github")
-_junit = drawn_by("tpuprof.tui.report.shared.checks:junit")
 
 
 def check_writers(name: str, checks: Callable[..., Sequence[Check]]) -> dict[str, Callable[..., str]]:
     """Writers of the formats of `CHECKS`, by a function that makes the checks of what a writer is given."""
-    return {"github": partial(_github, name, checks), "junit": partial(_junit, name, checks)}
+    return {form: partial(drawn_by(f"tpuprof.tui.report.shared.checks:{form}"), name, checks) for form in CHECKS}
 
 
 def declared(

@@ -16,7 +16,7 @@ from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.counters.samples import Sampled, has_counters, readings, register_name, sampled
 from tpuprof.parsers.pages.counters.raw import read_counters
-from tpuprof.parsers.timeline.read.counters import counter_tracks
+from tpuprof.parsers.timeline.read.timeline import counter_tracks
 from tpuprof.parsers.timeline.windows import mean_value
 
 

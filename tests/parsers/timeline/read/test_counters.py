@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.ops.counters.samples import unit_of
 from tpuprof.parsers.timeline.model import CounterTrack
-from tpuprof.parsers.timeline.read.counters import counter_tracks
+from tpuprof.parsers.timeline.read.timeline import counter_tracks
 
 
 def values(track: CounterTrack) -> list[tuple[int, float]]:
