@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.parsers.session.session import Session
     from tpuprof.tui.app.options import AppOptions
+    from tpuprof.tui.terminal.progress import ProgressLine
 
 _LINE_WIDTH = 80  # cells of a line on standard error where nothing says
 
@@ -126,9 +127,7 @@ def decoding_shown() -> Iterator[Callable[[Progress], None]]:
     if not can_redraw():
         yield lambda _: None
         return
-    from tpuprof.tui.terminal.progress import ProgressLine  # noqa: PLC0415 - it draws
-
-    line = ProgressLine(write_stderr, width=line_width())
+    line: ProgressLine = import_module("tpuprof.tui.terminal.progress").ProgressLine(write_stderr, width=line_width())
     try:
         yield line
     finally:
