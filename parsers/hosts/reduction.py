@@ -30,7 +30,7 @@ class Reduction(Generic[Given, Result]):
 
     Attributes:
         name: what the summaries are called in the cache; no two reductions have the same.
-        kind: the class of the summaries: a frozen dataclass of what `parsers.hosts.cache` can keep.
+        kind: the class of the summaries: a frozen dataclass of what `parsers.hosts.codec` can keep.
         needed_bytes: how many bytes `reduce` decodes, for the progress.
         reduce: makes the summary of an open file. It receives the file, what it is given besides, a function to call
             after each decoded chunk, and how many threads it may use. Other processes import it by its name.

@@ -45,7 +45,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.spool import Spool
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts import cache as codec
+from tpuprof.parsers.hosts import codec
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.model_use.hlo_flow import HloFlow
 from tpuprof.parsers.pages.overview.model_use.samples import samples_of

@@ -33,7 +33,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("parsers/memory/modules/space_memory.py", "parsers/memory/oom/dumps.py"),
     ),
     "out-of-memory logs": ("parsers/memory/oom/read/*.py",),
-    "kept summaries": ("parsers/hosts/cache.py",),
+    "kept summaries": ("parsers/hosts/codec.py",),
 }
 """The files of each reader; a file belongs to the first that names it, but ``gzip`` before ``XSpace``."""
 

@@ -175,7 +175,7 @@ def test_without_a_home_nothing_is_kept(logdir: Path, tmp_path: Path, monkeypatc
 def test_hosts_share_the_texts_of_their_program(
     logdir: Path, folder: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tpuprof.parsers.hosts.cache.LARGE", 1)
+    monkeypatch.setattr("tpuprof.parsers.hosts.codec.LARGE", 1)
     page = session(logdir).page(OVERVIEW)
     texts = list(folder.glob("text-*"))
     assert len(texts) < 6  # two metadata maps a host would be six

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.hosts.cache import DAMAGED, LARGE, decode, encode
+from tpuprof.parsers.hosts.codec import DAMAGED, LARGE, decode, encode
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
