@@ -262,8 +262,7 @@ def parse_address(text: str) -> Address:
     if not colon and _is_port(rest):
         raise _bad_address(text, "it is only a port", f"localhost:{rest}")
     if not colon:
-        start = "jax.profiler.start_server(9012) in the program, then tpuprof-tui capture localhost:9012"
-        raise _bad_address(text, "it has no port", start)
+        raise _bad_address(text, "it has no port")
     if not _is_port(port):
         raise _bad_address(text, "its port is not a number from 1 to 65535")
     if host.startswith("[") and host.endswith("]"):

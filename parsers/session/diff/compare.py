@@ -53,6 +53,11 @@ METRICS: tuple[tuple[str, str], ...] = (
 """The figures of the overview that it compares: attribute of `Performance`, and its name in words."""
 
 
+def compare(before: Session, after: Session, host: str | None = None) -> Diff:
+    """Compares two runs; see `compare_launches`."""
+    return compare_launches(([before], [after]), host)[0]
+
+
 def compare_launches(
     sides: beside.Sides, host: str | None = None, detect: float = beside.DETECT, group: int | None = None
 ) -> tuple[Diff, tuple[Session, Session]]:

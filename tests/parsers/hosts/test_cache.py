@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.parsers.session.diff.build import compare
 from tests.support.build import present, write_run
 from tests.support.files import reading
 from tests.support.files.reading import later, own_cache
@@ -27,6 +26,7 @@ from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.main import main
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.parsers.session.diff.build import compare
 from tests.support.build import PlaneBuilder, bare_host, session_at, tpu_plane, write_run
 from tests.support.files.reading import later, own_cache, reads
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
@@ -25,6 +24,7 @@ from tpuprof.parsers.pages.ops.op_profile import OP_PROFILE
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.key import SUMMARIES
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.parsers.session.diff.build import compare
 from tests.support.build import session_at, write_run
 from tests.support.composed import slices
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -15,6 +14,7 @@ from tpuprof.parsers.formats.xspace.core import api
 from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
+from tpuprof.parsers.session.diff.compare import compare
 
 
 @pytest.fixture(params=["fallback", "compiled"])

@@ -9,19 +9,14 @@ from pathlib import Path
 from tests.support.build import PlaneBuilder, StatInput, session_at, write_run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.diff.compare import compare_launches
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange
-from tpuprof.parsers.session.session import Session
 
 US = 1_000_000
 MS = 1000 * US
 
 Step = Sequence[tuple[str, int]]
 """Names of ops and how long each runs, one after the other, in picoseconds."""
-
-
-def compare(before: Session, after: Session, host: str | None = None) -> Diff:
-    return compare_launches(([before], [after]), host)[0]
 
 
 @dataclass(frozen=True, slots=True)

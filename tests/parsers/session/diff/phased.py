@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.parsers.session.diff.build import MS, US, Step, compare
+from tests.parsers.session.diff.build import MS, US, Step
 from tests.support.build import PlaneBuilder, session_at, write_run
 from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 
 Environment = Mapping[str, str | int | bytes]

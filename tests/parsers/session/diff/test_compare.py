@@ -12,7 +12,7 @@ import pytest
 from tests.demo.make_profile import write_profile
 from tests.demo.profile.hlo_module import Module
 from tests.demo.profile.timeline import DemoSpec
-from tests.parsers.session.diff.build import MS, US, Program, check_identity, compare, diff_of, op, written
+from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, written
 from tests.support.build import session_at
 from tests.support.files.reading import later, own_cache, reads
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
@@ -23,6 +23,7 @@ from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.model import HBM
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)

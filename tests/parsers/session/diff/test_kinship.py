@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, Program, compare, diff_of, written
+from tests.parsers.session.diff.build import MS, Program, diff_of, written
 from tests.parsers.session.diff.test_compare import JITTER, steady
 from tests.support.build import session_at
 from tpuprof.parsers.session.diff.cautions import LEAST_AKIN
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.regression import regression
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, compare, op
+from tests.parsers.session.diff.build import MS, op
 from tests.parsers.session.diff.phased import ENVIRONMENT, Environment, decode, mixed, pair, prefill, serving
 from tests.support.build import session_at
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff, Phase
 
 

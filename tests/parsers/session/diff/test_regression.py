@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parsers.session.diff.build import MS, check_identity, compare, diff_of
+from tests.parsers.session.diff.build import MS, check_identity, diff_of
 from tests.parsers.session.diff.test_compare import BASE
 from tests.support.build import OpSpec, present, session_at, tpu_plane, write_run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.diff.compare import compare_launches
+from tpuprof.parsers.session.diff.compare import compare, compare_launches
 from tpuprof.parsers.session.diff.model import Change, change
 from tpuprof.parsers.session.diff.regression import regression
 from tpuprof.parsers.session.trend import judged, point

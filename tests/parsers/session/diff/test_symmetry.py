@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.parsers.session.diff.build import MS, check_identity, compare
+from tests.parsers.session.diff.build import MS, check_identity
 from tests.parsers.session.diff.phased import Environment, Run, serving
 from tests.support.build import session_at
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff
 
 OTHER_WAY = {"more": "less", "less": "more", "new": "gone", "gone": "new"}

@@ -14,7 +14,6 @@ from tests.insight.simulator.play import Chips
 from tests.insight.simulator.scene import Scene, play
 from tests.insight.simulator.space import spaces
 from tests.insight.simulator.workloads import Train
-from tests.parsers.session.diff.build import compare
 from tests.support.build import session_at, write_run
 from tests.support.documents import nulls
 from tests.tui.cli.calls import Call, Printed
@@ -22,6 +21,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.subject import Subject, SubjectOp
 from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.promises import Verified, paired, verify
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages import command_named
