@@ -13,6 +13,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.tui.cli.arguments.options import PROGRAM, may_be_path
+from tpuprof.tui.cli.arguments.values import FILE_FORMATS
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
 
@@ -77,11 +78,9 @@ _NEAR: Mapping[str, str] = {
     **dict.fromkeys(("--port", "--bind-all", "--host-port"), "ssh -t HOST tpuprof-tui PATH"),
 }
 
-
 _CORES = ("--device", "--device-id", "--plane", "--plane-regex", "--core")
 _CORE = pattern(r"(?:/?device:)?TPU:([0-9]+)")
 _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
-_FILE_FORMATS = ("json", "csv", "md", "text", "yaml", "wide")
 _PATHS = ("--logdir", "--session-id", "--baseline-session-id", "--optimized-session-id", "--input", "-i")
 """Options of other programs that name a profile."""
 
@@ -158,7 +157,7 @@ def _translated(name: str, value: str) -> list[str]:
         return ["--duration", f"{value}ms"]
     if name in _CORES and (core := _CORE.search(value)) is not None:
         return ["--core", core[1]]
-    if name in ("-o", "--output") and value in _FILE_FORMATS:
+    if name in ("-o", "--output") and value in (*FILE_FORMATS, "yaml", "wide"):
         return ["--format", value]
     return [name, value]
 
@@ -200,12 +199,11 @@ def nearest_call(words: Sequence[str], parse: _Parse) -> str:
 
 
 def _error(parse: _Parse, words: Sequence[str]) -> ProfileError | None:
+    """What is wrong with some words; asking for help is not, and would print it."""
     try:
-        parse(words)
+        parse([word for word in words if word not in ("-h", "--help")])
     except ProfileError as error:
         return error
-    except SystemExit:  # --help
-        pass
     return None
 
 

@@ -133,8 +133,9 @@ class UsageParser(argparse.ArgumentParser):
         Raises:
             ProfileError: the words are wrong.
         """
+        known = self._option_string_actions
         options = filter(_LIKE_OPTION.match, takewhile("--".__ne__, args))
-        unknown = [word for word in options if not {word.partition("=")[0], word[:2]} & {*self._option_string_actions}]
+        unknown = [word for word in options if word.partition("=")[0] not in known and word[:2] not in known]
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return super().parse_known_intermixed_args(args, namespace)

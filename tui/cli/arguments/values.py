@@ -17,6 +17,7 @@ _AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 _TIMES = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _SIZES = {"kb": 10**3, "mb": 10**6, "gb": 10**9}
 _DAY = 86_400.0
+FILE_FORMATS = ("text", "json", "csv", "md", "html", "parquet")  # that other programs take after -o
 
 
 def _number(text: str, units: Mapping[str, float], least: float, most: float, what: str) -> float:
@@ -100,6 +101,6 @@ def file_name(text: str) -> str:
     Raises:
         ProfileError: it is a format, as other programs have it in ``-o json``.
     """
-    if text in ("text", "json", "csv", "md", "html", "parquet"):
+    if text in FILE_FORMATS:
         raise ProfileError("usage", f"{text} is a format, not a file.", f"--format {text}", EXIT_USAGE)
     return text

@@ -49,7 +49,7 @@ LEADS_ON = {
     "diff demo demo --run-a x": "tpuprof-tui diff demo demo --before x",
     "report ops demo -k all-reduce": "tpuprof-tui report ops demo --filter all-reduce",
     "report ops demo --limit ten --xyzzy 3": "tpuprof-tui report ops demo",
-    "blame --logdir demo": "tpuprof-tui report sources demo",
+    "blame demo --help": "tpuprof-tui report sources demo --help",
     "-k run get ops demo": "tpuprof-tui report ops demo",
     "dev upload demo": "tpuprof-tui share demo",
     "server --logdir demo --port 1": "ssh -t HOST tpuprof-tui demo",
