@@ -97,7 +97,7 @@ class Logdir:
         sentence = f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}."
         known = [] if fits else [run.name for run in self.runs]
         one, dots, other = map(printable, wanted.partition(".."))
-        several = f"--before {one} --after {other} of diff for two runs" if dots else ""
+        several = f"tpuprof-tui diff --before {one} --after {other} compares two runs" if dots else ""
         hint = several or nearest_hint(wanted, known, "give a run's name or its beginning")
         raise ProfileError("unknown_run", sentence, hint, EXIT_NOT_FOUND)
 
