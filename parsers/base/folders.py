@@ -35,9 +35,11 @@ def opened(path: str, flags: int = 0) -> int:
     link meanwhile gains nothing.
 
     Raises:
-        OSError: it can't be opened; PermissionError with `OUTSIDE` where it lies elsewhere.
-        ValueError: no file can have this name.
+        OSError: it can't be opened; PermissionError with `OUTSIDE` where it lies elsewhere, FileNotFoundError also where
+            no file can have this name.
     """
+    if "\0" in path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if (folder := os.environ.get(ONLY_BELOW)) is None:
         return os.open(path, _FLAGS | flags)
     real = os.path.realpath(path)
@@ -113,7 +115,7 @@ def listed(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
     """The entries of a folder, empty for the current one; they have a name but no path, and can't be asked afterwards.
 
     Raises:
-        OSError, ValueError: as `opened`.
+        OSError: as `opened`.
     """
     descriptor = opened(folder or ".", os.O_DIRECTORY)
     try:

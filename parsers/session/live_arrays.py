@@ -32,8 +32,6 @@ def leads_to_arrays(path: str) -> str | None:
             there = [(entry.name, entry.is_dir()) for entry in itertools.islice(entries, _MOST_NAMES)]
     except OSError:
         return None
-    if not any(is_pprof_name(name) for name, _ in there):
-        return None
     others = any(is_profile(name) or is_folder for name, is_folder in there)
     return None if others else next(iter(_pprofs_in(where)), None)
 
