@@ -35,8 +35,8 @@ def opened(path: str, flags: int = 0) -> int:
     link meanwhile gains nothing.
 
     Raises:
-        OSError: it can't be opened; PermissionError with `OUTSIDE` where it lies elsewhere, FileNotFoundError also where
-            no file can have this name.
+        OSError: it can't be opened; PermissionError with `OUTSIDE` where it lies elsewhere; FileNotFoundError also if
+            no file can have such a name.
     """
     if "\0" in path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

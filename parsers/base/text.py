@@ -56,6 +56,14 @@ def examples(names: Sequence[str], limit: int = 3, total: int | None = None) -> 
     return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
+def by_reason(unknown: Iterable[tuple[str, str]], between: str = ": ") -> list[str]:
+    """Names that share a reason, each once, and that reason behind them: a line for each reason."""
+    names: dict[str, dict[str, None]] = {}
+    for name, reason in unknown:
+        names.setdefault(reason, {})[name] = None
+    return [f"{', '.join(named)}{between}{reason}" for reason, named in names.items()]
+
+
 def counted(number: int, noun: str, many: str = "") -> str:
     """Returns ``1 folder`` or ``2,000 folders``; `many` is the plural of nouns that do not just get an s."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"

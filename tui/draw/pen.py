@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import by_reason, printable
 from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Key, Line, Span, StyleKey, line_width, plain
 
 if TYPE_CHECKING:
@@ -285,11 +285,8 @@ class Pen:
             unknown: names of figures, each with the reason.
             between: stands between names and their reason.
         """
-        by_reason: dict[str, dict[str, None]] = {}
-        for name, reason in unknown:
-            by_reason.setdefault(reason, {})[name] = None
-        untold = (f"{', '.join(names)}{between}{reason}" for reason, names in by_reason.items())
-        return [*self.wrap_all(warnings, "text", [(" ! ", "warn")]), *self.wrap_all(untold, "dim", [(" ? ", "dim")])]
+        lines = self.wrap_all(warnings, "text", [(" ! ", "warn")])
+        return [*lines, *self.wrap_all(by_reason(unknown, between), "dim", [(" ? ", "dim")])]
 
     def shortened(self, lines: Sequence[Line], height: int) -> list[Line]:
         """At most `height` lines; the last one says how many more there are, and the key that shows them."""

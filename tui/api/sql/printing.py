@@ -26,12 +26,12 @@ MORE = "--limit 0 has all rows"
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """A query, its answer, and of which run and hosts that is; None where it read none."""
+    """A query, its answer, and of which run and hosts that is."""
 
     sql: str
     answer: Answer
-    run: Run | None
-    hosts: Sequence[str] = ()
+    run: Run
+    hosts: Sequence[str]
 
     @property
     def extent(self) -> str:
@@ -46,9 +46,6 @@ def plain(value: object) -> Any:  # noqa: ANN401 - what JSON has
 
 def _json(made: QueryResult, _: TextLook) -> str:
     answer = made.answer
-    head: dict[str, object] = {"schema": json.schema("query"), "warnings": list(answer.warnings)}
-    if made.run is not None:
-        head = json.head("query", made.run, made.hosts, answer.warnings)
     body = {
         "sql": made.sql,
         "tables": list(answer.tables),
@@ -58,7 +55,11 @@ def _json(made: QueryResult, _: TextLook) -> str:
         "more": MORE if answer.has_more else "",
         "rows": [dict(zip(answer.names, map(plain, row), strict=True)) for row in answer.rows],
     }
-    return json.document(head, body, {f"rows[].{name}": NO_VALUE for name in answer.names})
+    return json.document(
+        json.head("query", made.run, made.hosts, answer.warnings),
+        body,
+        {f"rows[].{name}": NO_VALUE for name in answer.names},
+    )
 
 
 def _markdown(made: QueryResult, _: TextLook) -> str:
@@ -83,7 +84,7 @@ def _text(made: QueryResult, look: TextLook) -> str:
         rows = asked_rows(drawn, range(len(answer.rows)), 0, pen, look.is_bounded)
         return [*rows, *pen.notes(answer.warnings, ())]
 
-    return titled_text(made.extent, made.run.name if made.run is not None else "", lines, look)
+    return titled_text(made.extent, made.run.name, lines, look)
 
 
 def words(value: object) -> str:

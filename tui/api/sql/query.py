@@ -251,7 +251,7 @@ def _in_memory(most_bytes: int) -> Iterator[None]:
 
 def query(
     sql: str,
-    opened: Callable[[], Profile],
+    profile: Profile,
     limits: Limits,
     asked: EventsAsked,
     give_up: Callable[[], object] = lambda: None,
@@ -260,7 +260,6 @@ def query(
 
     Args:
         sql: one SELECT.
-        opened: opens the profile, once it is known that the query can be run.
         asked: which events the table of events holds.
         give_up: called from another thread where a query does not stop although its time is over.
 
@@ -274,7 +273,7 @@ def query(
             database.create(table.name, table.columns)
         with _bounded(database, limits, give_up):
             needed = database.needed(sql)
-        warnings = _fill(database, needed, opened, asked)
+        warnings = _fill(database, needed, profile, asked)
         with _bounded(database, limits, give_up):
             names, types, rows = database.run(sql, limits.rows and limits.rows + 1)
     shown = rows[: limits.rows or None]
@@ -283,7 +282,7 @@ def query(
 
 def table_of(sql: str, profile: Profile, most: int, seconds: int) -> Table:
     """The answer of a query as a table of at most so many rows, 0 for all; raises as `query`."""
-    answer = query(sql, lambda: profile, Limits(seconds, rows=0), EventsAsked())
+    answer = query(sql, profile, Limits(seconds, rows=0), EventsAsked())
     rows = answer.rows[: most or None]
     values = {name: [row[place] for row in rows] for place, name in enumerate(answer.names)}
     columns = [
@@ -305,12 +304,11 @@ def _said(sql: str) -> list[SqlTable]:
 
 
 def _fill(
-    database: Database, needed: Mapping[str, Collection[str]], opened: Callable[[], Profile], asked: EventsAsked
+    database: Database, needed: Mapping[str, Collection[str]], profile: Profile, asked: EventsAsked
 ) -> tuple[str, ...]:
     """Reads columns of the profile's tables, at least one of each table; what there is to warn of."""
-    profile, warnings = opened() if needed else None, dict[str, None]()
+    warnings = dict[str, None]()
     for table in (BY_NAME[name] for name in sorted(needed)):
-        assert profile is not None, "it is opened for the first one"
         wanted = [column for column in table.columns if column.name in needed[table.name]] or table.columns[:1]
         values, of_table = table.read(table, profile, [column.name for column in wanted], asked)
         database.insert(table.name, wanted, [values[column.name] for column in wanted])

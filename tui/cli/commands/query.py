@@ -56,7 +56,7 @@ def made_query(args: argparse.Namespace) -> str:
 
 
 def _answered(args: argparse.Namespace) -> QueryResult:
-    config, found = common.configured(args), list[Profile]()
+    config = common.configured(args)
     limits = Limits(args.time_limit, args.memory_limit * MIB, args.limit or 0)
     if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
         raise ProfileError("usage", "The interval is empty: --to must be later than --from.", EXAMPLE, EXIT_USAGE)
@@ -66,18 +66,14 @@ def _answered(args: argparse.Namespace) -> QueryResult:
         def session(run: Run) -> Session:
             return common.session_of(run, args, config, on_progress)
 
-        def opened() -> Profile:
-            logdir = open_logdir(common.existing(args.path))
-            printing.check_output(args, logdir)
-            run = logdir.find_run(args.run)
-            run = run if args.core is None else narrowed(run, args.core, args.host)
-            run.files(args.host)
-            found.append(Profile(logdir, session(run), args.host, session))
-            return found[0]
-
-        answer = query(args.sql, opened, limits, asked, _give_up)
-    profile = found[0] if found else None
-    return QueryResult(args.sql, answer, *((None, ()) if profile is None else (profile.run, profile.hosts)))
+        logdir = open_logdir(common.existing(args.path))
+        printing.check_output(args, logdir)
+        run = logdir.find_run(args.run)
+        run = run if args.core is None else narrowed(run, args.core, args.host)
+        run.files(args.host)
+        profile = Profile(logdir, session(run), args.host, session)
+        answer = query(args.sql, profile, limits, asked, _give_up)
+    return QueryResult(args.sql, answer, run, profile.hosts)
 
 
 def _give_up() -> None:

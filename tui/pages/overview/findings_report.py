@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import join
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import by_reason, printable
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES
 from tpuprof.parsers.pages.findings.figures import Figure
 from tpuprof.parsers.pages.findings.finding import Finding, names_of
@@ -173,7 +173,6 @@ SOUGHT: Table[Sequence[_Sought]] = object_table(
             "untold", VERBATIM, "why this profile can't show it", "unknown, because", null=_TOLD, name="undetectable"
         ),
     ),
-    markdown=("kind", "found", "untold"),
 )
 
 
@@ -207,13 +206,12 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
     found = _found(page, request)
     findings = Section(FOUND, found, "Why is it slow?", request.most_rows)
-    untold = [kind for kind in _sought(page) if kind.undetectable]
     return Declared(
         replace(head, simulated=page.environment.simulated),
         parts=(
             findings,
             Block(markdown=lambda: _details(page, found, findings.shown)),
-            Block(markdown=Section(SOUGHT, untold, "What this profile can't show").markdown),
+            Block(markdown=lambda: _unknown_as_list(page)),
             Metrics(METRICS, page),
         ),
         csv=findings,
@@ -265,12 +263,18 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     absent = [kind.kind for kind in sought if not kind.found and not kind.undetectable]
     lines.append(pen.rule("Looked for"))
     lines += pen.wrap(f"Not found: {', '.join(absent)}.", "text") if absent else []
-    by_reason: dict[str, list[str]] = {}
-    for kind in sought:
-        if kind.undetectable and not kind.found:
-            by_reason.setdefault(kind.undetectable, []).append(kind.kind)
-    untold = (f"Unknown: {', '.join(kinds)}: {why}." for why, kinds in by_reason.items())
-    return [*lines, *pen.wrap_all(untold, "dim"), *pen.notes(page.warnings, ())]
+    unknown = (f"Unknown: {line}." for line in _unknown(sought))
+    return [*lines, *pen.wrap_all(unknown, "dim"), *pen.notes(page.warnings, ())]
+
+
+def _unknown(sought: Sequence[_Sought]) -> list[str]:
+    """The kinds that were not found because the profile can't show them, a line for each reason."""
+    return by_reason((kind.kind, kind.undetectable) for kind in sought if kind.undetectable and not kind.found)
+
+
+def _unknown_as_list(page: Overview) -> list[str]:
+    lines = [f"- {escaped(line)}" for line in _unknown(_sought(page))]
+    return ["", "## What this profile can't show", "", *lines] if lines else []
 
 
 REPORT = declared("findings", page_of(OVERVIEW), declare, (FOUND,), METRICS, checks=checks)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
+from tpuprof.parsers.base.text import by_reason
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage
@@ -151,13 +150,9 @@ def meaning_lines(triage: Triage, pen: Pen) -> list[Line]:
     card.paragraphs(_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING)
     if triage.unknown:
         card.title("What is unknown")
-        card.paragraphs(*(f"{', '.join(names)}: {why}" for why, names in _by_reason(triage.unknown).items()))
+        card.paragraphs(*by_reason((_called(name), why) for name, why in sorted(triage.unknown.items())))
     return card.lines
 
 
-def _by_reason(unknown: Mapping[str, str]) -> Mapping[str, Iterable[str]]:
-    by_reason: dict[str, dict[str, None]] = {}
-    for name, why in sorted(unknown.items()):
-        words = CALLED.get(name) or name.removesuffix("_bytes").replace("_", " ")
-        by_reason.setdefault(why, {})[words] = None
-    return by_reason
+def _called(name: str) -> str:
+    return CALLED.get(name) or name.removesuffix("_bytes").replace("_", " ")
