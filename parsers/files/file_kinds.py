@@ -79,7 +79,6 @@ _BY_BEGIN: tuple[tuple[bytes, NonProfile], ...] = (
     (b"\x28\xb5\x2f\xfd", NonProfile("a file packed with zstd", _UNPACK.format("zstd -d"))),
     (b"7z\xbc\xaf\x27\x1c", NonProfile("a 7z archive", _UNPACK.format("7z x"))),
     (b"Rar!\x1a\x07", NonProfile("a RAR archive", _UNPACK.format("unrar x"))),
-    (b"version https://git-lfs", NonProfile("a pointer of Git LFS", "git lfs pull fetches the file")),
     (
         b"SQLite format 3\0",
         NonProfile("a SQLite database", f"if Nsight Systems exported it, nsys opens it; {_PROFILE}"),
@@ -91,7 +90,8 @@ _BY_BEGIN: tuple[tuple[bytes, NonProfile], ...] = (
     (b"\x7fELF", NonProfile("a program or library", _PROFILE)),
     (b"PERFILE2", NonProfile("data of Linux perf", "perf report opens it")),
 )
-_PAGES = (b"<!doctype html", b"<html")
+_PAGES, _LFS = (b"<!doctype html", b"<html"), b"version https://git-lfs"
+_POINTER = NonProfile("a pointer of Git LFS", "git lfs pull fetches the file")
 _PAGE = NonProfile(
     "a web page", "was the page saved instead of the file that it links to? curl -L, or the raw file's address"
 )
@@ -178,7 +178,11 @@ def _by_name(name: str) -> NonProfile | None:
 
 
 def of_another_tool(content: bytes) -> NonProfile | None:
-    """What another tool wrote, by its first bytes, where its name says that it is something else."""
+    """What another tool wrote, by its first bytes, whatever its name says that it is."""
+    if content.startswith(_LFS):
+        return _POINTER
+    if content.lstrip()[:20].lower().startswith(_PAGES):
+        return _PAGE
     if _begins_like_perfetto(content):
         return _PERFETTO
     return _CPROFILE if _PYTHON_CALLS.match(content[:8].decode("latin-1")) else None
@@ -202,8 +206,6 @@ def _by_content(content: bytes) -> NonProfile | None:
         return _HLO
     if not text or text.startswith((b"{", b"[")):
         return None
-    if text[:20].lower().startswith(_PAGES):
-        return _PAGE
     return _LOG if _is_text(content) else None
 
 
