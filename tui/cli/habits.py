@@ -17,71 +17,137 @@ from tpuprof.tui.cli.arguments.values import FILE_FORMATS
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
 
-_COMMANDS: Mapping[str, str] = {
-    "top": "report ops",
-    "version": "--version",
-    "install-skills": "skill",
-    "errors": "oom",
-    **dict.fromkeys(("compare", "diff_sessions"), "diff"),
-    **dict.fromkeys(("record", "profile"), "capture"),
-    **dict.fromkeys(("sql", "query_events_db", "trace_processor"), "query"),
-    **dict.fromkeys(("ls", "list", "log", "ps", "sessions"), "report runs"),
-    **dict.fromkeys(("info", "summary", "stats", "stat", "show"), "report overview"),
-    **dict.fromkeys(("analyze", "check_host_boundness"), "report findings"),
-    **dict.fromkeys(("get", "describe", "print"), "report"),
-    **dict.fromkeys(("check", "status", "config", "inspect", "inspect_capture"), "doctor"),
-    **dict.fromkeys(("open", "view", "serve", "server", "run", "xprof", "tensorboard"), ""),
-}
-_PAGES: Mapping[str, str] = {
-    **{"summary": "overview", "overview-page": "overview", "info": "overview"},
-    **{"latency": "inference", "latencies": "inference", "percentiles": "inference", "inference-profile": "inference"},
-    **{"layers": "model --by layer", "mfu": "model", "steps": "ledger --by step"},
-    **{"events": "timeline", "trace": "timeline", "trace-viewer": "timeline"},
-    **{"hlo-stats": "ops", "hlo-ops": "ops", "framework-op-stats": "framework-ops", "kernel-stats": "kernels"},
-    **{"memory-viewer": "memory", "buffers": "memory", "graph-viewer": "graph", "roofline-model": "roofline"},
-    **{"top-hlo-ops": "ops", "hlo-op-profile": "op-profile", "hlo-modules": "memory", "peak-allocations": "memory"},
-    **{"profile-summary": "overview", "kpi-metrics": "overview", "step-trace": "ledger --by step"},
-    **{"xplane-events": "timeline", "input-pipeline": "input", "input-pipeline-analyzer": "input"},
-    **{"pod-viewer": "cores"},
-    **{"why": "findings", "reasons": "findings", "communication": "collectives", "arrays": "live-arrays"},
-}
+
+def _by_word(words_of: Mapping[str, str]) -> Mapping[str, str]:
+    return {word: ours for ours, words in words_of.items() for word in words.split()}
+
+
+_COMMANDS = _by_word(
+    {
+        "report ops": "top",
+        "report runs": "ls list log ps sessions",
+        "report overview": "info summary stats stat show",
+        "report findings": "analyze check_host_boundness smart_suggestion",
+        "report": "get describe print",
+        "diff": "compare diff_sessions bisect",
+        "capture": "record profile capture_profile",
+        "query": "sql sqlite3 query_events_db trace_processor",
+        "doctor": "check status config inspect inspect_capture fsck",
+        "oom": "errors",
+        "skill": "install-skills",
+        "--version": "version",
+        "": "open view serve server run xprof tensorboard",
+    }
+)
+_PAGES = _by_word(
+    {
+        "overview": "summary overview-page info profile-summary kpi-metrics",
+        "inference": "latency latencies percentiles inference-profile",
+        "model --by layer": "layers",
+        "model": "mfu",
+        "ledger --by step": "steps step-trace",
+        "timeline": "events trace trace-viewer xplane-events",
+        "ops": "hlo-stats hlo-ops top-hlo-ops",
+        "framework-ops": "framework-op-stats",
+        "op-profile": "hlo-op-profile",
+        "kernels": "kernel-stats",
+        "memory": "memory-viewer buffers hlo-modules peak-allocations",
+        "graph": "graph-viewer",
+        "roofline": "roofline-model",
+        "input": "input-pipeline input-pipeline-analyzer",
+        "cores": "pod-viewer",
+        "counters": "utilization-viewer perf-counters",
+        "findings": "why reasons",
+        "collectives": "communication megascale-stats dcn-collective-stats",
+        "live-arrays": "arrays",
+    }
+)
 """Pages of XProf, and words with one meaning, with the page that they are here."""
 
-_OPTIONS: Mapping[str, str] = {
-    **{"--top": "--limit", "--head": "--limit", "--fields": "--columns", "--select": "--columns"},
-    **{"--where": "--filter", "--order-by": "--sort", "--sort-by": "--sort", "--group-by": "--by", "--groupby": "--by"},
-    **{"--query": "--filter", "--to-csv": "--format csv --output", "--to-json": "--format json"},
-    **{"--stdio": "--format text", "--text": "--format text", "--tag": "--run"},
-    **{"--csv": "--format csv", "--html": "--format html", "--since": "--from", "--until": "--to"},
-}
-_NEAR: Mapping[str, str] = {
-    **{"cost": "ops", "flops": "ops", "top": "ops", "fusion": "ops", "hotspots": "ops", "time": "ledger"},
-    **{"bandwidth": "roofline", "hbm": "memory", "oom": "memory", "peak": "memory", "utilization": "counters"},
-    **{"stalls": "findings", "bottlenecks": "findings", "problems": "findings", "idle": "ledger", "waits": "ledger"},
-    **{"gpu": "kernels", "tpu": "cores", "cpu": "hosts", "devices": "cores", "stragglers": "cores"},
-    **{"network": "collectives", "ici": "collectives", "allreduce": "collectives", "code": "sources"},
-    **{"annotate": "sources", "blame": "sources", "script": "timeline", "export": "timeline", "dump": "timeline"},
-    **{"logs": "oom", "convert": "timeline", **dict.fromkeys(("to-csv", "to-json"), "ops")},
-    **dict.fromkeys(("upload", "dev", "publish"), "share"),
-    **{"aggregate-xplane-events": "timeline", "search-xplane-events": "timeline", "histogram": "inference"},
-    **dict.fromkeys(("--event-regex", "--regex", "--pattern", "--match"), "--filter"),
-    **{"--start": "--from", "--begin": "--from", "--end": "--to", "--line": "--track", "--print-summary": "--by"},
-    **{"--file": 'tpuprof-tui query PATH "$(cat FILE.sql)"'},
-    **dict.fromkeys(("--percentile", "--percentiles", "--p50", "--p90", "--p99"), "tpuprof-tui report inference PATH"),
-    **{"-f": "--format or --filter", "-s": "--sort or --step", "-v": "--debug", "--verbose": "--debug"},
-    **{"-c": "--columns or --core", "--indent": "--json", "--pretty": "--json", "--jq": "--keys"},
-    **{"--run-a": "--before", "--run-b": "--after", "--out": "--output", "--space": "--disk-limit"},
-    **{"--inspect": "tpuprof-tui doctor PATH", "--type": "--format"},
-    **{"-k": "--filter", "-d": "--duration", "-q": "tpuprof-tui query PATH SQL", "--stat": "--md"},
-    **dict.fromkeys(("--pid", "--rate"), "tpuprof-tui watch HOST:PORT"),
-    **{"--grep": "--filter", "--device-id": "--core", "--rank": "--core or --host", "--name": "--op or --filter"},
-    **dict.fromkeys(("--port", "--bind-all", "--host-port"), "ssh -t HOST tpuprof-tui PATH"),
-}
+_OPTIONS = _by_word(
+    {
+        "--limit": "--top --head",
+        "--columns": "--fields --select",
+        "--filter": "--where --query",
+        "--sort": "--order-by --sort-by",
+        "--by": "--group-by --groupby",
+        "--run": "--tag",
+        "--op": "--node --node-name --op-name",
+        "--from": "--since",
+        "--to": "--until",
+        "--format csv": "--csv",
+        "--format json": "--to-json",
+        "--format html": "--html",
+        "--format text": "--stdio --text",
+        "--format csv --output": "--to-csv",
+        "": "--header",
+    }
+)
+_NEAR = _by_word(
+    {
+        "ops": "cost flops top fusion hotspots to-csv to-json grep find search cp",
+        "op-profile": "tree",
+        "ledger": "time idle waits",
+        "roofline": "bandwidth",
+        "memory": "hbm oom peak mem",
+        "counters": "utilization",
+        "findings": "stalls bottlenecks problems advice",
+        "kernels": "gpu",
+        "cores": "tpu tpus devices stragglers",
+        "hosts": "cpu",
+        "collectives": "network ici allreduce",
+        "sources": "code annotate blame flamegraph flame stacks",
+        "timeline": "script export dump convert timechart aggregate-xplane-events search-xplane-events",
+        "inference": "histogram sched",
+        "runs": "buildid-list history",
+        "oom": "logs",
+        "capture": "attach",
+        "share": "upload dev publish",
+        "--filter": "--event-regex --regex --pattern --match --grep -k",
+        "--from": "--start --begin",
+        "--to": "--end",
+        "--track": "--line",
+        "--by": "--print-summary",
+        "--format": "--type -t",
+        "--format or --filter": "-f",
+        "--sort or --step": "-s",
+        "--columns or --core": "-c",
+        "--core": "--device-id",
+        "--core or --host": "--rank",
+        "--op or --filter": "--name",
+        "--debug": "-v --verbose",
+        "--json": "--indent --pretty",
+        "--keys": "--jq",
+        "--before": "--run-a",
+        "--after": "--run-b",
+        "--output": "--out",
+        "--disk-limit": "--space",
+        "--duration": "-d",
+        "--md": "--stat",
+        'tpuprof-tui query PATH "$(cat FILE.sql)"': "--file",
+        "tpuprof-tui query PATH SQL": "-q",
+        "tpuprof-tui report inference PATH": "--percentile --percentiles --p50 --p90 --p99",
+        "tpuprof-tui doctor PATH": "--inspect",
+        "tpuprof-tui watch HOST:PORT": "--pid --rate",
+        "tpuprof-tui diff BEFORE AFTER": "--logdir-spec",
+        "ssh -t HOST tpuprof-tui PATH": "--port --bind-all --host-port",
+    }
+)
 
+_OURS = frozenset((*COMMANDS, *PAGE_NAMES))
 _CORES = ("--device", "--device-id", "--plane", "--plane-regex", "--core")
+_SELECT = pattern(r"(?i)\s*(?:select|with)\s")
 _CORE = pattern(r"(?:/?device:)?TPU:([0-9]+)")
 _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
-_PATHS = ("--logdir", "--session-id", "--baseline-session-id", "--optimized-session-id", "--input", "-i")
+_PATHS = (
+    "--logdir",
+    "--service-addr",
+    "--session-id",
+    "--baseline-session-id",
+    "--optimized-session-id",
+    "--input",
+    "-i",
+)
 """Options of other programs that name a profile."""
 
 
@@ -104,12 +170,16 @@ def meant(words: Sequence[str]) -> list[str]:
 
 def _in_order(words: list[str]) -> list[str]:
     """The words with the command first, then the page, then the path; without a verb that says it twice."""
-    ours, second = {*COMMANDS, *PAGE_NAMES}, words[1] if words[1:] else ""
-    if may_be_path(words[0]) and second in ours:
+    second = words[1] if words[1:] else ""
+    if may_be_path(words[0]) and _SELECT.match(second):
+        return ["query", *words]
+    if words[0] in ("grep", "find", "search") and words[2:] and may_be_path(words[2]) and not may_be_path(second):
+        return ["report", "ops", words[2], "--filter", second, *words[3:]]
+    if may_be_path(words[0]) and second in _OURS:
         return [*words[1:], words[0]]
     if words[0] == "report" and may_be_path(second) and words[2:] and words[2] in PAGE_NAMES:
         return ["report", words[2], second, *words[3:]]
-    if words[0] in _COMMANDS and words[0] not in ours and second in PAGE_NAMES:
+    if words[0] in _COMMANDS and words[0] not in _OURS and second in PAGE_NAMES:
         words = ["report", *words[1:]]
     elif words[0] in _COMMANDS and _COMMANDS.get(second) == _COMMANDS[words[0]] and not may_be_path(second):
         words = [words[0], *words[2:]]
@@ -119,9 +189,9 @@ def _in_order(words: list[str]) -> list[str]:
 
 
 def _sides(word: str) -> Sequence[str]:
-    """The two runs of ``A..B``; else the word itself."""
-    sides = word.split("..") if not os.path.lexists(word) else []
-    return sides if len(sides) == 2 and all(map(os.path.lexists, sides)) else [word]
+    """The two runs of ``A..B`` or ``A...B``; else the word itself."""
+    sides = pattern(r"\.{2,3}(?=[^.])").split(word) if not os.path.lexists(word) else []
+    return sides if len(sides) == 2 and all(map(may_be_path, sides)) else [word]
 
 
 def _page_word(word: str) -> str:
@@ -135,13 +205,16 @@ def _options(words: Sequence[str], logdir: str) -> list[str]:
     left = iter(words)
     for word in left:
         name, equals, value = word.partition("=")
-        name = name.replace("_", "-") if name.startswith("--") else name
-        if name in (*_INSTANTS, *_CORES, "-o", "--output", "--ms"):
+        name = name.replace("_", "-") if name.startswith("--") else f"-{name}" if f"-{name}" in _OPTIONS else name
+        if name in (*_INSTANTS, *_CORES, "-o", "--output", "--ms", "--duration-ms"):
             made += _translated(name, value if equals else next(left, ""))
         elif name in _PATHS:
             path = value if equals else next(left, "")
             is_run = name == "--session-id" and not may_be_path(path)
-            last += ["--run", path] if is_run else [*filter(None, [logdir]), path]
+            before = [logdir] if logdir and name != "--service-addr" else []
+            last += ["--run", path] if is_run else [*before, path]
+        elif name[:1] == "-" and name[1:].isdigit() and (not made or made[-1][:2] != "--"):
+            made += ["--limit", name[1:]]
         elif equals:
             made.append(f"{_OPTIONS.get(name, name)}={value}" if name.startswith("--") else word)
         else:
@@ -153,7 +226,7 @@ def _translated(name: str, value: str) -> list[str]:
     """An option and its value, where other programs write the value in another way."""
     if name in _INSTANTS and value.isdigit():
         return [_INSTANTS[name], f"{int(value) / 1e9:.12g}ms"]
-    if name == "--ms":
+    if name in ("--ms", "--duration-ms"):
         return ["--duration", f"{value}ms"]
     if name in _CORES and (core := _CORE.search(value)) is not None:
         return ["--core", core[1]]
@@ -171,6 +244,7 @@ def nearest_in_meaning(name: str) -> str:
 # --- the call that comes nearest to a wrong one
 
 _MOST_CHANGES = 8
+_SHORT = 2  # letters, of which other words are made by chance
 _UNKNOWN = pattern(r"(?i)unrecognized arguments: (.*)\.\Z")
 _WRONG_VALUE = pattern(r"Argument (-\S+): ")
 _NO_WORD = pattern(r"There is no (?:command|page) ([^;]+?)(?:;.*)?\.\Z")
@@ -186,7 +260,7 @@ def nearest_call(words: Sequence[str], parse: _Parse) -> str:
     """
     left = [*words]
     if left and left[0][:1] != "-" and left[0] not in COMMANDS and not may_be_path(left[0]):
-        left = _with_word(left, 0)
+        left = meant(_with_word(left, 0) or ["help"])
     for _ in range(_MOST_CHANGES):
         wrong = _error(parse, left)
         if wrong is None:
@@ -223,7 +297,7 @@ def _changed(words: list[str], wrong: ProfileError, parse: _Parse) -> list[str] 
         at = next((at for at, word in enumerate(words) if word.partition("=")[0] in found[1].split("/")), None)
         if at is None:
             return words
-        rest = words[at + (1 if "=" in words[at] else 2) :]
+        rest = words[at + (1 if "=" in words[at] or may_be_path(" ".join(words[at + 1 : at + 2])) else 2) :]
         return [*words[:at], *(wrong.hint.split(" or ")[0].split() if wrong.hint.startswith("--") else []), *rest]
     if (found := _NO_WORD.match(wrong.sentence)) is not None and found[1] in words:
         return _with_word(words, words.index(found[1]))
@@ -233,14 +307,20 @@ def _changed(words: list[str], wrong: ProfileError, parse: _Parse) -> list[str] 
 
 
 def _with_word(words: list[str], at: int) -> list[str]:
-    """Words with the command or page that comes nearest in the place of an unknown one."""
+    """Words with the command or page that comes nearest in the place of an unknown one; else what its path needs."""
     name, rest = nearest_in_meaning(words[at]), words[at + 1 :]
-    near = [name] if name else nearest(words[at], PAGE_NAMES if at else filter(None, COMMANDS), 1)
-    if name and rest and nearest_in_meaning(rest[0]) == name:
-        del rest[0]  # it means the same
-    if near and near[0] in COMMANDS:
+    known = {*PAGE_NAMES, *_PAGES} if at else {*COMMANDS, *_COMMANDS} - {""}
+    near = [name] if name else nearest(words[at], known, 1) if len(words[at]) > _SHORT else []
+    if near and rest and (rest[0] in COMMANDS or nearest_in_meaning(rest[0]) == name != ""):
+        del rest[0]  # it means the same, or less
+    if near and (near[0] in COMMANDS or near[0] in _COMMANDS):
         return [near[0], *rest]
-    return [*words[:at], *([] if at else ["report"]), *near, *rest] if near else words
+    if near:
+        return [*words[:at], *([] if at else ["report"]), *near, *rest]
+    if at or (rest and (rest[0] in known or _page_word(rest[0]) in {*PAGE_NAMES, *_PAGES})):
+        return words if at else rest
+    paths = [word for word in rest if may_be_path(word)]
+    return ["diff", *paths] if paths[1:] else paths
 
 
 def _without(words: list[str], at: int, hint: str, parse: _Parse) -> list[str] | str:
@@ -251,8 +331,11 @@ def _without(words: list[str], at: int, hint: str, parse: _Parse) -> list[str] |
         if (wrong := _error(parse, changed)) is None or not any(each in wrong.sentence for each in (name, option)):
             return changed
     paths = [word for word in words[1:] if may_be_path(word)] or [word for word in words[:1] if may_be_path(word)]
-    if "PATH" in hint:
+    if PROGRAM in hint and not hint.endswith("--help"):
         return hint.replace("PATH", _quoted(paths[0]) if paths else "PATH")
+    if words[at] in paths:  # one place has two words: it is the other one's that is no path
+        others = [place for place in range(1, at) if words[place] not in _OURS and words[place][:1] != "-"]
+        at = next((place for place in others if not may_be_path(words[place])), at)
     end = at + 1
     if not equals and name.startswith("-") and end < len(words) and words[end][:1] != "-" and words[end] not in paths:
         end += 1

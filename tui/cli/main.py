@@ -95,9 +95,9 @@ def _run(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != "--debug"]
     try:
         command, args = _parsed(words)
-    except ProfileError as error:
+    except ProfileError:
         words = list(_meant(words))
-        command, args = _mended(words, error)
+        command, args = _mended(words)
     args.words = words
     if getattr(args, "path", None) != STREAM:
         return command.run(args)
@@ -111,17 +111,17 @@ def _meant(words: Sequence[str]) -> Sequence[str]:
     return meant
 
 
-def _mended(words: Sequence[str], wrong: ProfileError) -> tuple[Command, argparse.Namespace]:
+def _mended(words: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     """As `_parsed`, of the words that are meant where those that were typed are wrong.
 
     Raises:
-        ProfileError: `wrong`, with the call that comes nearest as its hint, where one does.
+        ProfileError: these are wrong too; its hint is the call that comes nearest, where one does.
     """
     try:
         return _parsed(words)
     except ProfileError as error:
         near: str = import_module("tpuprof.tui.cli.habits").nearest_call(words, _parsed)
-        raise ProfileError(wrong.code, wrong.sentence, near or error.hint, wrong.exit_code) from None
+        raise ProfileError(error.code, error.sentence, near or error.hint, error.exit_code) from None
 
 
 def _parsed(words: Sequence[str]) -> tuple[Command, argparse.Namespace]:

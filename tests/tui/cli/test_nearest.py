@@ -39,10 +39,12 @@ def test_an_op_that_did_not_run(words: str, call: Call) -> None:
     assert call.error(EXIT_NOT_FOUND, *words.split())[1].startswith("try: one of: fusion.397")
 
 
-@pytest.mark.parametrize("words", ["x y z", "foo demo", "opn demo"])
-def test_what_nothing_is_like(words: str, call: Call) -> None:
-    """A path is no command, and what comes near to nothing is answered with the help."""
-    assert call.error(EXIT_USAGE, *words.split())[1] == "try: tpuprof-tui --help"
+@pytest.mark.parametrize(
+    ("words", "call_of_ours"), [("x y z", "--help"), ("foo demo", "demo"), ("alpha x --y 1 demo", "demo")]
+)
+def test_what_nothing_is_like(words: str, call_of_ours: str, call: Call) -> None:
+    """A path is no command, and can be opened; what comes near to nothing is answered with the help."""
+    assert call.error(EXIT_USAGE, *words.split())[1] == f"try: tpuprof-tui {call_of_ours}"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ SAME = {
     "help report ops": "report ops --help",
     "tensorboard --logdir demo": "demo",
     "help": "--help",
+    "grep all-reduce demo": "report ops demo --filter all-reduce",
+    "report graph_viewer demo --node fusion.390": "report graph demo --op fusion.390",
+    "report ops demo -2 -csv": f"{TWO_OPS} --format csv",
     "-V": "--version",
 }
 LEADS_ON = {
@@ -54,6 +57,13 @@ LEADS_ON = {
     "dev upload demo": "tpuprof-tui share demo",
     "server --logdir demo --port 1": "ssh -t HOST tpuprof-tui demo",
     "report ops demo --step": "tpuprof-tui report ops --help",
+    "perf report -i demo": "tpuprof-tui report overview demo",
+    "mem report -i demo": "tpuprof-tui memory demo",
+    "session list demo": "tpuprof-tui report runs demo",
+    "report setps demo": "tpuprof-tui report ledger --by step demo",
+    "sched latency -i demo": "tpuprof-tui report inference demo",
+    "logs -f demo --tail=100": "tpuprof-tui oom demo",
+    "diff demo...demo --name-only": "tpuprof-tui diff demo demo",
 }
 
 
