@@ -119,7 +119,7 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
     """
     query = os.fspath(path)
     if PATHS in query:
-        found = [open_logdir(each, limits) for each in query.split(PATHS)]
+        found = [_opened_together(each, limits) for each in _by_folder(query.split(PATHS))]
         runs = {run.path: run for logdir in found for run in logdir.runs}
         lines = dict.fromkeys(line for logdir in found for line in logdir.searched)
         problems = dict.fromkeys(problem for logdir in found for problem in logdir.problems)
@@ -136,6 +136,22 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
     if is_archive(where):
         return _in_archive(query, where, limits)
     return _Search(query, Filesystem(), limits).open(where, "/" if where.startswith("/") else "")
+
+
+def _by_folder(paths: Sequence[str]) -> list[list[str]]:
+    """Paths, with profile files of one folder together, as a shell writes them for a pattern."""
+    groups = dict[str, list[str]]()
+    for path in dict.fromkeys(paths):
+        folder, name = os.path.split(local_path(path))
+        is_file = folder_search.is_profile(name) and os.path.isfile(local_path(path))
+        groups.setdefault(os.path.join(folder, "*") if is_file else path, []).append(path)
+    return [*groups.values()]
+
+
+def _opened_together(paths: Sequence[str], limits: SearchLimits) -> Logdir:
+    if len(paths) == 1:
+        return open_logdir(paths[0], limits)
+    return _Search(" ".join(paths), Filesystem(), limits).open_folders([], [local_path(path) for path in paths])
 
 
 def _as_one(logdir: Logdir) -> Logdir:

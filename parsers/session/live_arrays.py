@@ -7,7 +7,7 @@ import os
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.folders import listed
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import PATHS, counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path
 from tpuprof.parsers.files.places import inside
@@ -61,22 +61,26 @@ def sibling_arrays(run_path: str) -> list[str]:
     return [os.path.normpath(path) for each in (folder, *([logdir] if above else [])) for path in _pprofs_in(each)]
 
 
+def _led_to(path: str) -> list[str]:
+    where = local_path(path)
+    if not os.path.isdir(where) and not is_profile(os.path.basename(where)):
+        return [path]
+    if found := sibling_arrays(where):
+        return found
+    place = "in" if os.path.isdir(where) else "beside"
+    sentence = f"There is no device memory profile (*.prof) {place} {printable(path)}."
+    raise ProfileError("not_found", sentence, HINT, EXIT_NOT_FOUND)
+
+
 def open_arrays(path: str) -> Logdir:
     """What a path leads to, as a run without hosts: a device memory profile, or the newest one there.
 
     Raises:
         ProfileError: `not_found`, exit code 3, where there is none.
     """
-    where = local_path(path)
-    found = [path]
-    if os.path.isdir(where) or is_profile(os.path.basename(where)):
-        found = sibling_arrays(where)
-        if not found:
-            place = "in" if os.path.isdir(where) else "beside"
-            sentence = f"There is no device memory profile (*.prof) {place} {printable(path)}."
-            raise ProfileError("not_found", sentence, HINT, EXIT_NOT_FOUND)
+    found = [file for each in path.split(PATHS) for file in _led_to(each)]
     run = Run(os.path.basename(found[0].rstrip("/")), found[0], (), ())
-    left_out = f"; left out {counted(len(found) - 1, 'older one')}" if len(found) > 1 else ""
+    left_out = f"; left out {counted(len(found) - 1, 'other')}" if len(found) > 1 else ""
     return Logdir(path, (run,), (f"device memory profile {printable(found[0])}{left_out}",), ())
 
 

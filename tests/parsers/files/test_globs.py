@@ -48,6 +48,8 @@ def test_a_glob_of_files(tmp_path: Path) -> None:
     assert found.runs[0].path == str(folder)
     assert found.runs[1].path.endswith("host0.xplane.pb")
     assert "left out 1 profile file" in found.searched[0]
+    by_the_shell = "\0".join(sorted(map(str, tmp_path.glob("**/host*.pb"))))
+    assert [run.hosts for run in open_logdir(by_the_shell).runs] == [run.hosts for run in found.runs]
 
 
 def test_a_run_matched_as_folder_and_as_file_is_listed_once(tmp_path: Path) -> None:

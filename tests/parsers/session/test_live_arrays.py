@@ -31,9 +31,7 @@ def test_a_file_of_any_name_and_a_folder_of_such_files(tmp_path: Path) -> None:
     assert leads_to_arrays(str(other)) == str(other) and leads_to_arrays(f"file://{old}") == f"file://{old}"
     assert leads_to_arrays(str(tmp_path)) == str(new)
     opened = open_arrays(str(tmp_path))
-    assert opened.runs[0].path == str(new) and opened.searched == (
-        f"device memory profile {new}; left out 1 older one",
-    )
+    assert opened.runs[0].path == str(new) and opened.searched == (f"device memory profile {new}; left out 1 other",)
 
 
 def test_elsewhere(tmp_path: Path) -> None:

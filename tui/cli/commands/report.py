@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import PATHS, printable
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
@@ -79,6 +80,7 @@ def made_report(args: argparse.Namespace, most: int | None = None, rest: str = "
     args.path, config = common.existing(args.path), common.configured(args)
     logdir, modules = _opened(args.path, page)
     printing.check_output(args, logdir, inputs=modules or ())
+    _note_several(args, page, logdir)
     with common.decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
@@ -106,6 +108,12 @@ def made_report(args: argparse.Namespace, most: int | None = None, rest: str = "
         if check.state != "ok" and asked.form not in CHECKS:
             common.note(f"{check.state}: {check.name}: {check.sentence}")
     return made, EXIT_REGRESSION if "failed" in states else EXIT_UNREADABLE if "unknown" in states else EXIT_OK
+
+
+def _note_several(args: argparse.Namespace, page: Page, logdir: Logdir) -> None:
+    if PATHS in args.path and args.run is None and len(logdir.runs) > 1 and page.name not in ("runs", "trend"):
+        several = f"these paths lead to {len(logdir.runs):,} runs, and the page is of {printable(logdir.runs[0].path)}"
+        common.note(f"note: {several}; diff and trend compare runs")
 
 
 def _fitted(
