@@ -79,17 +79,6 @@ def picoseconds(time: object) -> float:
     return float(time) * UNIT_PS["ms"] if isinstance(time, Real) else math.nan
 
 
-_UNIT = pattern(r"(_time)?_[pnum]?s$")
-_MEANT = {**dict.fromkeys(("dur", "duration", "time"), ("duration", "self_time")), "ts": ("start",)}
-"""How keys of columns begin here, by their names in other programs."""
-
-
-def meant_columns(name: str, keys: Sequence[str]) -> list[str]:
-    """The keys that the name of a column in another unit or another program may mean: ``total_ms``, ``dur``."""
-    word = _UNIT.sub("", name.casefold())
-    return [key for key in keys if key.startswith(_MEANT.get(word, (word,)))][:3]
-
-
 class Guiding:
     """What says in the error for an unknown attribute how to get what it may stand for."""
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.api.arguments import Guiding, meant_columns
+from tpuprof.parsers.ops.filtering.field_term import meant_columns
+from tpuprof.tui.api.arguments import Guiding
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -118,7 +119,7 @@ class Table(Guiding):
             sentence = f"A column has a key, such as {next(iter(self._values), 'name')!r}, not {printable(repr(key))}."
             raise ProfileError("usage", sentence, "list(table)[0] is a row, list(table)[:3] are rows", EXIT_USAGE)
         if key not in self._values:
-            near = f"one of: {', '.join(meant_columns(key, self.keys()) or nearest_or_first(key, self.keys()))}"
+            near = f"one of: {', '.join(nearest_or_first(key, self.keys()))}"
             raise ProfileError("usage", f"There is no column {printable(key)}.", near, EXIT_USAGE)
         return self._values[key]
 

@@ -12,6 +12,7 @@ import numpy
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, nearest
+from tpuprof.parsers.ops.filtering.field_term import meant_columns
 from tpuprof.parsers.ops.filtering.filter import FilterError, OpColumns, parse_filter
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
@@ -106,7 +107,7 @@ def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
 
 def nearest_or_first(name: str, known: Sequence[str]) -> Sequence[str]:
     """The names that come nearest to one that is not known; the first ones where none is like it."""
-    return nearest(name, known) or known[:3]
+    return nearest(name, known) or meant_columns(name, known) or known[:3]
 
 
 def filtered(table: Table[Any], source: object, rows: Sequence[int], text: str, option: str = "--filter") -> list[int]:

@@ -120,7 +120,7 @@ FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", i
 MAYBE = Unit("true or false", plain, lambda value, _: UNKNOWN if value is None else FLAG.words(value, _), is_text=True)
 """Flags that can be unknown."""
 COUNT = Unit("count", plain, _words(count))
-WHOLE = Unit("count", whole_numbers, _words(count))
+WHOLE = Unit("count", whole_numbers, lambda value, _: count(round(value)) if math.isfinite(value) else UNKNOWN)
 NUMBER = Unit("number", plain, lambda value, _: UNKNOWN if value is None else str(value))
 TIME_PS = Unit("ps", plain, duration)
 TIME_MS = Unit("ms", divided(PS_PER_MS), duration)

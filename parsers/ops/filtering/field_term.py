@@ -33,6 +33,9 @@ NAMED = re.compile(
 _NUMBER = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Zµμ%]{0,2})")
 _KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)(?=\.|\Z)")
 _UNIT = re.compile(r"_(ps|ms|percent)\Z")
+_ANY_UNIT = re.compile(r"\A\W+|(_time)?_[pnum]?s\Z")
+_MEANT = {**dict.fromkeys(("dur", "duration", "time"), ("duration", "self_time", "time_")), "ts": ("start",)}
+"""How keys of columns begin here, by their names in other programs."""
 _IN_PERCENT = re.compile(r"percent(?=\.|\Z)")
 """How a key, or an object that it is in, says its unit."""
 
@@ -86,6 +89,13 @@ class FieldTerm:
         return wanted in texts if self.relation == "=" else any(wanted in text for text in texts)
 
 
+def meant_columns(name: str, keys: Collection[str]) -> list[str]:
+    """The keys that the name of a column in another unit or another program may mean: ``total_ms``, ``dur``."""
+    word = _ANY_UNIT.sub("", name.casefold())
+    found = ([key for key in keys if key.startswith(begin)][:3] for begin in _MEANT.get(word, (word,)))
+    return next(filter(None, found), [])
+
+
 def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
     """The term that a text of the form `NAMED` is; None where it names no column and compares nothing.
 
@@ -104,7 +114,7 @@ def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
             return None
         ends = [of for of in keys if _UNIT.sub("", of).rpartition(".")[2] == key]
         if len(ends) != 1:
-            near = ends or get_close_matches(key, keys, n=3, cutoff=0.5)
+            near = ends or meant_columns(key, keys) or get_close_matches(key, keys, n=3, cutoff=0.5)
             raise ValueError(f"there is no column {key}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
         key = ends[0]
     if number is None and relation not in ("=", ":"):

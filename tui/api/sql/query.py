@@ -4,7 +4,7 @@ Tables are created empty first, so that a wrong name is known before anything is
 names are filled. A callback lets the query read tables and call functions, and nothing else.
 
 SQL is a little closer to that of DuckDB and other column stores, which read Parquet: whole numbers divide to fractions,
-LIKE minds upper and lower case, and there are the percentiles, deviations and comparisons that SQLite lacks.
+and there are the percentiles, deviations and comparisons that SQLite lacks. LIKE takes "A" and "a" alike, as SQLite's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, nearest_hint, printable
-from tpuprof.tui.api.arguments import meant_columns
+from tpuprof.parsers.ops.filtering.field_term import meant_columns
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
 from tpuprof.tui.api.table import Table
@@ -137,7 +137,7 @@ class Database:
 
     def __init__(self) -> None:
         made = sqlite3.connect(":memory:", detect_types=sqlite3.PARSE_DECLTYPES, check_same_thread=False)
-        made.executescript("PRAGMA case_sensitive_like = ON; PRAGMA temp_store = MEMORY")
+        made.executescript("PRAGMA temp_store = MEMORY")
         if sys.version_info >= (3, 12):
             made.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _MOST_PATTERN)
             made.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DML, False)  # a wrong name in double quotes is no text

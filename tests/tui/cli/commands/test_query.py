@@ -116,10 +116,10 @@ def same(value: Any) -> Any:
 def test_duckdb_has_the_same_answers(sql: str, call: Call, theirs: duckdb.DuckDBPyConnection) -> None:
     """Of the tables of Python."""
     ours = call.json("query", "demo", sql, "--limit=0", "--format=json")["rows"]
-    result = theirs.execute(sql)
+    result = theirs.execute(sql.replace(" LIKE ", " ILIKE "))
     names = [str(column[0]) for column in result.description or ()]
     assert [{name: same(value) for name, value in zip(names, row, strict=True)} for row in result.fetchall()] == ours
-    assert ours or "Fusion" in sql
+    assert ours
 
 
 def test_events_know_their_step_and_both_clocks(call: Call) -> None:

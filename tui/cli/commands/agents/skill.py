@@ -33,9 +33,11 @@ _READING = (
     "`n/a`, `null` in JSON and an empty cell in CSV mean unknown, never 0; JSON says why under `unknown`.",
     "Read `warnings` first: cut captures, simulated times, rows left out.",
     "A key ends in its unit (`_ms`, `_ps`, `_bytes`, `_percent`); utilizations and efficiencies are fractions.",
+    "`device_duration_ps` is what the device measured; `duration_ps` is realigned with the host.",
     "`~` and `is_estimate` mark an estimate; other times are measured.",
     "`--max-bytes 4000` bounds an answer; `--columns`, `--filter`, `--keys a,b` (JSON) choose.",
-    "`--run`, `--host`, `--core host:2` and `--step 104` narrow a page; filters: `bound_by=hbm`, `source:model.py:51`.",
+    "`--run`, `--host`, `--core host:2` and `--step 104` narrow a page.",
+    "Filters: `bound_by=hbm`, `roofline_efficiency<60%`, `source:model.py:51`.",
 )
 _NOT = (
     "No finding of a kind does not mean that all is well: `kinds[].untold` says what this profile can't show.",
@@ -60,7 +62,6 @@ _PERCENTILES = (
     "SELECT core, name, quantile_cont(device_duration_ps, 0.99) AS p99_ps FROM events WHERE track = 'XLA Ops' "
     "GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 5"
 )
-_COMPILING = "SELECT name, count(*), sum(duration_ps) FROM events WHERE name LIKE '%compile%' GROUP BY name"
 _COUNTS = "SELECT step, count(*) AS n FROM events WHERE name LIKE 'all-reduce%' GROUP BY step ORDER BY step LIMIT 5"
 QUESTIONS: Mapping[str, str] = {
     "Why is it slow, and what to try?": "report findings PATH --format md --limit 3",
@@ -70,8 +71,8 @@ QUESTIONS: Mapping[str, str] = {
     "MFU, HFU, and where the rest goes": "report model PATH --format md --limit 5",
     "What does each layer or block cost?": "report model PATH --by layer --columns layer,block,time_ms,percent,flops",
     "Which ops take the time?": "report ops PATH --limit 10 --columns name,self_time_ps,bound_by,source",
+    "Share and rate of each kind of op": "report op-profile PATH --by category --filter kind=category",
     "FLOPS, MXU and HBM against the peaks": "report roofline PATH --format md --limit 3",
-    "Which are far from it?": "report ops PATH --filter 'roofline_efficiency<60% >1%'",
     "One op: runs, cores, steps, HLO": "report op PATH --op OP --format md",
     "Who feeds it, who waits for it?": "report graph PATH --op OP --limit 12",
     "What does each source line cost?": "report sources PATH --limit 20",
@@ -94,7 +95,6 @@ QUESTIONS: Mapping[str, str] = {
     "Any question: gaps between ops": f'query PATH "{_GAPS}"',
     "Another: p99 by op": f'query PATH "{_PERCENTILES}"',
     "Another: all-reduces a step": f'query PATH "{_COUNTS}"',
-    "Another: what compiled": f'query PATH "{_COMPILING}"',
     "Does the profile have what I need?": "doctor PATH --require device,steps,hlo",
 }
 """What is asked first, and most, and the command that answers it, as it is typed."""
