@@ -250,7 +250,7 @@ def collectives_of_run(session: PageSession, host: str | None) -> model.Collecti
         page = collectives_of_run(session.of_core(labels_together(main.core_names)), None)
         return replace(page, warnings=(shown_words(main), *page.warnings, *found.left_out))
     page = _page(found.summaries, "collectives", _page(found.summaries, "copies"))
-    return replace(page, warnings=(*page.warnings, *found.left_out))
+    return replace(page, warnings=(*page.warnings, *found.left_out, *session.problems))
 
 
 def _page(

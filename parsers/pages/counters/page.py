@@ -352,7 +352,7 @@ def counters_of_run(session: PageSession, host: str | None) -> CountersPage:
     """The performance counters."""
     found = session.reduced(COUNTERS_OF_HOST, host)
     needs = needs_of(session.page(OPS, host)) if any(summary.kernels for summary in found.summaries) else {}
-    return counters_page(found.summaries, [*found.left_out, *session.only_shown], needs)
+    return counters_page(found.summaries, [*found.left_out, *session.problems, *session.only_shown], needs)
 
 
 COUNTERS = PageKey(counters_of_run, is_held=True)

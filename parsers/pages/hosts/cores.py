@@ -16,7 +16,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.hosts.model import PARTS, WAIT, HostRow, SharedSteps, StepPartName
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
 from tpuprof.parsers.pages.shared.groups import CoreGroup, in_group
 from tpuprof.parsers.pages.shared.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
@@ -89,7 +89,7 @@ def core_rows(
         cores += [_row(row, name, chip, summary, own, places.get(name)) for name, chip in named]
     if steps is None or len(steps.core_names) < 2:
         return cores
-    excess = lateness(steps.core_own_ps, LEAST_COST * float(steps.duration_ps.max(axis=0).mean()))
+    excess = lateness(steps.core_done_ps, LEAST_COST * float(steps.duration_ps.max(axis=0).mean()))
     return [_compared(row, excess[number[row.label]]) if row.label in number else row for row in cores]
 
 
@@ -137,7 +137,7 @@ def _row(
         cores=1,
         step_time=None if took is None or of is None else step_time(took.astype(np.float64), of.source),
         common_steps=0 if took is None or row.parts_ps is None else len(took),
-        own_ps=None if parts is None else float(parts.sum() - parts[WAIT]),
+        own_ps=None if steps is None or core is None else float(steps.core_own_ps[core].mean()),
         slowest_in=None,
         cost_ps=None,
         parts_ps=None if parts is None else tuple(parts.tolist()),
@@ -178,14 +178,13 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
     having = [index for index, row in enumerate(cores) if row.slowest_in is not None and row.own_ps is not None]
     if steps is None or len(having) < 2:
         return None, _why_alone(cores, note)
-    own = np.array([cores[index].own_ps for index in having])
+    own = steps.core_done_ps.mean(axis=1)[[steps.core_names.index(cores[index].label) for index in having]]
     whole = max(times.average_ps for index in having if (times := cores[index].step_time) is not None)
     excess = float(own.max() - np.sort(own)[(len(own) - 1) // 2])
     if whole <= 0 or excess < LEAST_COST * whole:
         within = share(max((float(own.max() - own.min()) / whole) if whole > 0 else 0.0, 1e-9))
-        return None, _why_uneven(
-            cores, having
-        ) or f"The {counted(len(having), 'core')} are even within {within} of a step."
+        even = f"The {counted(len(having), 'core')} are even within {within} of a step."
+        return None, _why_uneven([cores[index] for index in having], LEAST_COST * whole) or even
     late = [having[index] for index in np.flatnonzero(own > own.max() - LEAST_COST * whole).tolist()]
     longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the median core's."
     if len(late) > 1:
@@ -205,16 +204,20 @@ _LEAST_UNEVEN = 5.0
 """Cores whose steps take the same time are not even where their idle time differs by so many percent of a step."""
 
 
-def _why_uneven(cores: Sequence[HostRow], having: Sequence[int]) -> str:
-    """A sentence where no core is later than others, and one is idle for more of a step than another."""
-    parts = [cores[index].parts_ps for index in having]
-    idle = [part_percent(None if of is None else np.array(of), "idle") or 0.0 for of in parts]
-    least, most = int(np.argmin(idle)), int(np.argmax(idle))
-    if idle[most] - idle[least] < _LEAST_UNEVEN:
+def _why_uneven(cores: Sequence[HostRow], alike_ps: float) -> str:
+    """A sentence where no core delays the others, and one takes longer, or is idle for more of a step, than another."""
+    none, own = f"None of {counted(len(cores), 'core')} delays the others", [row.own_ps or 0.0 for row in cores]
+    parts = [None if row.parts_ps is None else np.array(row.parts_ps) for row in cores]
+    idle = [part_percent(of, "idle") or 0.0 for of in parts]
+    if max(own) - min(own) >= alike_ps > 0:
+        most, least = cores[int(np.argmax(own))], cores[int(np.argmin(own))]
+        return f"{none}: {most.label} takes {time(max(own))} for a step, {least.label} {time(min(own))}."
+    if max(idle) - min(idle) < _LEAST_UNEVEN:
         return ""
+    most, least = cores[int(np.argmax(idle))], cores[int(np.argmin(idle))]
     return (
-        f"None of {counted(len(having), 'core')} delays the others: {cores[having[most]].label} is idle for "
-        f"{share(idle[most] / 100.0)} of a step, {cores[having[least]].label} for {share(idle[least] / 100.0)}."
+        f"{none}: {most.label} is idle for {share(max(idle) / 100.0)} of a step, {least.label} for "
+        f"{share(min(idle) / 100.0)}."
     )
 
 

@@ -240,7 +240,7 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
     own_ps = slowest_in = cost_ps = parts = None
     if steps is not None and index in steps.rows:
         mine = steps.rows.index(index)
-        own_ps = float(steps.own_ps[mine].mean())
+        own_ps = float(np.minimum(steps.own_ps, steps.duration_ps)[mine].mean())
         parts = steps.parts_ps[steps.core_hosts == mine].mean(axis=(0, 1))
         if len(steps.rows) > 1:
             excess = lateness(steps.own_ps)[mine]

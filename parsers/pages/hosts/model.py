@@ -128,7 +128,7 @@ class SharedSteps:
         core_hosts: int64[cores], index into `rows` of each core's host.
         parts_ps: int64[cores, steps, len(PARTS)]; of each core the parts add up to the step on the slowest core of all.
         core_duration_ps: int64[cores, steps], how long each core's own part of the step takes.
-        duration_ps, own_ps: int64[hosts, steps]; times of the slowest core.
+        duration_ps, own_ps: int64[hosts, steps]; times of the slowest core, the latter as `core_done_ps`.
         slowest: int64[steps], index into `rows` of the host with the longest own time; the first of equals.
         group: the number of the group whose hosts and cores share them.
     """
@@ -164,10 +164,15 @@ class SharedSteps:
         return len(self.names)
 
     @property
+    def core_done_ps(self) -> Int64s:
+        """int64[cores, steps]: `core_own_ps` where cores meet; where they never do, none is done before another."""
+        done: Int64s = self.parts_ps.sum(axis=2) - self.parts_ps[:, :, WAIT]
+        return done
+
+    @property
     def core_own_ps(self) -> Int64s:
         """int64[cores, steps]: the time of each core's steps that it does not wait for other cores."""
-        own: Int64s = self.parts_ps.sum(axis=2) - self.parts_ps[:, :, WAIT]
-        return own
+        return np.minimum(self.core_done_ps, self.core_duration_ps)
 
 
 @dataclass(frozen=True, slots=True)

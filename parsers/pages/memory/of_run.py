@@ -38,7 +38,8 @@ def memory_of_run(session: PageSession, host: str | None) -> CompiledModules:
     sources += [beside] if beside is not None else []
     if not sources:
         raise failures[0] if failures else nothing_to_read(session.run)
-    return CompiledModules(sources, capacity, session.poll, (*left_out(failures), *failed, *session.only_shown))
+    notes = *left_out(failures), *failed, *session.problems, *session.only_shown
+    return CompiledModules(sources, capacity, session.poll, notes)
 
 
 def _module_source(session: PageSession, file: HostFile, meter: Meter) -> ModuleSource:

@@ -54,7 +54,7 @@ def memory_profile_of_run(session: PageSession, host: str | None) -> MemoryProfi
         [part.allocators for part in parts],
         [part.host for part in parts],
         [part.why_empty for part in parts],
-        [*found.left_out, *session.only_shown],
+        [*found.left_out, *session.problems, *session.only_shown],
     )
 
 

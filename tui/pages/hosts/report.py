@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.hosts import HOSTS as PAGE
 from tpuprof.parsers.pages.hosts.hosts import hosts_in_steps
@@ -36,10 +38,14 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
         ),
         csv=hosts,
         text=lambda pen: _lines(page, pen, request.most_rows),
-        notes=[f"{out.host} is left out: {out.reason}" for out in page.left_out],
+        notes=_left_out(page),
         unknown={KEYS.get(key, key): reason for key, reason in page.unknown.items()},
         reasons=why,
     )
+
+
+def _left_out(page: HostsPage) -> list[str]:
+    return [f"{out.host} is left out: {out.reason}" for out in page.left_out]
 
 
 def _null_objects(rows: Section[HostsPage]) -> Block:
@@ -75,6 +81,7 @@ REPORT = declared("hosts", read, declare, (HOSTS, fields.LEFT_OUT, fields.STEPS)
 
 def declare_cores(page: HostsPage, request: ReportRequest) -> Declared:
     """Which core is slowest, and a table of them."""
+    page = replace(page, warnings=(*page.warnings, *_left_out(page)))
     listed, hosts = fields.of_cores(page), list(dict.fromkeys(row.host for row in page.rows))
     cores, number = Section(fields.CORES, listed, "Cores", request.most_rows), counted(len(page.cores), "core")
     return Declared(
