@@ -103,7 +103,8 @@ def _found(path: str) -> tuple[Logdir, Kind]:
 
 
 def _path_of(path: object) -> str:
-    """A path as a text; that of the demo for its name."""
+    """A path as a text, also that of a row of `tpuprof.runs`; that of the demo for its name."""
+    path = getattr(path, "path", path)
     check(path=path)
     return demo_path() if path == "demo" else os.fsdecode(path)  # type: ignore[arg-type] # it is checked
 

@@ -75,6 +75,7 @@ LOG = Kind("a log", (), "oom() looks for out-of-memory errors")
 _LINES = 'table("timeline") for the planes and their lines, and events(track="XLA Ops") for the events of a line'
 _WAYS = {"planes": _LINES, "lines": _LINES, "summary": 'overview(), findings() or report("overview")'}
 _CHOICE = 'events(from_ms="20s", to_ms="20.3s", track="host0:2 / XLA Ops"), with a core and a line, or a part of one'
+_BY_NAME = "query(\"SELECT * FROM events WHERE name LIKE 'all-reduce%'\")"
 
 
 class TimelineEvents(Table):
@@ -99,7 +100,8 @@ class TimelineEvents(Table):
             ProfileError: no track has such a name, or the file can't be read.
         """
         if no:
-            raise ProfileError("usage", f"events() has no argument {printable(', '.join(no))}.", _CHOICE, EXIT_USAGE)
+            hint = _CHOICE if {"name", "filter", "where"}.isdisjoint(no) else _BY_NAME
+            raise ProfileError("usage", f"events() has no argument {printable(', '.join(no))}.", hint, EXIT_USAGE)
         check(from_ms=from_ms, to_ms=to_ms, track=track)
         begin, end = (None if ms is None else round(picoseconds(ms)) for ms in (from_ms or 0, to_ms))
         return self._table("timeline", "events", limit=limit, from_ps=begin, to_ps=end, track=track or None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -79,8 +79,24 @@ class Result(Guiding):
         document: dict[str, Any] = json.loads(text)
         return document
 
+    def __iter__(self) -> Iterator[Any]:
+        """The rows of its main table, for what makes data frames of them."""
+        return iter(self.table())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Its main table, as `Table` has it."""
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    if not TYPE_CHECKING:  # type checkers still refuse unknown attributes
+
+        def __getattr__(self, name: str) -> object:
+            """A table by its name, or what the main one has: ``oom(log).buffers``, ``diff(a, b).to_pandas()``."""
+            if not name.startswith("_") and name in self.tables():
+                return self.table(name)
+            return getattr(self.table(), name) if hasattr(Table, name) else super().__getattr__(name)
+
     def _way_to(self, _: str) -> str:
-        return "table(), tables() for the names of its tables, or page for all that was found"
+        return f"table() or one of its tables: {', '.join(self.tables())}; or page for all that was found"
 
     def __repr__(self) -> str:
         return self._write("text", 0)

@@ -102,8 +102,10 @@ class Table(Guiding):
     def keys(self) -> tuple[str, ...]:
         return tuple(self._values)
 
-    def __getitem__(self, key: str) -> NDArray[Any]:
-        """A column; raises as `values`."""
+    def __getitem__(self, key: str | int | slice) -> Any:  # noqa: ANN401 - a column as an array, a row or a list of rows
+        """A column by its key, where it raises as `values`; a row by its number, or some of them."""
+        if isinstance(key, int | slice):
+            return list(self)[key]
         values = self.values(key)
         if key not in self._arrays:
             self._arrays[key] = as_array(values, self._type(key))
@@ -117,7 +119,7 @@ class Table(Guiding):
         """
         if not isinstance(key, str):
             sentence = f"A column has a key, such as {next(iter(self._values), 'name')!r}, not {printable(repr(key))}."
-            raise ProfileError("usage", sentence, "list(table)[0] is a row, list(table)[:3] are rows", EXIT_USAGE)
+            raise ProfileError("usage", sentence, "table[0] is a row, table[:3] are rows", EXIT_USAGE)
         if key not in self._values:
             near = f"one of: {', '.join(nearest_or_first(key, self.keys()))}"
             raise ProfileError("usage", f"There is no column {printable(key)}.", near, EXIT_USAGE)

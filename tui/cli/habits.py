@@ -136,7 +136,7 @@ _NEAR = _by_word(
 
 _OURS = frozenset((*COMMANDS, *PAGE_NAMES))
 _CORES = ("--device", "--device-id", "--plane", "--plane-regex", "--core")
-_SELECT = pattern(r"(?i)\s*(?:select|with)\s")
+_SELECT = pattern(r"(?i)\s*(?:(?:select|with|show|describe)\s|\.tables|\.schema)")
 _CORE = pattern(r"(?:/?device:)?TPU:([0-9]+)")
 _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
 _PATHS = (

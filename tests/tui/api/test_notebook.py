@@ -53,7 +53,9 @@ TRIES: dict[str, Any] = {
     "tpuprof.oom(dump).tables()": ("reports", "advice", "buffers"),
     "tpuprof.oom(dump).table('buffers', sort='size_bytes', limit=1)['size_bytes'].tolist()": [8589934592],
     "tpuprof.runs(logs)['name'].tolist()": ["b", "a"],
-    "tpuprof.diff(logs).table('ops')['name'].tolist()": ["fusion.1"],
+    "tpuprof.diff(logs).ops['name'].tolist()": ["fusion.1"],
+    "pd.DataFrame(tpuprof.diff(logs)).name.tolist() == tpuprof.diff(logs).df().name.tolist()": True,
+    "tpuprof.open(tpuprof.runs(logs)[-1]).name": "a",
     "tpuprof.diff(tpuprof.open(logs, run='a'), tpuprof.open(logs, run='b')).report()['before']['name']": "a",
 }
 
@@ -128,10 +130,10 @@ def test_a_line_says_how_far_reading_is(capsys: pytest.CaptureFixture[str], monk
         ("profile.sql('SELECT dur FROM events')", "no such column: dur.", "one of: duration_ps"),
         ("ops.sort_values('name')", "A Table has no attribute sort_values.", "to_pandas().sort_values."),
         ("ops.total_ms", "A Table has no attribute total_ms.", 'table["total_time_ps"].'),
-        ("ops[:3]", "A column has a key, such as 'name', not slice(", "list(table)[0] is a row"),
         ("list(profile.steps)[0].duration", "A row has no duration.", "one of: duration_ms."),
         ("tpuprof.EventAccumulator(logs)", "tpuprof has no EventAccumulator.", "tpuprof.runs(path)."),
-        ("tpuprof.oom(text).to_pandas()", "A Result has no attribute to_pandas.", "table(), tables()"),
+        ("tpuprof.oom(text).rows", "A Result has no attribute rows.", "table() or one of its tables: reports, "),
+        ("profile.events(name='x')", "events() has no argument name.", 'query("SELECT'),
         ("profile.fit(device='x')", "device: 'x' is not a TPU whose memory is known.", 'device="v5e"'),
     ],
 )

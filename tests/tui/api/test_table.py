@@ -22,8 +22,10 @@ def test_a_table_is_read_by_key() -> None:
     rows = table(name=["a", "b"], time=[1, None])
     assert len(rows) == 2 and [*rows.keys()] == ["name", "time"] and "time" in rows and "times" not in rows
     assert rows["time"] is rows["time"] and rows.values("time") == [1, None]
-    assert [(row.name, row.time) for row in rows] == [("a", 1), ("b", None)] == [*rows]
-    for key, hint in (("tine", "one of: time"), (0, "list(table)[0]"), (["name"], "list(table)[0]")):
+    assert [(row.name, row.time) for row in rows] == [("a", 1), ("b", None)] == [*rows] == rows[:] and rows[-1] == rows[
+        1
+    ]
+    for key, hint in (("tine", "one of: time"), (["name"], "table[0] is a row")):
         with pytest.raises(ProfileError) as raised:
             rows[key]  # type: ignore[index]
         assert raised.value.hint.startswith(hint)

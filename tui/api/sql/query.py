@@ -82,6 +82,8 @@ _OTHERS = {
     "You can only execute one statement at a time.": "several statements",
 }
 _NOTHING = pattern(r"(?:[\s;]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
+_LISTED = pattern(r"(?i)\s*(?:show\s+tables|\.tables|\.schema)\W*")
+_DESCRIBED = pattern(r"(?i)\s*(?:describe|desc|\.schema|pragma\s+table_info)[\s(]+(\w+)\W*")
 _MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("slice", "slices", "span", "spans", "trace", "track", "thread", "timeline"), ("events",)),
     **dict.fromkeys(("kernel", "kernels", "hlo", "instructions", "sources"), ("ops", "events")),
@@ -268,6 +270,7 @@ def query(
     """
     if _NOTHING.fullmatch(sql):
         raise _not_one_select("none")
+    sql = _as_select(sql)
     with closing(Database()) as database, _in_words(sql, limits):
         for table in _said(sql):  # others it can't name
             database.create(table.name, table.columns)
@@ -298,9 +301,17 @@ def _not_one_select(what: str) -> ProfileError:
 
 
 def _said(sql: str) -> list[SqlTable]:
-    """The tables whose names stand somewhere in a text."""
+    """The tables whose names stand somewhere in a text; all where it asks which there are."""
     words = sql.casefold()
-    return [table for table in BY_NAME.values() if table.name in words]
+    return [table for table in BY_NAME.values() if table.name in words or "sqlite_" in words]
+
+
+def _as_select(sql: str) -> str:
+    """What other shells list and describe tables with, as one SELECT; other queries as they are."""
+    if _LISTED.fullmatch(sql):
+        return "SELECT name FROM sqlite_master"
+    described = _DESCRIBED.fullmatch(sql)
+    return sql if described is None else f"SELECT sql FROM sqlite_master WHERE name = '{described[1].casefold()}'"  # noqa: S608 - a word
 
 
 def _fill(
@@ -319,7 +330,7 @@ def _fill(
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Names of which no two are alike: the second ``name`` is ``name_1``."""
     made: list[str] = []
-    for name in map(printable, names):
+    for name in (printable(name).replace(_DIVIDED["/"], "/") for name in names):
         numbered = (f"{name}_{number}" for number in count(1))
         made.append(next(each for each in numbered if each not in made) if name in made else name)
     return tuple(made)

@@ -309,10 +309,16 @@ def test_names_of_a_profile_are_no_sql(tmp_path: Path, call: Call) -> None:
         assert any(row["name"] == evil.decode() for row in rows), (table, rows)
 
 
+def test_tables_are_listed_and_described(call: Call) -> None:
+    assert call("query", "demo", "show tables", "--format", "csv").out.split()[1:] == list(BY_NAME)
+    (row,) = call.json("query", "demo", "DESCRIBE ops;", "--format", "json")["rows"]
+    assert all(f'"{column.name}" ' in row["sql"] for column in BY_NAME["ops"].columns)
+
+
 def test_values_of_every_kind(call: Call) -> None:
     sql = "SELECT 1.5 AS a, x'41' AS b, 9e999 AS c, 1 / 0 AS e, 'n' AS name, 'm' AS name"
-    document = call.json("query", "demo", sql, "--format", "json")
-    assert document["rows"] == [{"a": 1.5, "b": "b'A'", "c": None, "e": None, "name": "n", "name_1": "m"}]
+    document = call.json("query", "demo", f"{sql}, 7 / 2", "--format", "json")
+    assert document["rows"] == [{"7 / 2": 3.5, "a": 1.5, "b": "b'A'", "c": None, "e": None, "name": "n", "name_1": "m"}]
     assert set(document["unknown"]) == {"rows[].c", "rows[].e"}
 
 
