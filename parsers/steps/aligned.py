@@ -281,10 +281,9 @@ def _without_lost_ops(grid: AlignedSteps, op_count: Int64s, holes: Bools) -> Ali
     """Leaves out steps in which a core lost its ops, all or some, unless these are all steps.
 
     Args:
-        holes: bool[cores, steps], those of whose runs much was not recorded; the pages tell of these by runs.
+        holes: bool[cores, steps], those of whose runs much was not recorded.
     """
-    told = _lost(op_count) & ~holes
-    lost = told | holes
+    lost = _lost(op_count) | holes
     kept = np.flatnonzero(~lost.any(axis=0))
     if len(kept) in (0, len(grid)):
         return grid
@@ -293,10 +292,8 @@ def _without_lost_ops(grid: AlignedSteps, op_count: Int64s, holes: Bools) -> Ali
         for name, steps in zip(grid.core_names, lost, strict=True)
         if steps.any()
     )
-    named = [name for name, steps in zip(grid.core_names, told, strict=True) if steps.any()]
-    who = f"core{'s' * (len(named) > 1)} {examples(named, _MOST_NAMED)} lost ops"
-    remarks = [_of_lost(grid.names, told, who)] if named else []
-    return replace(grid.take(kept), incomplete=(*grid.incomplete, *remarks), lost=cores)
+    who = f"core{'s' * (len(cores) > 1)} {examples([of.core for of in cores], _MOST_NAMED)} lost ops"
+    return replace(grid.take(kept), incomplete=(*grid.incomplete, _of_lost(grid.names, lost, who)), lost=cores)
 
 
 _WAITS_MATTER = 0.05

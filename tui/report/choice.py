@@ -243,8 +243,10 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
 
 
 def _text(_: str, head: Head, chosen: Chosen, look: TextLook) -> str:
-    title = f"{head.title}: {chosen.extent}"
-    return titled_text(title, chosen.choice.words, lambda pen: _lines(chosen, pen, look.is_bounded), look)
+    def lines(pen: Pen) -> list[Line]:
+        return [*_lines(chosen, pen, look.is_bounded), *pen.notes(head.warnings, ())]
+
+    return titled_text(f"{head.title}: {chosen.extent}", chosen.choice.words, lines, look)
 
 
 def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:

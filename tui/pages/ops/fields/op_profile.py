@@ -19,7 +19,7 @@ from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, PROGRAM, expressions, text_of
 from tpuprof.tui.report.fields import Field, Rows, Table, column, in_order, take
-from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
+from tpuprof.tui.report.units import COUNT, GFLOPS, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
 NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")  # the memories that the op profile distinguishes
 NO_NODE_CATEGORY = "programs, scopes and idle time have none, and so have ops without one in the profile"
@@ -78,6 +78,7 @@ _WASTED = (
 )
 _OCCURRENCES = "how often the ops under it ran, over all cores"
 _TIME, _FLOPS = "self time of all ops under it, over all cores", "FLOP/s over the device's peak"
+_RATE = "FLOPs over the self time"
 _NO_PEAK = f"{common.NO_FLOPS}, or the peak is unknown"
 _NO_WASTE = f"{common.NO_BOUND}; or there is no time at all"
 
@@ -90,6 +91,7 @@ _FIELDS: tuple[Field[Nodes], ...] = (
     Field("time_fraction", SHARE, column("tree.time_fraction"), "its time, of the tree's time", common.NO_TIME, "time"),
     Field("flops_utilization", SHARE, column("tree.rates.flops_utilization"), _FLOPS, _NO_PEAK, "FLOPS"),
     *map(_used, NODE_MEMORIES),
+    Field("gflops_per_second", GFLOPS, column("tree.rates.flops_per_second"), _RATE, common.NO_FLOPS, "FLOP/s"),
     Field("flops", WHOLE, column("tree.work", WORK.index("flops")), "FLOPs of all ops under it", common.NO_FLOPS),
     *map(_moved, NODE_MEMORIES),
     Field("wasted_fraction", SHARE, column("tree.wasted_fraction"), _WASTED, _NO_WASTE, "wasted"),
