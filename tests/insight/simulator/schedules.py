@@ -5,20 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.demo.profile.schedule import Device
-from tests.insight.simulator.blocks import (
-    arrive_across_slices,
-    busy_turns,
-    collective,
-    dense,
-    everyone,
-    finish,
-    kernel,
-    matrix_ps,
-    permute,
-    start_across_slices,
-    start_collective,
-    update,
-)
+from tests.insight.simulator import blocks
 from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, Code, Groups, Program, Value, dims_of, size_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all
@@ -52,24 +39,24 @@ class OneForwardOneBackward:
         last, several = cores - 1, self.microbatches
         turns = several + (2 * last if self.bubbles else 0)
         onward = tuple((stage, stage + 1) for stage in range(last))
-        forward = busy_turns(turns, tuple(range(cores)), several, self.bubbles)
-        back = busy_turns(turns, tuple(2 * last - stage for stage in range(cores)), several, self.bubbles)
+        forward = blocks.busy_turns(turns, tuple(range(cores)), several, self.bubbles)
+        back = blocks.busy_turns(turns, tuple(2 * last - stage for stage in range(cores)), several, self.bubbles)
         x = code.param("bf16", self.tokens, self.width)
         with code.turns(turns, x, self.source, f"{self.scope}/while") as inside:
             with code.at("send_gradients/ppermute", self.source):
-                returned = permute(code, inside, tuple((target, source) for source, target in onward))
+                returned = blocks.permute(code, inside, tuple((target, source) for source, target in onward))
             with code.at("stage", self.source), code.only_on(loads=forward):
                 emit_all(code, inside, self.forward)
             with code.at("send_gradients/ppermute", self.source):
-                finish(code, returned)
+                blocks.finish(code, returned)
             with code.at("send_activations/ppermute", self.source):
-                sent = permute(code, inside, onward)
+                sent = blocks.permute(code, inside, onward)
             with code.at("transpose(stage)", self.source), code.only_on(loads=back):
                 emit_all(code, inside, self.back)
             with code.at("send_activations/ppermute", self.source):
-                finish(code, sent)
+                blocks.finish(code, sent)
         emit_all(code, x, self.once)
-        update(code, self.rows, self.width)
+        blocks.update(code, self.rows, self.width)
         return code.program()
 
 
@@ -95,24 +82,24 @@ class Windowed:
         with code.at(f"{self.scope}/dot_general", self.source):
             if self.bad:
                 if not self.scatters:
-                    collective(code, opcode, code.param("bf16", rows, width))
+                    blocks.collective(code, opcode, code.param("bf16", rows, width))
                 self._products(code, tokens, width)
                 if self.scatters:
-                    collective(code, opcode, code.param("bf16", tokens, width))
+                    blocks.collective(code, opcode, code.param("bf16", tokens, width))
                 return
             route = tuple((core, (core + 1) % code.cores) for core in range(code.cores))
             for _ in range(code.cores - 1):
-                started = permute(code, code.param("bf16", rows, width), route)
+                started = blocks.permute(code, code.param("bf16", rows, width), route)
                 self._products(code, rows, width)
-                finish(code, started)
+                blocks.finish(code, started)
             self._products(code, rows, width)
 
     def _products(self, code: Code, rows: int, width: int) -> None:
         for columns in self.columns:
             if self.scatters:
-                dense(code, code.param("bf16", rows, columns), width, self.base)
+                blocks.dense(code, code.param("bf16", rows, columns), width, self.base)
             else:
-                dense(code, code.param("bf16", rows, width), columns, self.base)
+                blocks.dense(code, code.param("bf16", rows, width), columns, self.base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +123,16 @@ class Dispatched:
         sent = code.param("bf16", self.tokens, width)
         for scope, source in (("dispatch", sent), ("combine", sent)):
             with code.at(f"{self.scope}/{scope}/all_to_all", self.source):
-                started = start_collective(code, "all-to-all", source)
+                started = blocks.start_collective(code, "all-to-all", source)
             with code.at(f"{self.scope}/shared_expert/dot_general", self.source):
-                dense(code, code.param("bf16", self.tokens, width), self.shared, "convolution_multiply_fusion")
+                blocks.dense(code, code.param("bf16", self.tokens, width), self.shared, "convolution_multiply_fusion")
             with code.at(f"{self.scope}/{scope}/all_to_all", self.source):
-                finish(code, started)
+                blocks.finish(code, started)
             if scope == "dispatch":
                 with code.at(f"{self.scope}/experts/pallas_call", self.source), code.only_on(load):
-                    kernel(code, [sent], "grouped_matmul", 2 * matrix_ps(code, self.tokens, width, self.hidden))
+                    blocks.kernel(
+                        code, [sent], "grouped_matmul", 2 * blocks.matrix_ps(code, self.tokens, width, self.hidden)
+                    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +150,13 @@ class AcrossSlices:
 
     def emit(self, code: Code, x: Value) -> None:
         half = max(1, code.cores // 2)
-        peers: Groups = tuple((core, core + half) for core in range(half)) if code.cores > 1 else everyone(code)
+        peers: Groups = tuple((core, core + half) for core in range(half)) if code.cores > 1 else blocks.everyone(code)
         with code.at(self.scope, self.source):
             value = code.param("bf16", self.mib << 9, 1024)
-            started = start_across_slices(code, value, size_of(value) / DCN_BYTES * 1e12 + DCN_LATENCY_PS, peers)
+            started = blocks.start_across_slices(code, value, size_of(value) / DCN_BYTES * 1e12 + DCN_LATENCY_PS, peers)
             if self.bad:
-                arrive_across_slices(code, started)
+                blocks.arrive_across_slices(code, started)
         emit_all(code, x, self.parts)
         if not self.bad:
             with code.at(self.scope, self.source):
-                arrive_across_slices(code, started)
+                blocks.arrive_across_slices(code, started)

@@ -6,17 +6,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
 from tests.demo.profile.schedule import Device
-from tests.insight.simulator.blocks import (
-    collective,
-    finish,
-    hbm_ps,
-    kernel,
-    part_of,
-    pointwise,
-    product,
-    start_collective,
-    update,
-)
+from tests.insight.simulator import blocks
 from tests.insight.simulator.code import OVERHEAD_PS, Code, Groups, Program, Value, array, dims_of, size_of
 from tests.insight.simulator.parts import Part, Placed
 
@@ -68,7 +58,7 @@ class Stack:
             emit_all(code, x, self.turn)
         emit_all(code, given, self.once)
         if self.rows:
-            update(code, self.rows, self.width)
+            blocks.update(code, self.rows, self.width)
         return code.program()
 
     def _layers(self, code: Code, x: Value, scope: str, parts: tuple[Part, ...]) -> None:
@@ -102,7 +92,7 @@ class Gemms(Placed):
         tokens, width = dims_of(x)
         for m, k, n in self.sizes:
             left = code.param("bf16", m or tokens, k or width)
-            product(code, left, code.param("bf16", k or width, n or width), self.base)
+            blocks.product(code, left, code.param("bf16", k or width, n or width), self.base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +119,13 @@ class Beside:
         groups = mesh_groups(code.cores, self.lines, self.along)
         with code.at(self.scope, self.source):
             value = code.param("bf16", self.rows, dims_of(x)[-1])
-            started = None if self.bad else start_collective(code, self.opcode, value, groups)
+            started = None if self.bad else blocks.start_collective(code, self.opcode, value, groups)
             if self.bad:
-                collective(code, self.opcode, value, groups)
+                blocks.collective(code, self.opcode, value, groups)
         emit_all(code, x, self.parts)
         if started is not None:
             with code.at(self.scope, self.source):
-                finish(code, started)
+                blocks.finish(code, started)
 
 
 def mesh_groups(cores: int, lines: int, along: bool) -> Groups:
@@ -170,22 +160,22 @@ class Scores:
     source: str = "attention.py:112"
 
     def emit(self, code: Code, x: Value) -> None:
-        queries = part_of(code, x, self.heads, self.length, 128)
+        queries = blocks.part_of(code, x, self.heads, self.length, 128)
         flops = 4 * self.heads * self.length * self.length * 128
         with code.at(self.scope, self.source):
             if not self.bad:
                 with code.at("pallas_call", self.source):
                     ps = flops / (code.device.flops * FLASH_REACHED) * 1e12
                     size = 4 * size_of(queries)
-                    kernel(code, [queries], "splash_attention", max(ps, hbm_ps(code, size)), flops, size)
+                    blocks.kernel(code, [queries], "splash_attention", max(ps, blocks.hbm_ps(code, size)), flops, size)
                 return
-            keys = part_of(code, x, self.heads, 128, self.length)
+            keys = blocks.part_of(code, x, self.heads, 128, self.length)
             with code.at("scores/dot_general", self.source):
-                scores = product(code, queries, keys, "fusion")
+                scores = blocks.product(code, queries, keys, "fusion")
             with code.at("softmax/exp", self.source):
-                shares = pointwise(code, [scores], ("subtract", "multiply"), "subtract_exponential_fusion")
+                shares = blocks.pointwise(code, [scores], ("subtract", "multiply"), "subtract_exponential_fusion")
             with code.at("values/dot_general", self.source):
-                product(code, shares, queries, "fusion")
+                blocks.product(code, shares, queries, "fusion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,4 +194,4 @@ class Cast(Placed):
             with code.fused([weights]) as inside:
                 root = code.emit("convert", array("bf16", *dims_of(weights)), inside)
             value = code.fusion(root, [weights], "kLoop", "convert_element_type_fusion")
-            code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)
+            code.run(value, blocks.hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)

@@ -6,20 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tests.demo.profile.schedule import Device
-from tests.insight.simulator.blocks import (
-    busy_turns,
-    collective,
-    dense,
-    everyone,
-    finish,
-    hbm_ps,
-    kernel,
-    permute,
-    pointwise,
-    product,
-    start_collective,
-    update,
-)
+from tests.insight.simulator import blocks
 from tests.insight.simulator.code import HBM_REACHED, US, Code, Groups, Program, Value, size_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all
@@ -80,7 +67,7 @@ class Train:
                 self._layer(code, x)
         emit_all(code, x, self.once)
         with code.at("jvp(logits)/dot_general" if self.trains else "logits/dot_general", "model.py:66"):
-            y = dense(code, x, self.vocab, "convolution_convert_fusion")
+            y = blocks.dense(code, x, self.vocab, "convolution_convert_fusion")
         if self.trains:
             self._trained(code, x, y)
         return code.program()
@@ -96,22 +83,22 @@ class Train:
     def _trained(self, code: Code, x: Value, y: Value) -> None:
         """The backward pass and the update."""
         with code.at("transpose(jvp(logits))/dot_general", "model.py:66"):
-            product(code, y, code.param("bf16", self.vocab, self.width), "convolution_bitcast_fusion")
-            product(code, code.param("bf16", self.width, self.tokens), y, "convolution_bitcast_fusion")
+            blocks.product(code, y, code.param("bf16", self.vocab, self.width), "convolution_bitcast_fusion")
+            blocks.product(code, code.param("bf16", self.width, self.tokens), y, "convolution_bitcast_fusion")
         flying: list[Value] = []
         with code.at("transpose(jvp(decoder))", "model.py:30"):
             if self.scanned:
                 with code.turns(self.layers, x, "model.py:30") as inside:
                     before = self._exchange(code, [], 4 * self.width)  # of the layer before
                     for started in self._backward(code, inside, before):
-                        finish(code, started)
+                        blocks.finish(code, started)
             for _ in range(0 if self.scanned else self.layers):
                 flying = self._backward(code, x, flying)
         rows = self.layers * (4 * self.width + 2 * self.hidden) + self.vocab
-        update(code, max(8, rows // code.cores // 5), self.width, 4)
+        blocks.update(code, max(8, rows // code.cores // 5), self.width, 4)
         for started in flying:
-            finish(code, started)
-        update(code, max(8, rows // code.cores // 5), self.width)
+            blocks.finish(code, started)
+        blocks.update(code, max(8, rows // code.cores // 5), self.width)
 
     def _gathered(self, code: Code) -> None:
         """Gathers a layer's weights."""
@@ -119,39 +106,39 @@ class Train:
         with code.at("fsdp/all_gather", "sharding.py:25"):
             shard = code.param("bf16", rows, self.width)
             if self.gather_late:
-                collective(code, "all-gather", shard)
+                blocks.collective(code, "all-gather", shard)
             else:
-                started = start_collective(code, "all-gather", shard)
+                started = blocks.start_collective(code, "all-gather", shard)
         before, after = ((1,), (2,)) if self.gather_short else ((1, 2), ())
         for columns in before:
-            dense(code, code.param("bf16", self.tokens, self.width), columns * self.width, "fusion")
+            blocks.dense(code, code.param("bf16", self.tokens, self.width), columns * self.width, "fusion")
         if not self.gather_late:
-            finish(code, started)
+            blocks.finish(code, started)
         for columns in after:
-            dense(code, code.param("bf16", self.tokens, self.width), columns * self.width, "fusion")
+            blocks.dense(code, code.param("bf16", self.tokens, self.width), columns * self.width, "fusion")
 
     def _attention(self, code: Code, x: Value, scope: str) -> None:
         flops = 2 * self.tokens * 2048 * self.width
         self._norm(code, x, scope)
         with code.at(f"{scope}attention/qkv/dot_general", "attention.py:31"):
-            dense(code, x, 3 * self.width, "fusion")
+            blocks.dense(code, x, 3 * self.width, "fusion")
         with code.at(f"{scope}attention/flash_attention/pallas_call", "flash_attention.py:310"):
             ps = flops / (code.device.flops * ATTENTION_REACHED) * 1e12
             counts = (flops, 4 * size_of(x)) if self.attention == "flash" else (0, 0)
-            kernel(code, [x], "flash_attention", max(ps, hbm_ps(code, 4 * size_of(x))), *counts)
+            blocks.kernel(code, [x], "flash_attention", max(ps, blocks.hbm_ps(code, 4 * size_of(x))), *counts)
         with code.at(f"{scope}attention/out/dot_general", "attention.py:58"):
-            dense(code, x, self.width, "convolution_add_fusion")
+            blocks.dense(code, x, self.width, "convolution_add_fusion")
 
     def _norm(self, code: Code, x: Value, scope: str) -> None:
         with code.at(f"{scope}attention/norm/mul", "attention.py:20"):
-            pointwise(code, [x], ("multiply", "multiply"), "multiply_rsqrt_fusion")
+            blocks.pointwise(code, [x], ("multiply", "multiply"), "multiply_rsqrt_fusion")
 
     def _mlp(self, code: Code, x: Value, scope: str, ending: str = "") -> None:
         x = code.param(self.mlp_kind, self.tokens, self.width) if self.mlp_kind != "bf16" else x
         with code.at(f"{scope}mlp/up/dot_general", "mlp.py:41"):
-            y = dense(code, x, self.hidden, f"fusion{ending}", self.mlp_precision)
+            y = blocks.dense(code, x, self.hidden, f"fusion{ending}", self.mlp_precision)
         with code.at(f"{scope}mlp/down/dot_general", "mlp.py:44"):
-            dense(code, y, self.width, f"convolution_add_fusion{ending}", self.mlp_precision)
+            blocks.dense(code, y, self.width, f"convolution_add_fusion{ending}", self.mlp_precision)
 
     def _backward(self, code: Code, x: Value, flying: list[Value]) -> list[Value]:
         """A layer's backward pass, after what is computed again for it; returns what is exchanged by then."""
@@ -169,38 +156,38 @@ class Train:
         x = code.param(kind, self.tokens, self.width) if kind != "bf16" else x
         rows = code.param(kind, self.width, self.tokens)
         with code.at("mlp/down/dot_general", "mlp.py:44"):
-            y = dense(code, x, self.hidden, "fusion", level)
-            product(code, rows, y, "fusion", level)
+            y = blocks.dense(code, x, self.hidden, "fusion", level)
+            blocks.product(code, rows, y, "fusion", level)
         with code.at("mlp/up/dot_general", "mlp.py:41"):
-            dense(code, y, self.width, "convolution_bitcast_fusion", level)
-            product(code, rows, y, "convolution_bitcast_fusion", level)
+            blocks.dense(code, y, self.width, "convolution_bitcast_fusion", level)
+            blocks.product(code, rows, y, "convolution_bitcast_fusion", level)
         flying = self._exchange(code, flying, 2 * self.hidden)
         x = code.param("bf16", self.tokens, self.width)
         flops = 5 * self.tokens * 2048 * self.width
         with code.at("attention/flash_attention/pallas_call", "flash_attention.py:480"):
             ps = flops / (code.device.flops * ATTENTION_REACHED) * 1e12
             counts = (flops, 8 * size_of(x)) if self.attention == "flash" else (0, 0)
-            kernel(code, [x], "flash_attention_bwd", ps, *counts)
+            blocks.kernel(code, [x], "flash_attention_bwd", ps, *counts)
         with code.at("attention/qkv/dot_general", "attention.py:31"):
-            y = dense(code, x, 3 * self.width, "fusion")
-            product(code, code.param("bf16", self.width, self.tokens), y, "fusion")
+            y = blocks.dense(code, x, 3 * self.width, "fusion")
+            blocks.product(code, code.param("bf16", self.width, self.tokens), y, "fusion")
         with code.at("attention/norm/mul", "attention.py:20"):
-            pointwise(code, [x, x], ("multiply", "subtract"), "add_multiply_fusion")
+            blocks.pointwise(code, [x, x], ("multiply", "subtract"), "add_multiply_fusion")
         return self._exchange(code, flying, 4 * self.width)
 
     def _exchange(self, code: Code, flying: list[Value], rows: int) -> list[Value]:
         """Exchanges gradients of so many rows of weights; returns what is under way."""
         for started in flying:
-            finish(code, started)
+            blocks.finish(code, started)
         if code.cores < 2 or not self.exchange:
             return []
         rows = rows // code.cores * code.cores
         with code.at("gradients/psum", "train.py:95"):
             if self.overlap:
                 gradients = code.param("bf16", rows, self.width)
-                return [start_collective(code, self.exchange, gradients, self.groups or everyone(code))]
+                return [blocks.start_collective(code, self.exchange, gradients, self.groups or blocks.everyone(code))]
             gradients = code.param("bf16", rows, self.width)
-            collective(code, self.exchange, gradients, self.groups or everyone(code), self.over_dcn)
+            blocks.collective(code, self.exchange, gradients, self.groups or blocks.everyone(code), self.over_dcn)
         return []
 
 
@@ -239,7 +226,7 @@ class Decode:
             self._layers(code, x)
         emit_all(code, x, self.once)
         with code.at("lm_head/dot_general", "llama.py:301"):
-            dense(code, x, self.vocab // share, "convolution_convert_fusion", pad=False, out="bf16")
+            blocks.dense(code, x, self.vocab // share, "convolution_convert_fusion", pad=False, out="bf16")
         return code.program()
 
     def _layers(self, code: Code, x: Value) -> None:
@@ -247,26 +234,28 @@ class Decode:
         with code.at("decoder", "llama.py:120"):
             for _ in range(self.layers):
                 with code.at("self_attn/qkv_proj/dot_general", "llama.py:160"):
-                    dense(code, x, self.width * 3 // 2 // share, "fusion", pad=False, out="bf16")
+                    blocks.dense(code, x, self.width * 3 // 2 // share, "fusion", pad=False, out="bf16")
                 size = self.cache_mib << 20
                 with code.at("self_attn/ragged_paged_attention/pallas_call", "kernel.py:740"):
                     counts = (8 * size, size) if self.attention == "counted" else (0, 0)
-                    kernel(code, [x], "RPA-bq_32-bkvp_64-p_64-", hbm_ps(code, size, 0.8), *counts)
+                    blocks.kernel(code, [x], "RPA-bq_32-bkvp_64-p_64-", blocks.hbm_ps(code, size, 0.8), *counts)
                 with code.at("self_attn/o_proj/dot_general", "llama.py:175"):
-                    dense(code, x, self.width // share, "convolution_add_fusion", pad=False, out="bf16")
+                    blocks.dense(code, x, self.width // share, "convolution_add_fusion", pad=False, out="bf16")
                 self._added(code, x)
                 with code.at("mlp/gate_up_proj/dot_general", "llama.py:82"):
-                    dense(code, x, 2 * self.hidden // share, "convolution_multiply_fusion", pad=False, out="bf16")
+                    blocks.dense(
+                        code, x, 2 * self.hidden // share, "convolution_multiply_fusion", pad=False, out="bf16"
+                    )
                 with code.at("mlp/down_proj/dot_general", "llama.py:90"):
                     down = code.param(self.kind, self.batch, self.hidden // share)
-                    dense(code, down, self.width, "convolution_add_fusion", pad=False, out="bf16")
+                    blocks.dense(code, down, self.width, "convolution_add_fusion", pad=False, out="bf16")
                 self._added(code, x)
                 emit_all(code, x, self.each)
 
     def _added(self, code: Code, x: Value) -> None:
         if self.model_parallel and code.cores > 1:
             with code.at("psum", "llama.py:95"):
-                collective(code, "all-reduce", x)
+                blocks.collective(code, "all-reduce", x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,27 +284,27 @@ class Pipeline:
         code = Code(self.name, device, cores)
         route = tuple((stage, (stage + 1) % cores) for stage in range(cores))
         turns = self.microbatches + (cores - 1 if self.bubbles else 0)
-        busy = busy_turns(turns, tuple(range(cores)), self.microbatches, self.bubbles)
+        busy = blocks.busy_turns(turns, tuple(range(cores)), self.microbatches, self.bubbles)
         x = code.param("bf16", self.tokens, self.width)
         for scope, work in ((f"jvp({self.SCOPE})", 1), (f"transpose(jvp({self.SCOPE}))", 2)):
             with code.at(f"{scope}/{self.LOOP}", self.SOURCE), code.loop(turns, x) as inside:
                 self._turn(code, inside, work, route, busy)
         emit_all(code, x, self.once)
-        update(code, self.hidden, self.width)
+        blocks.update(code, self.hidden, self.width)
         return code.program()
 
     def _turn(self, code: Code, x: Value, work: int, route: Groups, busy: tuple[tuple[float, ...], ...]) -> None:
         """A turn with so many products of each kind, in which each stage sends its `x` along the route."""
         with code.at("body/ppermute", "pipeline.py:51"):
-            started = permute(code, x, route)
+            started = blocks.permute(code, x, route)
         with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
             for _ in range(work):
-                y = dense(code, x, self.hidden, "fusion")
+                y = blocks.dense(code, x, self.hidden, "fusion")
         with code.at("body/ppermute", "pipeline.py:51"):
-            finish(code, started)
+            blocks.finish(code, started)
         with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
             for _ in range(work):
-                dense(code, y, self.width, "convolution_add_fusion")
+                blocks.dense(code, y, self.width, "convolution_add_fusion")
             emit_all(code, x, self.each)
 
 
