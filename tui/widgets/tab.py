@@ -202,6 +202,11 @@ class Tab(LineCanvas):
         """Of which host that page is to be read; None for the one that is shown, or all."""
         return None
 
+    def ask_for_page(self) -> None:
+        """Asks for the page that is wanted, if any is."""
+        if self.wanted:
+            self.post_message(PageWanted())
+
     def show_failure(self, page: str, error: ProfileError) -> None:
         """Shows in the view of that page why it could not be read."""
 

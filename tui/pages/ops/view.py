@@ -27,7 +27,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import Failed, KeyRow, State, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.table import RowsView
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload, jump_row
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, Payload, jump_row
 
 TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "gpu_kernels"
 TITLES = {TREE: "Profile", HLO: "HLO ops", FRAMEWORK: "Framework ops", ROOFLINE: "Roofline", KERNELS: "Kernels"}
@@ -117,7 +117,7 @@ class OpsTab(SearchingTab):
         self._stay()
         page, self._wanted_page = self._wanted_page, ""
         said = self._go_to_page(page, self._wanted.pop(page, "")) if page else ""
-        self._ask()
+        self.ask_for_page()
         return said
 
     def _show_view(self, name: str, page: Payload) -> str:
@@ -137,11 +137,6 @@ class OpsTab(SearchingTab):
     @property
     def wanted(self) -> str:
         return self._other if self.view is None and self._other not in self._failures else ""
-
-    def _ask(self) -> None:
-        """Asks for the page whose view is shown, where that is not read yet."""
-        if self.wanted:
-            self.post_message(PageWanted())
 
     def show_failure(self, page: str, error: ProfileError) -> None:
         self._failures[page] = error
@@ -388,7 +383,7 @@ class OpsTab(SearchingTab):
     def _turn(self, by: int) -> None:
         names = list(self.titles)
         self.at, self._before = names[(names.index(self.at) + by) % len(names)], None
-        self._ask()
+        self.ask_for_page()
 
     def _same_op(self) -> str:
         """From a table to the op in the tree, from the tree to the op in the table."""
@@ -433,7 +428,7 @@ class OpsTab(SearchingTab):
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         if any(view.name == what for view in views_of("op-profile")):
             said = self._go_to_page(what, name)
-            self._ask()
+            self.ask_for_page()
         elif what == "framework_op":
             said = self._go_to_framework_op(name)
         else:

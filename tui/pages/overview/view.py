@@ -26,7 +26,7 @@ from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.widgets.chrome import Failed, KeyRow, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
-from tpuprof.tui.widgets.tab import Jump, PageWanted, Payload, jump_row
+from tpuprof.tui.widgets.tab import Jump, Payload, jump_row
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.shared.latencies import InferencePage, LatencyRow
@@ -292,8 +292,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _show_view(self, wanted: View) -> None:
         page, self._view = self._page, wanted
-        if self.wanted == "model":
-            self.post_message(PageWanted())
+        self.ask_for_page()
         self._lists = {panel: Listing() for panel in self._lists if panel != "steps"}
         if page is not None:
             self._panel = self._list = self._first_panel(page)

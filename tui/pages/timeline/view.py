@@ -20,7 +20,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import Decoding, KeyRow, State, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, PageWanted, Payload, Tab, jump_row
+from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, Payload, Tab, jump_row
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.model import EventId, Timeline
@@ -170,10 +170,6 @@ class TimelineTab(Tab):
             return "", ""
         return view.hosts.wanted(view.rows.hosts_in_sight, view.rows.folding.hosts) or ("", "")
 
-    def _ask_for_hosts(self) -> None:
-        if self.wanted:
-            self.post_message(PageWanted())
-
     def show_state(self, state: State) -> None:
         if self._page is None or not isinstance(state, Decoding) or state.progress is None:
             super().show_state(state)
@@ -271,7 +267,7 @@ class TimelineTab(Tab):
         message = None if self._view is None else act(self._view)
         if self._view is not None:
             self.redraw()
-            self._ask_for_hosts()
+            self.ask_for_page()
         return message or ""
 
     def move(self, across: int, down: int) -> None:
@@ -300,7 +296,7 @@ class TimelineTab(Tab):
 
     def do(self, act: Callable[[], object]) -> object:
         answer = super().do(act)
-        self._ask_for_hosts()
+        self.ask_for_page()
         return answer
 
     def _mark(self) -> str | None:
