@@ -129,7 +129,8 @@ def slice_transfers(
     known = tuple(dict.fromkeys(names))
     number = {name: place for place, name in enumerate(known)}
     of = np.array([number[name] for name in names], np.int64)[op]
-    code = np.array([_code(each) for each in ops], np.int64)[op]
+    opcodes = [each.transfer.opcode for each in ops]
+    code = np.array([OPCODES.index(name) if name in OPCODES else -1 for name in opcodes], np.int64)[op]
     place, duration = np.arange(len(op)), end - start
     before = np.append(0, np.cumsum(duration))
     by_collective = np.lexsort((place, of))
@@ -174,10 +175,6 @@ def slice_transfers(
         Transfers(renumbered[transfers.op], transfers.begin_ps, transfers.end_ps, transfers.own_ps, transfers.at_ps),
         lost,
     )
-
-
-def _code(op: SliceOp) -> int:
-    return OPCODES.index(op.transfer.opcode) if op.transfer.opcode in OPCODES else -1
 
 
 def _collective(name: str, first: SliceOp, last: SliceOp, sums: Mapping[str, int]) -> SliceCollective:

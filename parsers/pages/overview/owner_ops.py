@@ -8,7 +8,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.ops.groups import CloneGroup, groups_of
+from tpuprof.parsers.pages.findings.ops.groups import groups_of
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner
 
 _MOST_OPS = 8
@@ -65,11 +65,8 @@ def owner_ops(table: OpTable, owners: OpOwners) -> Mapping[Owner, OwnerOps]:
         if len(rows):
             rows = rows[np.argsort(-times[rows], kind="stable")][:_MOST_GROUPED]
             groups = groups_of(table, rows, times[rows])[:_MOST_OPS]
-            found[owner] = OwnerOps(int((times > 0).sum()), whole, tuple(_op(table, group, whole) for group in groups))
+            tops = tuple(OwnerOp(each.label, table.name[each.first], each.ps, each.ps / whole) for each in groups)
+            found[owner] = OwnerOps(int((times > 0).sum()), whole, tops)
     if "collective_transfer" in found:
         found["collective_wait"] = found["collective_transfer"]
     return found
-
-
-def _op(table: OpTable, group: CloneGroup, whole: float) -> OwnerOp:
-    return OwnerOp(group.label, table.name[group.first], group.ps, group.ps / whole)

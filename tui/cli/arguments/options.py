@@ -180,17 +180,13 @@ def new_parser(
         of: makes it.
     """
     name = f"{PROGRAM} {command}".strip()
-    parser = of(name, "", description, more, formatter_class=_formatter, allow_abbrev=False)
+    parser = of(name, "", description, more, formatter_class=lambda prog: _FORMATTER, allow_abbrev=False)
     parser.examples = tuple(examples)
     return parser
 
 
 _FORMATTER = argparse.HelpFormatter("", width=80)
-
-
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    """One for all: argparse makes one for each option that is added, and our help is not written by it."""
-    return _FORMATTER
+"""One for all: argparse makes one for each option that is added, and our help is not written by it."""
 
 
 # --- the vocabulary: what several commands or pages take has one name and one meaning

@@ -278,8 +278,8 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
 
 def _between_words(budget: Budget, chain: _Chain) -> str:
     """A sentence on the largest array of a chain."""
-    written = chain.between or (() if chain.shared else chain.passed)
-    array, of = max(written, key=lambda pair: pair[0].bytes) if written else (max(chain.shared, key=_bytes_of), None)
+    written = chain.between or (() if chain.shared else chain.passed) or [(array, None) for array in chain.shared]
+    array, of = max(written, key=lambda pair: pair[0].bytes)
     readers = [other for other in chain.ops if any(read.key == array.key for read in other.reads)]
     if of is not None:
         only = "only " if chain.between else ""
@@ -288,10 +288,6 @@ def _between_words(budget: Budget, chain: _Chain) -> str:
             reads = f"{only}{counted(len(readers), 'op')} of them read"
         return f"{budget.described(of.row)} writes {size(array.bytes)} that {reads}."
     return f"{counted(len(readers), 'op')} read the same {size(array.bytes)}, {budget.described(readers[0].row)} first."
-
-
-def _bytes_of(array: arrays.Array) -> int:
-    return array.bytes
 
 
 def _chains(program: arrays.ModuleArrays, small: Sequence[str]) -> Iterator[_Chain]:

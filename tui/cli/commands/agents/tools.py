@@ -270,16 +270,12 @@ def _refused(sentence: str, hint: str) -> ProfileError:
     return ProfileError("usage", sentence, hint, EXIT_USAGE)
 
 
-def _report(args: argparse.Namespace) -> str:
-    return whole(made_report(args)[0])
-
-
 # --- the table
 
 _FINDINGS = "findings"
 _KINDS: Mapping[Kind, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float)}
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], str]] = {
-    "report": _report,
+    "report": lambda args: whole(made_report(args)[0]),
     "query": made_query,
     "diff": made_diff,
     "verify": made_verify,

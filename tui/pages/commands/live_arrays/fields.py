@@ -63,10 +63,6 @@ def _place(source: GroupRows, _: Glyphs, row: int) -> Span:
     return f"{len(group.devices)} dev." if len(group.devices) > 1 else one, "dim"
 
 
-def _short(value: int | None, _: bool) -> str:
-    return "" if value is None else binary_short(value)
-
-
 def _each(group: AllocationGroup) -> int | None:
     total = group.total
     return total.size_bytes // total.count if len(group.members) == 1 and total.count > 0 else None
@@ -93,7 +89,9 @@ _NAME: ColumnSpec[GroupRows] = ColumnSpec(
     "name", "where it was made", 20, cells=by_row(_name), is_left=True, grows=True
 )
 _KIND: ColumnSpec[GroupRows] = ColumnSpec("", "kind", 10, words=lambda value, _: value or "")
-_EACH: ColumnSpec[GroupRows] = ColumnSpec("each", "each", 6, words=_short)
+_EACH: ColumnSpec[GroupRows] = ColumnSpec(
+    "each", "each", 6, words=lambda value, _: "" if value is None else binary_short(value)
+)
 _DEVICE = ColumnSpec("", "device", 8, cells=by_row(_place))
 _HELD = "the devices that hold it; none for executables"
 _OWN_LINE = "the innermost source line on the stack outside libraries"

@@ -81,10 +81,6 @@ def _printed(pairs: Iterable[Any]) -> list[Any]:
     return list(map(printable, _firsts(pairs)))
 
 
-def _objects(tops: Iterable[Any]) -> list[Any]:
-    return [table_records(TOP_OPS, top, range(len(top))) for top in tops]
-
-
 _NAME = Unit("text", lambda names: list(map(printable, names)), lambda name, _: name[:NAME_SEEN], is_text=True)
 """A name of the profile, which may be empty."""
 _MARKED_NAME = Unit(
@@ -98,7 +94,9 @@ INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
 """Stored as picoseconds and decimals of milliseconds that people need."""
 _RATE = Unit("what `unit` says", _firsts, lambda rate, _: rate_words(*rate))  # stored as a figure and its unit
 _VALUE = Unit("what `unit` says", plain, lambda value, _: counter_words(value))
-_TOP = Unit("objects", _objects, _top_words, is_text=True)
+_TOP = Unit(
+    "objects", lambda tops: [table_records(TOP_OPS, top, range(len(top))) for top in tops], _top_words, is_text=True
+)
 _ARGUMENTS = Unit("object", plain, lambda args, _: str(args), is_text=True)
 
 

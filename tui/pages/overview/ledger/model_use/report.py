@@ -20,13 +20,7 @@ from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, metri
 from tpuprof.tui.report.page import Head, ReportRequest, page_of
 from tpuprof.tui.report.units import BYTES, COUNT, GFLOPS, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
 
-
-def _big(value: float | None, _: bool = False) -> str:
-    """A large number in few digits: ``1.23e+15``."""
-    return "n/a" if value is None else f"{value:.4g}"
-
-
-FLOPS = Unit("count", plain, _big)
+FLOPS = Unit("count", plain, lambda value, _: "n/a" if value is None else f"{value:.4g}")  # ``1.23e+15``
 
 
 def _amount(value: float | None, _: bool = False) -> str:
