@@ -23,18 +23,7 @@ from tpuprof.parsers.base.text import PATHS, counted, examples, natural_key, nea
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.file_kinds import copied_name, known
-from tpuprof.parsers.files.folder_search import (
-    DEFAULT_LIMITS,
-    KINDS,
-    MAGIC,
-    OF_TENSORFLOW,
-    RIEGELI,
-    Folder,
-    SearchLimits,
-    Walk,
-    absolute,
-    sibling_kind,
-)
+from tpuprof.parsers.files.folder_search import Folder, SearchLimits, Walk
 from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, Filesystem, HostFile, is_archive, reason, unreadable
 from tpuprof.parsers.files.runs import (
     AND,
@@ -102,7 +91,7 @@ class Logdir:
         raise ProfileError("unknown_run", sentence, hint, EXIT_NOT_FOUND)
 
 
-def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIMITS) -> Logdir:
+def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = folder_search.DEFAULT_LIMITS) -> Logdir:
     """Finds the runs that `path` leads to.
 
     `path` may be relative, start with ``~``, end with a slash, be a glob (``*``, ``?``, ``[…]``, ``**``) where no file
@@ -180,7 +169,7 @@ def is_remote(query: str) -> bool:
 
 def names_several(query: str) -> bool:
     """Whether a query is several paths or a pattern, and so means all the runs that it leads to."""
-    return PATHS in query or (MAGIC.search(query) is not None and not os.path.lexists(local_path(query)))
+    return PATHS in query or (folder_search.MAGIC.search(query) is not None and not os.path.lexists(local_path(query)))
 
 
 def local_path(query: str) -> str:
@@ -232,7 +221,7 @@ class _Search:
         """What a path leads to; a glob is one below `root` (``/``, empty, or the beginning of a URL)."""
         if self.place.exists(where):
             return self.open_folders([where], []) if self.place.is_folder(where) else self.open_file(where)
-        if not MAGIC.search(where[len(root) :]):
+        if not folder_search.MAGIC.search(where[len(root) :]):
             raise self.place.missing(where)
         matches, lines = folder_search.expand_glob(
             root, where[len(root) :], partial(self.place.walk, self.limits), self.place.exists
@@ -281,12 +270,14 @@ class _Search:
         parent, name = os.path.split(where)
         kind = folder_search.kind_of(name)
         folder = self.place.walk(self.limits).list_folder(parent) or Folder(parent)
-        if kind in KINDS:
+        if kind in folder_search.KINDS:
             if kind != "events" and not folder.profiles():  # event files lie in the logdir, three levels up
-                sentence = f"{printable(where)} is {KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
+                sentence = (
+                    f"{printable(where)} is {folder_search.KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
+                )
                 raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
             logdir = self.open_folders([parent or "."], [])
-            line = f"{printable(name)} is {KINDS[kind]}: opened its folder"
+            line = f"{printable(name)} is {folder_search.KINDS[kind]}: opened its folder"
             return replace(logdir, searched=(line, *logdir.searched))
         run = self.run(folder, [name])
         for other in folder.stand_ins(name) if [problem.code for problem in run.problems] == ["empty_file"] else ():
@@ -329,7 +320,7 @@ class _Search:
         problems = [_read_instead(problem, hosts) for problem in problems]
         notes = [] if chosen else _notes(folder)
         name = self.place.name(folder.path)
-        here, home = absolute(folder.path), os.path.abspath(os.path.expanduser("~"))
+        here, home = folder_search.absolute(folder.path), os.path.abspath(os.path.expanduser("~"))
         says_nothing = here == home or _SAYS_NOTHING.fullmatch(os.path.basename(here))
         if not name or (chosen and not folder.is_run_folder() and says_nothing):
             name = folder_search.host_name(self.place.name(names[0])) or name or folder_search.NO_HOST_NAME
@@ -356,7 +347,7 @@ def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list
 def _told_by(file: HostFile) -> tuple[bool, int, bool]:
     """Sorts files of a host: the most informative one, which is also the fastest to read, comes first."""
     is_trace = folder_search.is_trace(os.path.basename(file.path))
-    return file.linked, 2 * is_trace + file.path.endswith(RIEGELI), file.packed
+    return file.linked, 2 * is_trace + file.path.endswith(folder_search.RIEGELI), file.packed
 
 
 def _read_instead(problem: Problem, hosts: Iterable[HostFile]) -> Problem:
@@ -395,7 +386,7 @@ def _notes(folder: Folder) -> list[Problem]:
 
 def _logdir(query: str, runs: Sequence[Run], folders: Sequence[str], lines: Sequence[str], walk: Walk) -> Logdir:
     """Names the runs apart, puts the newest first, and adds what the search could not reach."""
-    names = _distinct_names([run.name for run in runs], [absolute(folder) for folder in folders])
+    names = _distinct_names([run.name for run in runs], [folder_search.absolute(folder) for folder in folders])
     named = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
     problems = []
     if walk.denied:
@@ -446,7 +437,11 @@ def _nothing_found(query: str, walk: Walk) -> ProfileError:
     run_folders = [folder.path for folder in walk.folders if folder.is_run_folder()]
     others = [(folder.path, name) for folder in walk.folders for name in folder.files["other"]]
     copies = [os.path.join(path, name) for path, name in others if copied_name(name) is not None]
-    old = [os.path.join(path, name) for path, name in others if sibling_kind(name) in OF_TENSORFLOW]
+    old = [
+        os.path.join(path, name)
+        for path, name in others
+        if folder_search.sibling_kind(name) in folder_search.OF_TENSORFLOW
+    ]
     if copies:
         hint = f"{printable(copies[0])} is a copy that is not finished, or broke off: wait for its end or copy it again"
     elif old:

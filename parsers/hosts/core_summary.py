@@ -21,20 +21,13 @@ from tpuprof.parsers.ops.device import HOST_TRANSFER, DeviceInfo
 from tpuprof.parsers.ops.host_events.activity import Activity, activities
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps import times
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.boundaries.duty import CoreDuty, core_duty
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps
 from tpuprof.parsers.steps.boundaries.observed import Ran
 from tpuprof.parsers.steps.boundaries.runs import ModuleRuns
 from tpuprof.parsers.steps.permutes import PERMUTES, Permute, permutes_of
-from tpuprof.parsers.steps.times import (
-    INFEEDS,
-    CoreStepTimes,
-    core_step_times,
-    cut_steps,
-    on_device_clock,
-    recorded_core,
-)
 
 MUCH_IDLE = 0.02
 """A core that is idle for less than this share of its time needs no look at its gaps."""
@@ -60,7 +53,7 @@ class CoreSummary(CoreTotals):
     """
 
     duty: CoreDuty
-    step_times: CoreStepTimes
+    step_times: times.CoreStepTimes
     run_ps: Int64s
     lost_ps: int
     is_recorded: bool
@@ -88,7 +81,7 @@ class OfCore:
 
 def has_infeed(table: OpTable) -> bool:
     """Whether ops wait for input on the device (`HasTpuInfeedOp`)."""
-    return any(category in INFEEDS for category in table.category)
+    return any(category in times.INFEEDS for category in table.category)
 
 
 def summarise_core(
@@ -115,12 +108,12 @@ def summarise_core(
         more: what else is taken from the pass.
     """
     roles = PERMUTES if more is None or more.roles is None else more.roles
-    sums, recorded = recorded_core(plane, runs, steps, on_chunk, roles)
+    sums, recorded = times.recorded_core(plane, runs, steps, on_chunk, roles)
     sums = replace(recorded.pieces.sums_in_steps(sums), table=works.applied(sums.table))
-    steps = on_device_clock(steps, recorded.pieces.times, sums.device_times)
+    steps = times.on_device_clock(steps, recorded.pieces.times, sums.device_times)
     steps, cells = replace(steps, lost=recorded.lost_steps), sums.cells
     needs_busy, holes = len(waits[0]) > 0 and not has_infeed(sums.table), recorded.holes
-    step_times = core_step_times(
+    step_times = times.core_step_times(
         steps,
         sums,
         waits if needs_busy else None,
@@ -130,7 +123,7 @@ def summarise_core(
         (runs.start_ps[holes], runs.end_ps[holes]),
     )
     left_out = steps.lost_among(np.arange(len(steps)))
-    left_out[cut_steps(step_times.op_count, steps.duration_ps)] = True
+    left_out[times.cut_steps(step_times.op_count, steps.duration_ps)] = True
     in_steps = np.where(left_out[cells.step], 0, cells.self_ps) if left_out.any() else cells.self_ps
     in_steps_ps = sum_by_key(cells.row, in_steps, len(sums.table))
     table = replace(sums.table, in_steps_ps=in_steps_ps)

@@ -17,22 +17,12 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.thread_pool import ThreadPool
 from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
+from tpuprof.parsers.hosts import step_summary
 from tpuprof.parsers.hosts.core_summary import LEAST_FED, CoreSummary, OfCore, has_infeed, serving, summarise_core
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary
 from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.hosts.step_summary import (
-    NO_RUNS,
-    NOTHING_SHARED,
-    HostGroup,
-    HostSide,
-    devices_without_tpus,
-    find_steps,
-    groups_without_tpus,
-    host_groups,
-    spans_of_steps,
-    streams_and_host,
-)
+from tpuprof.parsers.hosts.step_summary import HostGroup, HostSide
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, has_waits, merged_calls
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
@@ -193,8 +183,8 @@ def summarise(
         part: the part of the capture whose events the trace has; None for all of it.
     """
     cores = devices.tensor_cores(trace)
-    streams, side = streams_and_host(trace, on_chunk)
-    found = find_steps(trace, cores, side.events)
+    streams, side = step_summary.streams_and_host(trace, on_chunk)
+    found = step_summary.find_steps(trace, cores, side.events)
     launched, runs, step_lists, lead = found.launched, found.runs, found.of_cores, found.lead
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
@@ -229,7 +219,7 @@ def summarise(
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
     input_source: InputSource | None = "infeed" if has_infeed(ops.table) else "host" if is_fed else None
-    of_devices, generics = devices_without_tpus(trace, streams, side)
+    of_devices, generics = step_summary.devices_without_tpus(trace, streams, side)
     generic = generics[0]
     capture = _capture(trace, summaries, side, generic, part)
     observed = () if capture is None else tuple(_observed(names, summaries, generic, host, capture))
@@ -239,13 +229,13 @@ def summarise(
         of_cores = [names[core] for core in chosen], [summaries[core] for core in chosen]
         grid = _grid(trace, *of_cores, origin.source, input_source, side, shift)
         if grid is None:
-            return None, origin.note or NOTHING_SHARED
+            return None, origin.note or step_summary.NOTHING_SHARED
         return replace(grid, is_numbered=origin.is_numbered, incomplete=found.incomplete(grid, names)), origin.note
 
     tables, processes = [core.table for core in summaries], [plane.profile for plane in cores]
     joined = joined_cores(runs, tables, lambda core: meets(at_barriers[core]), processes)
     busy_ps = [core.ran_ps for core in summaries]
-    steps, note = steps_of(joined[0].cores) if joined else (None, NO_RUNS)
+    steps, note = steps_of(joined[0].cores) if joined else (None, step_summary.NO_RUNS)
     served = launched or [of.ran for group in of_devices for of in group.members if of.device.is_host]
     run_ps = [core.run_ps for core in summaries] or None
     host_stats = {} if (plane := trace.plane(HOST_PLANE)) is None else plane.stats
@@ -256,7 +246,8 @@ def summarise(
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
-        groups=host_groups(joined, names, runs, busy_ps, steps_of) or groups_without_tpus(host, of_devices, generics),
+        groups=step_summary.host_groups(joined, names, runs, busy_ps, steps_of)
+        or step_summary.groups_without_tpus(host, of_devices, generics),
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, found.groups, cores, served, run_ps, shift),
@@ -265,7 +256,9 @@ def summarise(
         slow_link=slow_link(names, [core.permutes for core in summaries]),
         silence=_silence(observed, side, shift),
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
-        outside=outside_of(side.events, [of.runs for of in served], *spans_of_steps(steps, generic), shift, capture),
+        outside=outside_of(
+            side.events, [of.runs for of in served], *step_summary.spans_of_steps(steps, generic), shift, capture
+        ),
         barriers={
             name: waited
             for name, spans, steps in zip(names, at_barriers, step_lists, strict=True)

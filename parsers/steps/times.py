@@ -13,17 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Bools,
-    Floats,
-    Int64s,
-    Intervals,
-    covered,
-    distinct,
-    interval_index,
-    no_ints,
-    numbered,
-)
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, no_ints
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
@@ -151,7 +142,7 @@ def core_step_times(
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
     owners = op_owners(table, peaks or Peaks(), modules)
     collectives, column = _collectives(table, owners.are("collective_transfer"))
-    kind = numbered(parts, classes, owners.owner, column)
+    kind = intervals.numbered(parts, classes, owners.owner, column)
     # where most ops run in most steps, work is a product of matrices instead of a pass over all cells for each column
     is_dense = len(steps) * len(table) <= _DENSE * len(cells.step)
     by_step = cell_sums(cells, kind, int(kind.max(initial=0)) + 1, owners.ideal, len(steps), is_dense)
@@ -299,11 +290,12 @@ def _idle_within(steps: CoreSteps, waits: Intervals | None, busy: Intervals) -> 
     """int64[steps]: time of each step inside `waits` in which the core ran no op, by the device's clock."""
     if waits is None or not len(waits[0]) or not len(steps):
         return np.zeros(len(steps), np.int64)
-    borders = distinct(np.concatenate([*waits, steps.start_ps, steps.end_ps]))  # no stretch between two crosses a step
+    # no stretch between two crosses a step
+    borders = intervals.distinct(np.concatenate([*waits, steps.start_ps, steps.end_ps]))
     middle = borders[:-1]
-    within = interval_index(middle, *waits) >= 0
-    step = interval_index(middle, steps.start_ps, steps.end_ps)
-    idle = np.diff(borders) - np.diff(covered(borders, *busy))
+    within = intervals.interval_index(middle, *waits) >= 0
+    step = intervals.interval_index(middle, steps.start_ps, steps.end_ps)
+    idle = np.diff(borders) - np.diff(intervals.covered(borders, *busy))
     chosen = within & (step >= 0)
     on_trace = sum_by_key(step[chosen], idle[chosen], len(steps))
     by_device = on_trace * (steps.duration_ps / np.maximum(steps.end_ps - steps.start_ps, 1))

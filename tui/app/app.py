@@ -26,20 +26,8 @@ from tpuprof.tui.pages import TAB_NAMES, TABS, load_above, report_named
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import (
-    HELPS,
-    LAST,
-    KeyRow,
-    Searching,
-    act_of,
-    footer,
-    is_too_small,
-    keys_line,
-    message_line,
-    progress_line,
-    state_lines,
-    verb_row,
-)
+from tpuprof.tui.widgets import chrome
+from tpuprof.tui.widgets.chrome import KeyRow, verb_row
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoiceRow, command_list
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
@@ -167,7 +155,7 @@ class MainScreen(AppScreen):
         self.call_after_refresh(self._begin)
 
     def _draw_searching(self, path: str, width: int, height: int) -> Sequence[AnyLine]:
-        return state_lines(Searching(printable_url(path)), Pen(width, self.look.glyphs), height)
+        return chrome.state_lines(chrome.Searching(printable_url(path)), Pen(width, self.look.glyphs), height)
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         """Paints, where a widget comes or goes, what that changes, and not the whole screen."""
@@ -229,14 +217,14 @@ class MainScreen(AppScreen):
     def foot_line(self, width: int) -> AnyLine:
         glyphs, progress = self.look.glyphs, self.current_run.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
-            return message_line(words, Pen(width, glyphs))
+            return chrome.message_line(words, Pen(width, glyphs))
         if self.current_run.is_loading and progress is not None:
-            return progress_line(progress.progress, progress.seconds_left, Pen(width, glyphs))
+            return chrome.progress_line(progress.progress, progress.seconds_left, Pen(width, glyphs))
         of_tab, of_all = self.tab.keys, self.keys
-        own, general = (footer(key for key in keys if key.rank < HELPS) for keys in (of_tab, of_all))
-        last = footer(key for key in (*of_tab, *of_all) if key.rank >= HELPS)
+        own, general = (chrome.footer(key for key in keys if key.rank < chrome.HELPS) for keys in (of_tab, of_all))
+        last = chrome.footer(key for key in (*of_tab, *of_all) if key.rank >= chrome.HELPS)
         keys = [*[*own, *general][: max(5, len(own))], *last]
-        return keys_line(keys, width, always=2)
+        return chrome.keys_line(keys, width, always=2)
 
     # --- keys
 
@@ -281,12 +269,12 @@ class MainScreen(AppScreen):
             (not shows.is_loading, verb_row("reload", self.watcher.open, short="reload", rank=3)),
             (shows.is_loading, verb_row("back", shows.cancel, "Cancel loading", "cancel")),
             (self.look.palette.color != "mono", verb_row("background", self.swap_background)),
-            (True, verb_row("help", help_, short="help", rank=HELPS)),
+            (True, verb_row("help", help_, short="help", rank=chrome.HELPS)),
             (True, verb_row("palette", self._list_commands)),
             (True, verb_row("back", self._go_back)),
             (True, verb_row("suspend", partial(self._run_in_app, "suspend_process"))),
             (True, verb_row("repaint", partial(self._run_in_app, "draw_anew"), "Paint the whole screen again")),
-            (True, verb_row("quit", self.leave, "Quit (Q does from anywhere)", "quit", rank=LAST)),
+            (True, verb_row("quit", self.leave, "Quit (Q does from anywhere)", "quit", rank=chrome.LAST)),
         )
         return [row for is_possible, row in possible if is_possible]
 
@@ -297,10 +285,10 @@ class MainScreen(AppScreen):
     def act(self, key: str) -> bool:
         if not verbs_of(key):
             return False
-        if (of_tab := act_of(self.tab.keys, key)) is not None:
+        if (of_tab := chrome.act_of(self.tab.keys, key)) is not None:
             answer = self.tab.do(of_tab)
         else:
-            of_all = act_of((self._tab_keys, self._motions), key) or act_of(self.keys, key)
+            of_all = chrome.act_of((self._tab_keys, self._motions), key) or chrome.act_of(self.keys, key)
             answer = self.tab.why_nothing(key) if of_all is None else of_all()
         if isinstance(answer, Jump):
             self.jumps.follow(answer)
@@ -471,5 +459,5 @@ class TpuprofApp(ScreenApp):
 
     async def action_quit(self) -> None:
         """Leaves; the first time during a capture it says only what that would cost, where there is room to."""
-        if not self.main.captures.warns(has_room=not is_too_small(*self.size)):
+        if not self.main.captures.warns(has_room=not chrome.is_too_small(*self.size)):
             await super().action_quit()

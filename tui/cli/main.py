@@ -15,14 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from tpuprof.parsers.base.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_OK,
-    EXIT_UNREADABLE,
-    EXIT_USAGE,
-    Cancelled,
-    ProfileError,
-)
+from tpuprof.parsers.base import errors
 from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM, may_be_path
@@ -43,18 +36,18 @@ def main(argv: list[str] | None = None) -> int:
         with _debugging(arguments):
             return _run(arguments)
     except SystemExit as stop:  # argparse after --help and --version
-        return stop.code if isinstance(stop.code, int) else EXIT_OK
+        return stop.code if isinstance(stop.code, int) else errors.EXIT_OK
     except NobodyReads:
-        return EXIT_OK
-    except (KeyboardInterrupt, Cancelled):
-        return EXIT_INTERRUPTED
-    except ProfileError as error:
+        return errors.EXIT_OK
+    except (KeyboardInterrupt, errors.Cancelled):
+        return errors.EXIT_INTERRUPTED
+    except errors.ProfileError as error:
         return _fail(arguments, error.sentence, error.hint, error.exit_code)
     except MemoryError:
-        return _fail(arguments, "There is not enough memory for this.", "try one host: --host", EXIT_UNREADABLE)
+        return _fail(arguments, "There is not enough memory for this.", "try one host: --host", errors.EXIT_UNREADABLE)
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return _fail(arguments, f"The system refused: {reason}.", f"{PROGRAM} --debug ...", EXIT_UNREADABLE)
+        return _fail(arguments, f"The system refused: {reason}.", f"{PROGRAM} --debug ...", errors.EXIT_UNREADABLE)
 
 
 def failed() -> int:
@@ -95,7 +88,7 @@ def _run(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != "--debug"]
     try:
         command, args = _parsed(words)
-    except ProfileError:
+    except errors.ProfileError:
         words = list(_meant(words))
         command, args = _mended(words)
     args.words = words
@@ -119,9 +112,9 @@ def _mended(words: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     """
     try:
         return _parsed(words)
-    except ProfileError as error:
+    except errors.ProfileError as error:
         near: str = import_module("tpuprof.tui.cli.habits").nearest_call(words, _parsed)
-        raise ProfileError(error.code, error.sentence, near or error.hint, error.exit_code) from None
+        raise errors.ProfileError(error.code, error.sentence, near or error.hint, error.exit_code) from None
 
 
 def _parsed(words: Sequence[str]) -> tuple[Command, argparse.Namespace]:
@@ -150,7 +143,7 @@ def _check_word(words: Sequence[str]) -> None:
     if is_before_path or _meant(words) != words:
         near = nearest(words[0], filter(None, COMMANDS)) if is_before_path else []
         hint = " or ".join(f"{PROGRAM} {each}" for each in near or ["--help"])
-        raise ProfileError("usage", f"There is no command {printable(words[0])}.", hint, EXIT_USAGE)
+        raise errors.ProfileError("usage", f"There is no command {printable(words[0])}.", hint, errors.EXIT_USAGE)
 
 
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:

@@ -7,19 +7,8 @@ from dataclasses import field
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Bools,
-    Int64s,
-    Intervals,
-    covered,
-    in_nesting_order,
-    is_among,
-    no_ints,
-    overlap,
-    totals,
-    union,
-    union_of,
-)
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
@@ -177,17 +166,17 @@ def _of_thread(
             on a thread that launches programs. sends: those of which it is so if that launches nothing.
         launches: metadata ids of launches.
     """
-    in_gaps = overlap(thread.start_ps, thread.end_ps, *gaps)
+    in_gaps = intervals.overlap(thread.start_ps, thread.end_ps, *gaps)
     chosen = np.flatnonzero(in_gaps > 0)
-    start, end, chosen = in_nesting_order(thread.start_ps[chosen], thread.end_ps[chosen], chosen)
+    start, end, chosen = intervals.in_nesting_order(thread.start_ps[chosen], thread.end_ps[chosen], chosen)
     in_gaps, parent = in_gaps[chosen], nest(start, end).parent
     inside = parent >= 0
     alone = in_gaps - sum_by_key(parent[inside], in_gaps[inside], len(chosen))
     ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
     launched = np.sort(thread.start_ps[thread.rows_of(launches)])
     if len(launched):
-        sending = is_among(thread.metadata_id[chosen], sends)
-        of = callers(parent, is_among(thread.metadata_id[chosen], waits) | sending)
+        sending = intervals.is_among(thread.metadata_id[chosen], sends)
+        of = callers(parent, intervals.is_among(thread.metadata_id[chosen], waits) | sending)
         launches_too = np.searchsorted(launched, end[of]) > np.searchsorted(launched, start[of])
         of = np.where(sending & launches_too, np.arange(len(of)), of)
         alone = sum_by_key(of, np.maximum(alone, 0), len(chosen))
@@ -231,14 +220,14 @@ def _spans_steps(host: HostEvents, thread: HostThread, number: int, launched: In
     rows = thread.rows_of([number])
     if not _is_annotation(host.name(number)):
         return False
-    spans = union(thread.start_ps[rows], thread.end_ps[rows])
+    spans = intervals.union(thread.start_ps[rows], thread.end_ps[rows])
     if len(launched) < _LEAST_LAUNCHES:
-        whole, covers = gaps[1][-1:] - gaps[0][:1], overlap(gaps[0][:1], gaps[1][-1:], *spans)
+        whole, covers = gaps[1][-1:] - gaps[0][:1], intervals.overlap(gaps[0][:1], gaps[1][-1:], *spans)
         of_each = np.searchsorted(gaps[0], spans[1]) - np.searchsorted(gaps[1], spans[0])
         last = len(gaps[0]) >= _LEAST_LAUNCHES * len(rows) and bool((of_each >= _LEAST_LAUNCHES).all())
         return last and bool((covers >= _SPANS * whole).all())
     held = int((np.searchsorted(launched, spans[1]) - np.searchsorted(launched, spans[0])).sum())
-    between = int(overlap(launched[:1], launched[-1:], *spans)[0])
+    between = int(intervals.overlap(launched[:1], launched[-1:], *spans)[0])
     return held >= _SPANS * len(launched) and between >= _SPANS * int(launched[-1] - launched[0])
 
 
@@ -265,10 +254,10 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
     compiled: list[Compilation] = []
     for thread in host.threads if len(wanted) else ():
         rows = thread.rows_of(wanted)
-        for start, end in np.stack(union(thread.start_ps[rows], thread.end_ps[rows]), axis=1).tolist():
+        for start, end in np.stack(intervals.union(thread.start_ps[rows], thread.end_ps[rows]), axis=1).tolist():
             of = rows[(thread.start_ps[rows] >= start) & (thread.end_ps[rows] <= end)]
             longest = of[np.argmax(thread.end_ps[of] - thread.start_ps[of])]
-            idle_ps = int(np.diff(covered(np.array([start, end]), *idle))[0])
+            idle_ps = int(np.diff(intervals.covered(np.array([start, end]), *idle))[0])
             name = host.name(int(thread.metadata_id[longest]))
             compiled.append(Compilation(name, start, end - start, idle_ps))
     return tuple(sorted(compiled, key=lambda compilation: compilation.start_ps))
@@ -278,7 +267,7 @@ def compiling(host: HostEvents | None) -> Intervals:
     """When some thread of the host traced, lowered or compiled a program; disjoint and in order."""
     wanted = no_ints() if host is None else host.ids_named(is_compilation)
     threads = host.threads if host is not None and len(wanted) else ()
-    return union_of(_spans(thread, thread.rows_of(wanted)) for thread in threads)
+    return intervals.union_of(_spans(thread, thread.rows_of(wanted)) for thread in threads)
 
 
 def reading(host: HostEvents | None) -> Intervals:
@@ -291,7 +280,7 @@ def reading(host: HostEvents | None) -> Intervals:
             rows = thread.rows_of(wanted)
             if len(rows) and len(thread.rows_of(launches)):
                 spans.append(_spans(thread, rows))
-    return union_of(spans)
+    return intervals.union_of(spans)
 
 
 def _spans(thread: HostThread, rows: Int64s) -> Intervals:
@@ -320,5 +309,5 @@ def in_flight(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Interval
     Args:
         names, starts, ends: name and span of each event.
     """
-    times = totals(zip(names, overlap(starts, ends, *gaps).tolist(), strict=True))
+    times = intervals.totals(zip(names, intervals.overlap(starts, ends, *gaps).tolist(), strict=True))
     return {name: time for name, time in sorted(times.items(), key=lambda pair: (-pair[1], pair[0])) if time > 0}

@@ -13,18 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import (
-    Int64s,
-    Intervals,
-    covered,
-    distinct,
-    intersect,
-    no_ints,
-    overlap,
-    subtract,
-    union,
-    union_of,
-)
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label, label_of_plane
 from tpuprof.parsers.files.places import HostFile
@@ -160,14 +150,14 @@ def sparse_host(trace: Trace, host: str, steps: StepSpans | None, on_chunk: Chun
         steps: the TensorCores' steps; None where they have none: then the SparseCores' own, else the whole time is one.
     """
     sparse_planes = [plane for plane in trace.planes if is_sparse_core(plane)]
-    ordinals = distinct(np.array([device_ordinal(plane) for plane in sparse_planes], np.int64)).tolist()
+    ordinals = intervals.distinct(np.array([device_ordinal(plane) for plane in sparse_planes], np.int64)).tolist()
     found = {device_ordinal(plane): plane for plane in trace.planes if is_tensor_core(plane)}
     tensors = [_tensor(found[number], on_chunk) if number in found else None for number in ordinals]
     sparse = [sparse_spans(plane, on_chunk) for plane in sparse_planes]
-    syncs = [union_of(core_ops.line_spans(plane, SYNCS_LINE)) for plane in sparse_planes]
+    syncs = [intervals.union_of(core_ops.line_spans(plane, SYNCS_LINE)) for plane in sparse_planes]
     beside = np.array([ordinals.index(device_ordinal(plane)) for plane in sparse_planes], np.int64)
     together = [
-        union_of([part.busy for part, of in zip(sparse, beside, strict=True) if of == place])
+        intervals.union_of([part.busy for part, of in zip(sparse, beside, strict=True) if of == place])
         for place in range(len(ordinals))
     ]
     steps = steps or _own_steps(sparse_planes) or _whole(tensors, sparse)
@@ -177,7 +167,7 @@ def sparse_host(trace: Trace, host: str, steps: StepSpans | None, on_chunk: Chun
     sparse_times = np.zeros((len(sparse), len(steps.names), 5), np.int64)
     for place, (part, of) in enumerate(zip(sparse, beside.tolist(), strict=True)):
         tensor = tensors[of]
-        both = intersect(*part.busy, *tensor.working) if tensor is not None else (no_ints(), no_ints())
+        both = intervals.intersect(*part.busy, *tensor.working) if tensor is not None else (no_ints(), no_ints())
         parts = (part.busy, both, part.infeed, part.outfeed, syncs[place])
         sparse_times[place] = np.stack([_within(spans, steps) for spans in parts], axis=-1)
     alone = (times[:, :, SPARSE] - times[:, :, BOTH]).sum(axis=1)
@@ -230,17 +220,17 @@ def _tensor(plane: Plane, on_chunk: ChunkDone | None) -> _Tensor:
         ids.append(events.metadata_id.astype(np.int64))
         columns = [events.stats.get(name) for name in stats]
         if stats and columns[0] is not None and columns[1] is not None:
-            starters.append(distinct(ids[-1][columns[0].is_number & columns[1].is_number]))
+            starters.append(intervals.distinct(ids[-1][columns[0].is_number & columns[1].is_number]))
     every = np.concatenate([no_ints(), *ids])
     start, end = (np.concatenate([no_ints(), *(span[side] for span in spans)]) for side in (0, 1))
-    waiting = _waiting(plane, distinct(every), np.concatenate([no_ints(), *starters]))
+    waiting = _waiting(plane, intervals.distinct(every), np.concatenate([no_ints(), *starters]))
     names, of = list(waiting), np.full(len(every), -1, np.int64)
     for place, number in enumerate(names):
         of[every == number] = place
     chosen = np.flatnonzero(of >= 0)
-    waits = union(start[chosen], end[chosen])
+    waits = intervals.union(start[chosen], end[chosen])
     return _Tensor(
-        working=subtract(*union(start, end), *waits),
+        working=intervals.subtract(*intervals.union(start, end), *waits),
         waiting=waits,
         wait_names=tuple(waiting[number][0] for number in names),
         started_by=tuple(waiting[number][1] for number in names),
@@ -317,14 +307,14 @@ def _whole(tensors: Sequence[_Tensor | None], sparse: Sequence[SparseSpans]) -> 
 
 def _within(spans: Intervals, steps: StepSpans) -> Int64s:
     """int64[steps]: the part of each step that disjoint times cover."""
-    return overlap(steps.start_ps, steps.end_ps, *spans)
+    return intervals.overlap(steps.start_ps, steps.end_ps, *spans)
 
 
 def _times(tensor: _Tensor | None, sparse: Intervals, steps: StepSpans) -> Int64s:
     """int64[steps, 5]: see `WORK`."""
     none = no_ints(), no_ints()
     working, waiting = (none, none) if tensor is None else (tensor.working, tensor.waiting)
-    parts = (working, sparse, intersect(*working, *sparse), waiting, intersect(*waiting, *sparse))
+    parts = (working, sparse, intervals.intersect(*working, *sparse), waiting, intervals.intersect(*waiting, *sparse))
     return np.stack([_within(spans, steps) for spans in parts], axis=-1)
 
 
@@ -337,8 +327,8 @@ def _wait_rows(
     for tensor, busy in zip(tensors, sparse, strict=True):
         if tensor is None or not len(tensor.wait_of):
             continue
-        working = intersect(*busy, *inside)
-        long, beside = (overlap(tensor.wait_start, tensor.wait_end, *spans) for spans in (inside, working))
+        working = intervals.intersect(*busy, *inside)
+        long, beside = (intervals.overlap(tensor.wait_start, tensor.wait_end, *spans) for spans in (inside, working))
         for place, key in enumerate(zip(tensor.wait_names, tensor.started_by, strict=True)):
             mine = (tensor.wait_of == place) & (long > 0)
             row = rows.setdefault(key, [0, 0, 0])
@@ -355,6 +345,6 @@ def _strips(tensor: _Tensor | None, sparse: Intervals, steps: StepSpans) -> NDAr
     edges = start + (long.astype(np.float64) * np.arange(STRIP_CELLS + 1) / STRIP_CELLS).astype(np.int64)
     none = no_ints(), no_ints()
     spans = (none, none, sparse) if tensor is None else (tensor.working, tensor.waiting, sparse)
-    strips = [np.diff(covered(edges.ravel(), *part).reshape(edges.shape), axis=1) for part in spans]
+    strips = [np.diff(intervals.covered(edges.ravel(), *part).reshape(edges.shape), axis=1) for part in spans]
     percent = 100 * np.stack(strips, axis=1) / np.maximum(np.diff(edges, axis=1), 1)[:, None]
     return np.clip(np.ceil(percent), 0, 100).astype(np.uint8)

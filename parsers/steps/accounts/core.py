@@ -8,17 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Bools,
-    Floats,
-    Int64s,
-    Intervals,
-    covered,
-    distinct,
-    interval_index,
-    overlap,
-    union,
-)
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.owners import OWNERS, owner_index
@@ -46,15 +37,15 @@ def core_account(
     of_ops[:, loss] -= of_ops[:, ideal]
     between = np.append(steps.start_ps[1:] - steps.end_ps[:-1], np.zeros(min(count, 1), np.int64))
     between = np.maximum(between, 0)
-    between -= overlap(steps.end_ps, steps.end_ps + between, *causes.unasked)
+    between -= intervals.overlap(steps.end_ps, steps.end_ps + between, *causes.unasked)
     owner_ps = within_steps(of_ops, np.maximum(steps.duration_ps, 0), between)
-    ran = np.diff(covered(np.stack([steps.end_ps, steps.end_ps + between], axis=1).ravel(), *busy))[::2]
+    ran = np.diff(intervals.covered(np.stack([steps.end_ps, steps.end_ps + between], axis=1).ravel(), *busy))[::2]
     spans = _interleaved(steps.start_ps, steps.end_ps), _interleaved(steps.end_ps, steps.end_ps + between)
     idle_ps = idle_by_owner(spans, _interleaved(steps.duration_ps - owner_ps.sum(axis=1), between - ran), busy, causes)
     owner_ps += idle_ps[::2]
     between_ps = idle_ps[1::2]
     between_ps[:, owner_index("uncounted")] += ran
-    holds_lost = overlap(steps.end_ps, steps.end_ps + between, *union(*lost)) > 0
+    holds_lost = intervals.overlap(steps.end_ps, steps.end_ps + between, *intervals.union(*lost)) > 0
     return owner_ps, where_known(between_ps, ~holds_lost)
 
 
@@ -120,14 +111,14 @@ def idle_by_owner(spans: Intervals, idle_ps: Int64s, busy: Intervals, causes: Id
         busy: when an op ran.
     """
     count, known = len(idle_ps), causes.in_order()
-    borders = distinct(np.concatenate([*spans, *(column for _, of in known for column in of)]))
+    borders = intervals.distinct(np.concatenate([*spans, *(column for _, of in known for column in of)]))
     middle = borders[:-1]
-    span = interval_index(middle, *spans)
-    idle = np.diff(borders) - np.diff(covered(borders, *busy))
+    span = intervals.interval_index(middle, *spans)
+    idle = np.diff(borders) - np.diff(intervals.covered(borders, *busy))
     owner = np.full(len(middle), owner_index(causes.rest), np.int64)
     for name, of in reversed(known):
         if len(of[0]):
-            owner[interval_index(middle, *of) >= 0] = owner_index(name)
+            owner[intervals.interval_index(middle, *of) >= 0] = owner_index(name)
     chosen = (span >= 0) & (idle > 0)
     key = span[chosen] * len(OWNERS) + owner[chosen]
     on_trace = sum_by_key(key, idle[chosen], count * len(OWNERS)).reshape(count, len(OWNERS))

@@ -14,19 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import (
-    Bools,
-    Int64s,
-    Intervals,
-    in_nesting_order,
-    intersect,
-    interval_index,
-    numbered,
-    overlap,
-    subtract,
-    union,
-    union_of,
-)
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host_events.activity import callers, is_compilation, waits_for_python
@@ -90,7 +79,7 @@ def launches(name: str) -> bool:
 
 def spans_of(thread: HostThread, chosen: Bools) -> Intervals:
     """When some of a thread's events went on; disjoint and in order."""
-    return union(thread.start_ps[chosen], thread.end_ps[chosen])
+    return intervals.union(thread.start_ps[chosen], thread.end_ps[chosen])
 
 
 def functions_in(
@@ -108,12 +97,12 @@ def functions_in(
     own = are_named(thread, ids, lambda name: bool(_title(name))) & ~is_mark
     own[thread.stat("hlo_op").rows] = False
     of_python = are_named(thread, ids, lambda name: bool(_title_of_python(name)))
-    of_python &= interval_index(thread.start_ps, *spans_of(thread, own)) < 0
+    of_python &= intervals.interval_index(thread.start_ps, *spans_of(thread, own)) < 0
     own[_outermost(thread, np.flatnonzero(of_python))] = True
     if of_ops:
-        own &= interval_index(thread.start_ps, *spans) >= 0
+        own &= intervals.interval_index(thread.start_ps, *spans) >= 0
     else:
-        own &= interval_index(thread.start_ps, *spans_of(thread, are_named(thread, ids, launches))) < 0
+        own &= intervals.interval_index(thread.start_ps, *spans_of(thread, are_named(thread, ids, launches))) < 0
     found = _self_times(thread, own, spans)
     largest = sorted(found, key=lambda number: -found[number][0])[:MOST_FUNCTIONS]
     inside = _innermost(thread, own, ~is_mark, spans)
@@ -130,7 +119,7 @@ def functions_in(
 
 def _outermost(thread: HostThread, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Those of some events that lie in none of the others."""
-    start, end, rows = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows], rows)
+    start, end, rows = intervals.in_nesting_order(thread.start_ps[rows], thread.end_ps[rows], rows)
     return rows[nest(start, end).parent < 0]
 
 
@@ -147,7 +136,7 @@ def _innermost(thread: HostThread, own: Bools, chosen: Bools, spans: Intervals) 
     rows, parent, alone = _self_time(thread, chosen | own, spans)
     function = thread.metadata_id[rows[callers(parent, ~own[rows])]].astype(np.int64)
     event = thread.metadata_id[rows].astype(np.int64)
-    pair = numbered(function, event)
+    pair = intervals.numbered(function, event)
     time = sum_by_key(pair, alone, int(pair.max(initial=-1)) + 1)
     _, first = np.unique(pair, return_index=True)
     out: dict[int, tuple[int, int]] = {}
@@ -187,9 +176,9 @@ def _title(name: str) -> str:
 def _self_time(thread: HostThread, chosen: Bools, spans: Intervals) -> tuple[NDArray[np.intp], Int64s, Int64s]:
     """Of some events that go on during some time, in nesting order: rows, the place of each's parent, and self time."""
     rows = np.flatnonzero(chosen)
-    inside = overlap(thread.start_ps[rows], thread.end_ps[rows], *spans)
+    inside = intervals.overlap(thread.start_ps[rows], thread.end_ps[rows], *spans)
     rows, inside = rows[inside > 0], inside[inside > 0]
-    start, end, rows, inside = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows], rows, inside)
+    start, end, rows, inside = intervals.in_nesting_order(thread.start_ps[rows], thread.end_ps[rows], rows, inside)
     parent = nest(start, end).parent
     held = parent >= 0
     return rows, parent, np.maximum(inside - sum_by_key(parent[held], inside[held], len(rows)), 0)
@@ -223,7 +212,7 @@ class Part:
     @property
     def during(self) -> Intervals:
         """Disjoint intervals in order."""
-        return union_of(spans for _, spans in self.threads)
+        return intervals.union_of(spans for _, spans in self.threads)
 
 
 def callbacks(cpu: StreamDevice | None) -> Part:
@@ -264,7 +253,7 @@ def other_python(host: HostEvents, cpu: StreamDevice | None, thread: HostThread)
             python = spans_of(other, are_named(other, ids, _is_python))
             if len(python[0]):
                 others = spans_of(other, are_named(other, ids, lambda name: not _is_python(name)))
-                threads.append((other, subtract(*subtract(*python, *others), *waiting)))
+                threads.append((other, intervals.subtract(*intervals.subtract(*python, *others), *waiting)))
     return Part("interpreter", threads)
 
 
@@ -289,8 +278,10 @@ def part_of(
         on = by_line[stream.line.id]
         no_marks: Bools = np.zeros(len(on), np.bool_)
         name = "" if on is thread else f"Thread {on.line.name}" if on.line.name else "A thread without a name"
-        functions = functions_in(host, on, "host", intersect(*during, *spans), no_marks, part.cause == "callback")
+        functions = functions_in(
+            host, on, "host", intervals.intersect(*during, *spans), no_marks, part.cause == "callback"
+        )
         found += [replace(each, thread=name) for each in functions]
     found.sort(key=lambda each: -each.time_ps)
-    of_steps, of_between = (overlap(*each, *spans) for each in (step, between))
+    of_steps, of_between = (intervals.overlap(*each, *spans) for each in (step, between))
     return HostPart(part.cause, of_steps, of_between, tuple(found[:MOST_FUNCTIONS]), part.ops)

@@ -14,20 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Bools,
-    Int64s,
-    Intervals,
-    distinct,
-    intersect,
-    is_among,
-    no_ints,
-    numbered,
-    overlap,
-    subtract,
-    union,
-    union_of,
-)
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import shapes_in
@@ -81,8 +69,8 @@ def host_on_cpu(
     ids = functions.names_on(host, thread)
     of_requests = ids_of_requests(host) if len(unasked[0]) else no_ints()
     numbering = thread.metadata_id[thread.stat("step_num").rows].astype(np.int64)
-    marks = distinct(np.concatenate([host.ids_named(step_events.is_marker), numbering, of_requests]))
-    is_mark = is_among(thread.metadata_id, marks)
+    marks = intervals.distinct(np.concatenate([host.ids_named(step_events.is_marker), numbering, of_requests]))
+    is_mark = intervals.is_among(thread.metadata_id, marks)
     launching = functions.spans_of(thread, functions.are_named(thread, ids, functions.launches))
     calls, others = callbacks(cpu), other_python(host, cpu, thread)
     causes: list[tuple[Owner, Intervals]] = [
@@ -96,21 +84,24 @@ def host_on_cpu(
         ("dispatch", launching),
         ("host", functions.spans_of(thread, ~is_mark)),
     ]
-    divided, left = list[Intervals](), subtract(*union_of((step, between)), *unasked)
+    divided, left = list[Intervals](), intervals.subtract(*intervals.union_of((step, between)), *unasked)
     for _, of in causes:
-        divided.append(intersect(*left, *of))
-        left = subtract(*left, *divided[-1])
+        divided.append(intervals.intersect(*left, *of))
+        left = intervals.subtract(*left, *divided[-1])
     columns = np.zeros((2, len(names), len(OWNERS)), np.int64)
     untraced = np.zeros((2, len(names)), np.int64)
     for which, spans in enumerate((step, between)):
         for (owner, _), of in zip(causes, divided, strict=True):
-            columns[which, :, owner_index(owner)] += overlap(*spans, *of)
-        untraced[which] = overlap(*spans, *left)
+            columns[which, :, owner_index(owner)] += intervals.overlap(*spans, *of)
+        untraced[which] = intervals.overlap(*spans, *left)
         columns[which, :, owner_index("host")] += untraced[which]
     own = {owner: of for (owner, _), of in zip(causes, divided, strict=True)}  # of the host's the last: its own code
     parts = [(calls, divided[1]), (others, divided[6])]
     collectives = _collectives(cpu, ops)
-    alone = [overlap(*step, *subtract(*union(each.start, each.end), *computing)) for each in collectives]
+    alone = [
+        intervals.overlap(*step, *intervals.subtract(*intervals.union(each.start, each.end), *computing))
+        for each in collectives
+    ]
     devices = max((devices_of(modules, each.op) for each in collectives), default=0)
     local = max((each.at_a_time for each in collectives), default=0)
     beyond = [each.beyond_transfer(*step, ps) for each, ps in zip(collectives, alone, strict=True)]
@@ -132,7 +123,7 @@ def host_on_cpu(
         devices=devices,
         local_devices=local,
         is_traced=any(name.startswith("$") for name in ids.values()),
-        of_devices=device_times(ops, step, distinct(ops.device)),
+        of_devices=device_times(ops, step, intervals.distinct(ops.device)),
         began_ns=began_ns,
     )
 
@@ -144,7 +135,7 @@ def _functions(
     if owner == "input":
         gets = host.ids_named(lambda name: functions.GETS_INPUT.match(name) is not None)
         times = [
-            int(overlap(*spans, *functions.spans_of(each, is_among(each.metadata_id, gets))).sum())
+            int(intervals.overlap(*spans, *functions.spans_of(each, intervals.is_among(each.metadata_id, gets))).sum())
             for each in host.threads
         ]
         most = host.threads[times.index(max(times))]
@@ -175,8 +166,8 @@ def runs_after(host: HostEvents, ops: OpEvents, start: Int64s, end: Int64s, thre
     ]
     until = int(later.min()) if len(later) else np.iinfo(np.int64).max
     ran = ops.when(COMPUTES, COLLECTIVE)
-    within = overlap(*union(start, end), *ran).sum()
-    after = overlap(np.array([last]), np.array([max(until, last)]), *ran).sum()
+    within = intervals.overlap(*intervals.union(start, end), *ran).sum()
+    after = intervals.overlap(np.array([last]), np.array([max(until, last)]), *ran).sum()
     return bool(after > within)
 
 
@@ -199,14 +190,14 @@ def program_runs(host: HostEvents, ops: OpEvents) -> Intervals:
     for thread in host.threads:
         stat = thread.stat(RUN)
         device, is_known = thread.stat(DEVICE).integers_at(stat.rows)
-        is_own = is_among(np.maximum(device, 0), distinct(ops.device)) | ~is_known
+        is_own = intervals.is_among(np.maximum(device, 0), intervals.distinct(ops.device)) | ~is_known
         run = np.where(is_own | (len(ops) == 0), stat.values.integers(), NO_RUN)
         columns.append((run, device, thread.start_ps[stat.rows], thread.end_ps[stat.rows]))
     if not columns:
         return no_ints(), no_ints()
     run, device, start, end = (np.concatenate(column) for column in zip(*columns, strict=True))
     run, device, start, end = (column[run != NO_RUN] for column in (run, device, start, end))
-    return union(*bounds(numbered(run, device), start, end))
+    return intervals.union(*bounds(intervals.numbered(run, device), start, end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +226,7 @@ class _Collective:
 
 def _collectives(cpu: StreamDevice | None, ops: OpEvents) -> list[_Collective]:
     moving = ops.take(ops.kind == COLLECTIVE)
-    numbers = [] if cpu is None else distinct(moving.op).tolist()
+    numbers = [] if cpu is None else intervals.distinct(moving.op).tolist()
     of_ops = [(number, moving.take(moving.op == number)) for number in numbers]
     return [_Collective(cpu.attribution.ops[number], of.start, of.end) for number, of in of_ops if cpu is not None]
 

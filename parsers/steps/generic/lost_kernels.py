@@ -9,16 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Columns,
-    Int64s,
-    distinct,
-    interval_index,
-    is_among,
-    no_ints,
-    numbered,
-    positions,
-)
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Columns, Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.parts_of_lines import PartOfLine
@@ -63,7 +55,7 @@ def launches_for(host: HostEvents | None, gpus: Sequence[StreamDevice]) -> Int64
     """int64[threads]: how many launches of each thread of a host have a kernel on some GPUs."""
     threads = () if host is None else host.threads
     launches, kernels = _numbered(threads), _numbered([stream for gpu in gpus for stream in gpu.streams])
-    return np.bincount(launches.line[is_among(launches.number, kernels.number)], minlength=len(threads))
+    return np.bincount(launches.line[intervals.is_among(launches.number, kernels.number)], minlength=len(threads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +98,17 @@ def lost_launches(trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDe
     numbers, which = np.unique(kernels.number, return_inverse=True)
     ends = np.zeros(len(numbers), np.int64)
     np.maximum.at(ends, which, kernels.end)
-    place = positions(of.number, numbers)
+    place = intervals.positions(of.number, numbers)
     has = place >= 0
     last = int(of.start[has].max(initial=0))
     if not any(isinstance(line, PartOfLine) for plane in trace.planes for line in plane.lines):
         until = max((int(line.end_ps.max()) for line in (*threads, *streams) if len(line)), default=0)
         last = max(last, until - int((ends[place[has]] - of.start[has]).max(initial=0)))
     others = [each for plane in filter(is_gpu, trace.left_out) for each in read_threads(plane, (_LAUNCH,))]
-    is_launch = is_among(of.name, distinct(of.name[has])) & is_among(of.line, distinct(of.line[has]))
-    is_launch &= (of.start <= last) & (has | ~is_among(of.number, _numbered(others).number))
+    is_launch = intervals.is_among(of.name, intervals.distinct(of.name[has])) & intervals.is_among(
+        of.line, intervals.distinct(of.line[has])
+    )
+    is_launch &= (of.start <= last) & (has | ~intervals.is_among(of.number, _numbered(others).number))
     lost = is_launch & ~has
     rows = tuple(of.row[lost & (of.line == at)] for at in range(len(threads)))
     return LostLaunches(rows, of.start[lost], int(is_launch.sum()))
@@ -132,7 +126,7 @@ def lost_in_steps(gpu: StreamDevice, ops: OpEvents, start_ps: Int64s, end_ps: In
     until = np.append(start_ps[1:], end_ps[-1:])
     lost_ps = np.zeros(len(start_ps), np.int64)
     programs, of_op = programs_on(gpu)
-    step = interval_index(ops.start, start_ps, until)
+    step = intervals.interval_index(ops.start, start_ps, until)
     for program in range(len(programs)):
         mine = np.flatnonzero((of_op[ops.op] == program) & (step >= 0))
         steps, run = np.unique(step[mine], return_inverse=True)
@@ -142,6 +136,8 @@ def lost_in_steps(gpu: StreamDevice, ops: OpEvents, start_ps: Int64s, end_ps: In
         pieces = Pieces.of(ends_of(none), runs)
         at = np.searchsorted(pieces.times, runs.start_ps)[run]
         took = (ops.end - ops.start)[mine]
-        cells = StepCells(at.astype(np.int32), numbered(ops.op[mine]).astype(np.int32), took, np.ones_like(took))
+        cells = StepCells(
+            at.astype(np.int32), intervals.numbered(ops.op[mine]).astype(np.int32), took, np.ones_like(took)
+        )
         lost_ps[steps] += recorded_runs(runs, pieces, cells, ends_of(none), None, EMPTY_TABLE).lost_ps
     return lost_ps

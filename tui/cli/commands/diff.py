@@ -16,15 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from tpuprof.parsers.base import errors
 from tpuprof.parsers.base.cache import CacheFolder
-from tpuprof.parsers.base.errors import (
-    EXIT_NOT_FOUND,
-    EXIT_OK,
-    EXIT_REGRESSION,
-    EXIT_UNREADABLE,
-    EXIT_USAGE,
-    ProfileError,
-)
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.core_names import group_named
@@ -47,7 +40,7 @@ from tpuprof.tui.report.page import WITHOUT_WARNINGS, ReportRequest, check_choic
 from tpuprof.tui.terminal.detect import Config
 
 Made = TypeVar("Made")
-_EXIT_CODES = {"kept": EXIT_OK, "partly": EXIT_OK, "unknown": EXIT_UNREADABLE}
+_EXIT_CODES = {"kept": errors.EXIT_OK, "partly": errors.EXIT_OK, "unknown": errors.EXIT_UNREADABLE}
 """Of `verify`."""
 
 
@@ -69,7 +62,7 @@ def run_diff(args: argparse.Namespace) -> int:
         return common.show(args, "diff", diff)
     judged = None if args.fail_on_regression is None else regression(diff, args.fail_on_regression)
     printing.write_report(args, _made(args, diff, after, judged), most=printing.most_bytes(args))
-    return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
+    return errors.EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
 
 def made_diff(args: argparse.Namespace) -> str:
@@ -83,10 +76,10 @@ def _exit_code(judged: Regression, different: bool) -> int:
         code, action = "no_steps", "capture several steps of both"
         if different:
             code, action = "different_programs", "compare two runs of one program"
-        raise ProfileError(code, judged.sentence, action, EXIT_UNREADABLE)
+        raise errors.ProfileError(code, judged.sentence, action, errors.EXIT_UNREADABLE)
     if judged.sentence:
         note(judged.sentence)
-    return EXIT_REGRESSION if judged.outcome == "slower" else EXIT_OK
+    return errors.EXIT_REGRESSION if judged.outcome == "slower" else errors.EXIT_OK
 
 
 # --- reading
@@ -103,7 +96,9 @@ def _runs(args: argparse.Namespace) -> tuple[list[Run], list[Run]]:
     if args.before is None:
         args.before, args.after, args.of_before, args.of_after = args.of_before, args.of_after, None, None
     if args.before is None:
-        raise ProfileError("usage", "There is nothing to compare.", f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
+        raise errors.ProfileError(
+            "usage", "There is nothing to compare.", f"{PROGRAM} diff BEFORE AFTER", errors.EXIT_USAGE
+        )
     given = [path for path in (args.before, args.after) if path is not None]
     paths = [existing(path) for path in given]
     refuse_arrays(paths)
@@ -170,7 +165,7 @@ def run_verify(args: argparse.Namespace) -> int:
     check_keys(args.keys, args.format)
     made = _verified(args)
     printing.write_report(args, _written("verify", args, (made,)), most=printing.most_bytes(args))
-    return _EXIT_CODES.get(made.outcome, EXIT_REGRESSION)
+    return _EXIT_CODES.get(made.outcome, errors.EXIT_REGRESSION)
 
 
 def made_verify(args: argparse.Namespace) -> str:
@@ -205,7 +200,7 @@ def run_baseline(args: argparse.Namespace) -> int:
     if args.action != "list":
         _folder().put(_entry(run), [json.dumps(kept).encode()])
     write_stdout("".join(f"{printable(name)}  {printable_url(path)}\n" for name, path in sorted(kept.items())))
-    return EXIT_OK
+    return errors.EXIT_OK
 
 
 def _take_baseline(args: argparse.Namespace) -> None:
@@ -216,7 +211,7 @@ def _take_baseline(args: argparse.Namespace) -> None:
     """
     if args.after is not None or args.of_before is not None:
         sentence = "--baseline stands for A: one path at most is B."
-        raise ProfileError("usage", sentence, "leave A and --before out", EXIT_USAGE)
+        raise errors.ProfileError("usage", sentence, "leave A and --before out", errors.EXIT_USAGE)
     args.after = existing(args.before or HERE)
     args.before = _baseline_of(open_logdir(args.after).find_run(args.of_after), args.baseline)
 
@@ -226,7 +221,7 @@ def _baseline_of(run: Run, name: str) -> str:
     if name not in kept:
         sentence = f"The logdir of {printable(run.name)} has no baseline {printable(name)}."
         hint = nearest_hint(name, [*kept], f"{PROGRAM} baseline set NAME RUN")
-        raise ProfileError("unknown_baseline", sentence, hint, EXIT_NOT_FOUND)
+        raise errors.ProfileError("unknown_baseline", sentence, hint, errors.EXIT_NOT_FOUND)
     return kept[name]
 
 

@@ -13,19 +13,6 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import fallback, types
 from tpuprof.parsers.formats.xspace.core.compiled import CORE
-from tpuprof.parsers.formats.xspace.core.types import (
-    EVERY_EVENT,
-    Buffer,
-    CellSums,
-    EventColumns,
-    Fields,
-    LanedEvents,
-    Nesting,
-    Runs,
-    Scan,
-    StatFields,
-    StepCells,
-)
 
 _BYTES_A_FIELD = 24
 """A guess at how many fields come; another block follows when there are more."""
@@ -42,7 +29,7 @@ def core_name() -> Literal["c", "python"]:
     return "python" if CORE is None else "c"
 
 
-def split_fields(buf: Buffer, start: int = 0) -> Fields:
+def split_fields(buf: types.Buffer, start: int = 0) -> types.Fields:
     """Walks the fields of one message body in `buf[start:]`.
 
     Fields may come in any order. The payload of the last one may reach past the end of `buf`. It returns everything
@@ -65,14 +52,14 @@ def split_fields(buf: Buffer, start: int = 0) -> Fields:
         count, offset, status = CORE.split(data, number, wire, begin, end, offset)
         parts.append((number[:count], wire[:count], begin[:count], end[:count]))
     if len(parts) == 1:
-        return Fields(*parts[0], offset, status)
+        return types.Fields(*parts[0], offset, status)
     numbers, wires, begins, ends = zip(*parts, strict=True)
-    return Fields(
+    return types.Fields(
         np.concatenate(numbers), np.concatenate(wires), np.concatenate(begins), np.concatenate(ends), offset, status
     )
 
 
-def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
+def stat_columns(buf: types.Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> types.StatFields:
     """Picks stats out of the message bodies `buf[begin[i]:end[i]]`.
 
     Args:
@@ -96,12 +83,18 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
     shape = (len(wanted), len(begin))
     kind, value, length = np.empty(shape, np.uint8), np.empty(shape, np.int64), np.empty(shape, np.int64)
     CORE.stats(data, begin, end, wanted, kind, value, length, stats_field)
-    return StatFields(kind, value, length)
+    return types.StatFields(kind, value, length)
 
 
 def scan_events(
-    buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int, chosen: Bools = EVERY_EVENT
-) -> Scan:
+    buf: types.Buffer,
+    base: int,
+    start: int,
+    wanted: Int64s,
+    columns: types.EventColumns,
+    place: int,
+    chosen: Bools = types.EVERY_EVENT,
+) -> types.Scan:
     """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from `place` on.
 
     As in protobuf, the last occurrence of a field counts, `offset_ps` and `num_occurrences` exclude each other, and a
@@ -127,7 +120,7 @@ def scan_events(
         types.check_start(len(data), start)
         return fallback.scan_events(data, base, start, wanted, columns, place, chosen)
     to = columns
-    return Scan(
+    return types.Scan(
         *CORE.scan(
             data,
             wanted,
@@ -148,7 +141,7 @@ def scan_events(
     )
 
 
-def nest(start: Int64s, end: Int64s) -> Nesting:
+def nest(start: Int64s, end: Int64s) -> types.Nesting:
     """Nests the events of one line by time, as XProf does.
 
     An event's parent is the latest event before it that starts no later and ends no earlier. So an identical span is a
@@ -166,7 +159,7 @@ def nest(start: Int64s, end: Int64s) -> Nesting:
     n = len(start)
     parent, depth, self_ps = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
     CORE.nest(start, end, parent, depth, self_ps)
-    return Nesting(parent, depth, self_ps)
+    return types.Nesting(parent, depth, self_ps)
 
 
 def self_times(start: Int64s, end: Int64s) -> Int64s:
@@ -223,7 +216,7 @@ def lane_order(lane: NDArray[np.int32]) -> NDArray[np.intp]:
     return np.argsort(lane.astype(np.uint16) if few else lane, kind="stable")
 
 
-def runs(ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
+def runs(ops: types.LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> types.Runs:
     """Merges events in a row that have one label, passing over those without one.
 
     No two merge that begin in different groups. Those that begin in none merge where the gap between them is at most so
@@ -243,14 +236,14 @@ def runs(ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int
         return fallback.runs(ops, label, groups, gap, nests)
     n = len(ops.start)
     # pages that stay unwritten take no memory
-    out = Runs(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.bool_))
+    out = types.Runs(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.bool_))
     places = ops.bounds[:-1].copy()
     count = CORE.runs(*ops[:4], label, *groups, places, *out[:3], out.apart.view(np.uint8), gap, nests)
     columns: list[NDArray[Any]] = [column[:count].copy() for column in out]
-    return Runs(*columns)
+    return types.Runs(*columns)
 
 
-def self_sums(ops: LanedEvents, keys: int) -> Int64s:
+def self_sums(ops: types.LanedEvents, keys: int) -> Int64s:
     """int64[keys]: the sums of `self_times` by key.
 
     Raises:
@@ -267,7 +260,9 @@ def self_sums(ops: LanedEvents, keys: int) -> Int64s:
     return out
 
 
-def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, with_ops: bool) -> CellSums:
+def cell_sums(
+    cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, with_ops: bool
+) -> types.CellSums:
     """Sums by step of what is known by step and op.
 
     Args:
@@ -286,9 +281,9 @@ def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps:
     weighted = _floats_by_key(step, cells.self_ps * weight.take(cells.row), steps)
     events = _floats_by_key(step, cells.count, steps).astype(np.int64)  # exact: they are far below 2^53
     if not with_ops:
-        return CellSums(by_kind, weighted, events, None)
+        return types.CellSums(by_kind, weighted, events, None)
     by_op = _floats_by_key(step * len(kind) + cells.row, cells.count, steps * len(kind))
-    return CellSums(by_kind, weighted, events, by_op.reshape(steps, len(kind)))
+    return types.CellSums(by_kind, weighted, events, by_op.reshape(steps, len(kind)))
 
 
 def _floats_by_key(keys: Int64s, values: NDArray[Any], k: int) -> Floats:
@@ -333,7 +328,7 @@ def _by_key(keys: NDArray[np.integer], values: Int64s, k: int, initial: int, com
     return out
 
 
-def hash_packets(data: Buffer, state: NDArray[np.uint64]) -> None:
+def hash_packets(data: types.Buffer, state: NDArray[np.uint64]) -> None:
     """Takes whole packets of 32 bytes into the state of a HighwayHash; see `riegeli.hashing`.
 
     Args:
