@@ -8,16 +8,9 @@ from typing import Any
 
 from tpuprof.parsers.base.words import SOURCE_HELP
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.sparse_core import page
 from tpuprof.parsers.pages.sparse_core.host import SparseWait
-from tpuprof.parsers.pages.sparse_core.page import (
-    NO_FEEDS,
-    NO_SPARSE_CORES,
-    NO_SYNCS,
-    NO_TENSOR_CORE,
-    SparseCore,
-    SparseStep,
-    StepSplit,
-)
+from tpuprof.parsers.pages.sparse_core.page import SparseCore, SparseStep, StepSplit
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.report.fields import (
     ColumnSpec,
@@ -57,7 +50,7 @@ PARTS: tuple[tuple[str, str, str, str], ...] = (
 
 
 def _parts_of(key: str, name: str, heading: str, meaning: str) -> tuple[Metric[StepSplit], Metric[StepSplit]]:
-    null = "" if name == "sparse" else NO_TENSOR_CORE
+    null = "" if name == "sparse" else page.NO_TENSOR_CORE
     time = attribute(f"{key}_ms", TIME_MS, meaning, heading, null=null, name=f"{name}_ps", words=_time_words(name))
     share: Metric[StepSplit] = Metric(
         f"{key}_percent", PERCENT, lambda split: split.percent(name), f"{meaning}: of the step's time", null or _NO_TIME
@@ -82,9 +75,9 @@ _VERDICT = "bottleneck: they delay the TensorCores by 10% of the step or more; n
 _SOURCE = f"{SOURCE_HELP}, Sparse Core Steps, or whole profile where there are none"
 METRICS: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "whether the SparseCores are the bottleneck, in a sentence or two"),
-    attribute("verdict", VERBATIM, _VERDICT, null=NO_SPARSE_CORES),
-    attribute("mean", nested(SPLIT), _MEAN, null=NO_SPARSE_CORES),
-    attribute("step_source", VERBATIM, _SOURCE, null=NO_SPARSE_CORES),
+    attribute("verdict", VERBATIM, _VERDICT, null=page.NO_SPARSE_CORES),
+    attribute("mean", nested(SPLIT), _MEAN, null=page.NO_SPARSE_CORES),
+    attribute("step_source", VERBATIM, _SOURCE, null=page.NO_SPARSE_CORES),
     attribute("tensor_core_count", COUNT, "TensorCores that have SparseCores beside them", name="cores"),
     attribute("notes", TEXTS, "notes on these figures"),
 )
@@ -113,11 +106,13 @@ CORES: Table[Sequence[SparseCore]] = object_table(
         attribute("step_ms", TIME_MS, "the step's time, mean over the steps, as for all figures below", name="step_ps"),
         attribute("busy_ms", TIME_MS, "it runs an op", "works", name="busy_ps"),
         attribute("busy_percent", PERCENT, "the same, of the step's time", "of step", null=_NO_TIME),
-        attribute("both_ms", TIME_MS, "the TensorCore works at the same time", "both work", null=NO_TENSOR_CORE),
-        attribute("alone_ms", TIME_MS, "the TensorCore does not work at the same time", "alone", null=NO_TENSOR_CORE),
-        attribute("infeed_ms", TIME_MS, "it runs infeed ops", "infeed", null=NO_FEEDS),
-        attribute("outfeed_ms", TIME_MS, "it runs outfeed ops", "outfeed", null=NO_FEEDS),
-        attribute("sync_ms", TIME_MS, "with an event of its line Sparse Core Syncs", "sync", null=NO_SYNCS),
+        attribute("both_ms", TIME_MS, "the TensorCore works at the same time", "both work", null=page.NO_TENSOR_CORE),
+        attribute(
+            "alone_ms", TIME_MS, "the TensorCore does not work at the same time", "alone", null=page.NO_TENSOR_CORE
+        ),
+        attribute("infeed_ms", TIME_MS, "it runs infeed ops", "infeed", null=page.NO_FEEDS),
+        attribute("outfeed_ms", TIME_MS, "it runs outfeed ops", "outfeed", null=page.NO_FEEDS),
+        attribute("sync_ms", TIME_MS, "with an event of its line Sparse Core Syncs", "sync", null=page.NO_SYNCS),
     ),
     markdown=in_order("name busy_ms busy_percent both_ms alone_ms infeed_ms outfeed_ms sync_ms"),
 )

@@ -65,7 +65,12 @@ def plan(need: Need) -> Plan | None:
         return None
     facts = read(need)
     cuts = {key: left for key, left in changes_of(facts) if key in _COSTS and left}
-    sure = _sure(need)
+    # the share of its saving that each change has at least, where the compiler decides how much it is
+    sure = {
+        each.change.key: each.least_bytes / each.saving_bytes
+        for each in advise(need)
+        if each.change is not None and each.saving_bytes and each.least_bytes is not None
+    }
     found = [
         candidate
         for count in range(_MOST_CHANGES + 1)
@@ -77,15 +82,6 @@ def plan(need: Need) -> Plan | None:
     enough = [each for each in found if each.most <= room] or [each for each in found if each.left <= room]
     best = min(enough, key=lambda each: (each.cost, each.left)) if enough else min(found, key=lambda each: each.left)
     return _worded(facts, best, there, (best.most <= room, bool(enough)))
-
-
-def _sure(need: Need) -> dict[str, float]:
-    """The share of its saving that each change has at least, where the compiler decides how much it is."""
-    return {
-        each.change.key: each.least_bytes / each.saving_bytes
-        for each in advise(need)
-        if each.change is not None and each.saving_bytes and each.least_bytes is not None
-    }
 
 
 def _candidates(
