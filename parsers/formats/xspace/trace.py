@@ -24,19 +24,11 @@ from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import told_apart
 from tpuprof.parsers.files.file_kinds import of_another_tool
 from tpuprof.parsers.files.folder_search import BEGIN_BYTES
-from tpuprof.parsers.formats.xspace import packed
+from tpuprof.parsers.formats.xspace import metadata, packed
 from tpuprof.parsers.formats.xspace.core.api import scan_events
 from tpuprof.parsers.formats.xspace.core.types import EVERY_EVENT, FULL, INCOMPLETE, MALFORMED, WIDE_ID
 from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, LineHeader, StatColumn
-from tpuprof.parsers.formats.xspace.metadata import (
-    KIND_BYTES,
-    KIND_REF,
-    KIND_STR,
-    MetadataTable,
-    StatValue,
-    decode_stat,
-    read_table,
-)
+from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable, StatValue
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, OnFetched, begins_like_xspace, open_source
 from tpuprof.parsers.formats.xspace.walk import FAR_NS, LEN, VARINT, origin_ns, text, varint, windows
 
@@ -276,12 +268,12 @@ class Plane:
 
     @cached_property
     def event_metadata(self) -> MetadataTable:
-        return read_table(*self._bytes_of(4))
+        return metadata.read_table(*self._bytes_of(4))
 
     @cached_property
     def stat_metadata(self) -> MetadataTable:
         """Names and descriptions of the stats, by metadata id; `display_name` is the description."""
-        return read_table(*self._bytes_of(5), display_field=3)
+        return metadata.read_table(*self._bytes_of(5), display_field=3)
 
     @cached_property
     def stats(self) -> dict[str, StatValue]:
@@ -289,7 +281,7 @@ class Plane:
         body, begin, end = self._bytes_of(6)
         out: dict[str, StatValue] = {}
         for a, b in zip(begin.tolist(), end.tolist(), strict=True):
-            stat = decode_stat(body[a:b])
+            stat = metadata.decode_stat(body[a:b])
             if stat is not None:
                 out.setdefault(self.stat_name(stat[0]), self._stat_value(*stat[1:]))
         return out
