@@ -291,6 +291,7 @@ class Report(Generic[Content]):
         pictures: draws what HTML shows above the rest.
         checks: what the formats of `CHECKS` hold, and what the exit code follows from.
         section_tables: the tables that `sections` may have, where these are not `tables`.
+        chosen_table: the table that `choose` has, where that is not `csv_table`.
     """
 
     read: Callable[[ReportRequest], Content]
@@ -305,6 +306,7 @@ class Report(Generic[Content]):
     pictures: Callable[[Content], Sequence[Picture]] = lambda _: ()
     checks: Callable[[Content, ReportRequest], Sequence[Check]] = lambda _, __: ()
     section_tables: Callable[[], Sequence[Table[Any]]] | None = None
+    chosen_table: Table[Any] | None = None
 
 
 @dataclass(frozen=True)

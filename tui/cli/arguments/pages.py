@@ -14,7 +14,7 @@ _PAGES: Mapping[str, tuple[str, str]] = {
     "ledger": ("the account: who owns the time of a step", "demo --by scope --sort time_ms --limit 10"),
     "model": ("MFU and HFU, blocks and layers, tokens per second", "demo --by layer --format csv"),
     "input": ("how much of a step waits for input, and for what", "demo --step 104"),
-    "inference": ("latencies of requests, or of each program: percentiles", "demo --requests train"),
+    "inference": ("latencies of requests, or of each program: percentiles", "demo --limit 5 --md"),
     "timeline": ("what ran when: tracks, and the events of an interval", "demo --from 300 --to 400 --track 'XLA Ops'"),
     "ops": (
         "HLO ops by self time: rates, what bounds them, source lines",
@@ -37,7 +37,7 @@ _PAGES: Mapping[str, tuple[str, str]] = {
     "counters": ("units and hardware events: how much of the machine is used", "demo --by unit --json"),
     "graph": ("who feeds an op, and who waits for it; HLO text", "demo fusion.397 --around 2 --json"),
     "memory": ("buffers of a compiled program at its peak of memory", "demo --by source --format csv"),
-    "memory-profile": ("allocators: memory over time, and what held it", "demo --sort total_bytes --limit 10"),
+    "memory-profile": ("allocators: memory over time, and what held it", "demo --columns label,peak_bytes,free_bytes"),
     "live-arrays": ("a device memory profile (.prof): who holds the memory", "memory.prof --by function --limit 10"),
 }
 """By page, what it shows, and what may stand behind its name."""

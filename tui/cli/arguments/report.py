@@ -63,7 +63,8 @@ class PageParser(UsageParser):
 
 def column_keys(page: Page) -> list[str]:
     """The keys of the columns of a page's table; none of a page without one."""
-    table = page.load_report().csv_table
+    report = page.load_report()
+    table = report.chosen_table or report.csv_table
     return [] if table is None else [field.key for field in table.fields if not field.key.endswith("_bar")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -82,7 +83,12 @@ def test_words_of_habit_lead_to_pages_that_are_there() -> None:
     pages = {*habits._PAGES.values(), *near}
     assert {page.split()[0] for page in pages} <= {*PAGE_NAMES, *COMMANDS}
     assert not {*habits._PAGES, *habits._NEAR} & {*PAGE_NAMES}
-    assert all(about(page) and examples(page) for page in PAGE_NAMES)
+    assert all(map(about, PAGE_NAMES))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGE_NAMES if examples(page)[0] == "demo"])
+def test_examples_of_help_run(page: str, call: Call) -> None:
+    assert call("report", page, *shlex.split(examples(page)[1])).out
 
 
 @pytest.mark.parametrize(

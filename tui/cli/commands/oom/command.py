@@ -37,6 +37,7 @@ from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
 from tpuprof.tui.cli.common import note, why_no_screen
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.output import write_stderr
+from tpuprof.tui.report.shared.bounded import fitting
 from tpuprof.tui.terminal.progress import RedrawnLine
 
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
@@ -112,8 +113,15 @@ def _printed(args: argparse.Namespace, log: OomLog) -> str:
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file), args.arrays)
     form = args.format or "text"
-    most = _ROWS_OF_CHAT if form == "md" and args.limit is None else args.limit or 0
-    return report.writers[form](errors, printing.report_look(args), most)
+
+    def made(limit: int | None) -> str:
+        text: str = report.writers[form](errors, printing.report_look(args), limit or 0)
+        return text
+
+    if form != "md" or args.limit is not None:
+        return made(args.limit)
+    longest = max(len(triage.need.buffers) for triage in errors.triages)
+    return made(_ROWS_OF_CHAT) if args.max_bytes is None else fitting(made, longest, args.max_bytes)[0]
 
 
 def _scan_stdin() -> OomLog:

@@ -7,6 +7,7 @@ timeline is in JSON alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
@@ -126,4 +127,5 @@ def _allocator_lines(allocator: AllocatorProfile, pen: Pen, limit: int, runs: Se
     ]
 
 
-REPORT = declared("memory-profile", read, declare, (ALLOCATORS, TIMELINE, AT_PEAK), (WHY_EMPTY,), AT_PEAK)
+_DECLARED = declared("memory-profile", read, declare, (ALLOCATORS, TIMELINE, AT_PEAK), (WHY_EMPTY,), AT_PEAK)
+REPORT = replace(_DECLARED, chosen_table=ALLOCATORS)
