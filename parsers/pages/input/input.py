@@ -24,15 +24,8 @@ from tpuprof.parsers.base.intervals import grouped, totals
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.host_events.input_events import (
-    PRODUCE,
-    TRANSFER,
-    WAIT,
-    InputRows,
-    XprofCategory,
-    merge_input_rows,
-    xprof_category,
-)
+from tpuprof.parsers.ops.host_events import input_events
+from tpuprof.parsers.ops.host_events.input_events import PRODUCE, TRANSFER, WAIT, InputRows, XprofCategory
 from tpuprof.parsers.ops.host_events.ops import HostOps, merge_host_ops
 from tpuprof.parsers.pages.input import model
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputOp, InputPipelinePage, StepWait
@@ -216,7 +209,7 @@ def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) ->
         overview,
         common_steps(summaries).grid,
         merge_host_ops([summary.host_ops for summary in summaries]),
-        merge_input_rows([summary.input_rows for summary in summaries]),
+        input_events.merge_input_rows([summary.input_rows for summary in summaries]),
     )
 
 
@@ -297,7 +290,7 @@ def _steps(grid: AlignedSteps, is_known: bool) -> tuple[model.StepWait, ...]:
 
 def _input_ops(host: HostOps) -> list[model.InputOp]:
     """The ops that XProf takes for input ops."""
-    categories = map(xprof_category, host.name, host.type)
+    categories = map(input_events.xprof_category, host.name, host.type)
     columns = (host.stage_id.tolist(), host.occurrences.tolist(), host.total_ps.tolist(), host.self_ps.tolist())
     rows = [row for row in zip(host.name, categories, *columns, strict=True) if row[1] is not None]
     return sorted(_ops("input_op", rows), key=lambda op: (-op.self_ps, op.name))
