@@ -17,19 +17,8 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.formats.hlo.files import module_files
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
+from tpuprof.parsers.memory.oom import files
 from tpuprof.parsers.memory.oom.dumps import read_dumps
-from tpuprof.parsers.memory.oom.files import (
-    OomFiles,
-    errors_of,
-    named_dumps,
-    nothing_found,
-    refuse_device,
-    scan_file,
-    shown_name,
-    sorted_files,
-    unreadable_log,
-    whole_log,
-)
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.tui.cli import common, printing
@@ -60,35 +49,35 @@ def run_oom(args: argparse.Namespace) -> int:
     is_shown = sys.stdout.isatty() and not common.wants_report(args)
     dumps = read_dumps(given.dumps)
     if STREAM in given.logs:
-        logs: list[OomLog] = [_scan_stdin() if path == STREAM else scan_file(path) for path in given.logs]
-        log = whole_log(given, logs, dumps)
+        logs: list[OomLog] = [_scan_stdin() if path == STREAM else files.scan_file(path) for path in given.logs]
+        log = files.whole_log(given, logs, dumps)
         needs_keys = is_shown and log.reports and not sys.stdin.isatty()
         return _finish(args, given, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
     size = sum(map(os.path.getsize, given.logs)) if all(map(os.path.isfile, given.logs)) else None
-    with _reading_shown(shown_name(args.file), size) as on_progress:
+    with _reading_shown(files.shown_name(args.file), size) as on_progress:
         logs = []
         for path in given.logs:
 
             def counted_on(taken: int, before: int = sum(log.bytes_read for log in logs)) -> None:
                 on_progress(before + taken)
 
-            logs.append(scan_file(path, counted_on))
-    return _finish(args, given, whole_log(given, logs, dumps), is_shown)
+            logs.append(files.scan_file(path, counted_on))
+    return _finish(args, given, files.whole_log(given, logs, dumps), is_shown)
 
 
 def made_oom(args: argparse.Namespace) -> str:
     """What is printed of the errors in files; see `run_oom`."""
-    return _printed(args, errors_of(_sorted(args)))
+    return _printed(args, files.errors_of(_sorted(args)))
 
 
-def _sorted(args: argparse.Namespace) -> OomFiles:
-    given = sorted_files(args.files, args.arrays_file)
+def _sorted(args: argparse.Namespace) -> files.OomFiles:
+    given = files.sorted_files(args.files, args.arrays_file)
     args.arrays = None if given.arrays is None else read_live_arrays(given.arrays)
     args.file = given.first
     return given
 
 
-def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str] = ()) -> None:
+def _check_output(args: argparse.Namespace, given: files.OomFiles, named: Iterable[str] = ()) -> None:
     """Sees that the report is written over nothing that is read; `named` are dumps that the logs name."""
     logs = (_STDIN if path == STREAM else path for path in given.logs)
     of_dumps = (file for dump in (*given.dumps, *named) for file in (dump, *module_files(os.path.expanduser(dump))))
@@ -96,22 +85,22 @@ def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str
     printing.check_output(args, Logdir(args.file, (), (), ()), inputs=inputs)
 
 
-def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bool) -> int:
+def _finish(args: argparse.Namespace, given: files.OomFiles, log: OomLog, is_shown: bool) -> int:
     if not log.reports:
-        raise nothing_found(args.file, log)
+        raise files.nothing_found(args.file, log)
     obstacle = why_no_screen()
     if is_shown and not obstacle:
-        return common.show(args, "oom", log, shown_name(args.file), arrays=args.arrays)
+        return common.show(args, "oom", log, files.shown_name(args.file), arrays=args.arrays)
     if not common.wants_report(args):
         note(f"{obstacle or 'There is no terminal for input.'} Printing the report instead of opening the screen.")
-    _check_output(args, given, (folder for path in given.logs for folder in named_dumps(log.dumps, path)))
+    _check_output(args, given, (folder for path in given.logs for folder in files.named_dumps(log.dumps, path)))
     printing.write_report(args, _printed(args, log), most=printing.most_bytes(args))
     return EXIT_OK
 
 
 def _printed(args: argparse.Namespace, log: OomLog) -> str:
     report = command_named("oom").load_report()
-    errors = report.read(log, args.file, shown_name(args.file), args.arrays)
+    errors = report.read(log, args.file, files.shown_name(args.file), args.arrays)
     form = args.format or "text"
 
     def made(limit: int | None) -> str:
@@ -130,13 +119,13 @@ def _scan_stdin() -> OomLog:
         raise ProfileError("unreadable", "There is no standard input.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
     if sys.stdin.isatty():
         note("Paste the log here and end it with ctrl+D on a line of its own.")
-    refuse_device(sys.stdin.buffer, "Standard input")
+    files.refuse_device(sys.stdin.buffer, "Standard input")
     piped = _Piped(sys.stdin.buffer)
     try:
         with _reading_shown("standard input", None) as on_progress:
             log = scan_log(cast(BinaryIO, piped), on_progress)
     except OSError as error:
-        raise unreadable_log("Standard input", error) from error
+        raise files.unreadable_log("Standard input", error) from error
     if piped.stopped:
         note("Stopped reading; this is the result so far.")
     return log
