@@ -240,14 +240,12 @@ def _whole(source: ByteSource, name: str, budget: Budget) -> tuple[int, list[str
         count += int(kept.sum())
         budget.takes(1, int(np.maximum(nested, _MESSAGE)[kept].sum()), steps=len(kept))
         if count > MOST_MESSAGES:
-            raise _too_large(name, f"it has more than {MOST_MESSAGES:,} samples, frames and names")
+            too_many = f"it has more than {MOST_MESSAGES:,} samples, frames and names"
+            sentence = f"{name} is too large for a profile of memory: {too_many}."
+            raise ProfileError("too_large", sentence, "is it another file?")
         if len(kept) and window.end[-1] > source.size:
             return int(window.tag[-1]), ["the file ends in the middle: the rest is missing"]
         if window.broken_at >= 0:
             what = "ends in the middle" if window.cut else "is damaged"
             return window.broken_at, [f"the file {what} after {window.broken_at:,} bytes: the rest is missing"]
     return source.size, []
-
-
-def _too_large(name: str, how: str) -> ProfileError:
-    return ProfileError("too_large", f"{name} is too large for a profile of memory: {how}.", "is it another file?")

@@ -74,8 +74,9 @@ def scores_in_hbm(budget: Budget) -> Claimed:
     made = {row: count for row, count in made.items() if row in own}
     if not made:
         return NOTHING
-    batched = {row for row in products.rows.tolist() if _is_batched(products, row)}
-    others = {row for row in products.rows.tolist() if row not in batched}
+    works = {row: products.products[products.at(row)].works for row in products.rows.tolist()}
+    batched = {row for row, of in works.items() if any((work.batch or 0) > 1 for work in of)}
+    others = works.keys() - batched
     free = own.keys() - others
     found = [
         each for program in budget.once(arrays.large_arrays) for each in _of_program(program.of(free), made, batched)
@@ -130,10 +131,6 @@ def _scores_of(products: Products, row: int, ridge: float) -> int:
             if is_short:
                 return work.batch * work.m * work.n
     return 0
-
-
-def _is_batched(products: Products, row: int) -> bool:
-    return any((work.batch or 0) > 1 for work in products.products[products.at(row)].works)
 
 
 def _of_program(program: arrays.ModuleArrays, made: Mapping[int, int], batched: set[int]) -> Iterator[_Scores]:

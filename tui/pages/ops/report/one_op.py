@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.base.errors import ProfileError
@@ -22,6 +23,7 @@ from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, dr
 from tpuprof.tui.report.fields import Table, metric_rows, row_words, screen_columns
 from tpuprof.tui.report.page import OF_PEOPLE, ReportRequest
 
+_WARNINGS = attrgetter("page.found.page.warnings")
 _card = drawn_by("tpuprof.tui.pages.ops.details.card:op_card")
 
 
@@ -77,10 +79,6 @@ def _longest(table: Table[Any], spreads: Sequence[Spread], title: str, most: int
     """The cores or steps with the longest runs first."""
     ordered = sorted(spreads, key=lambda each: -(each.maximum_ps or 0.0))
     return Section(table, ordered, title, most)
-
-
-def _warnings(report: OpReport) -> Sequence[str]:
-    return report.page.found.page.warnings
 
 
 def statement(report: OpReport) -> str:
@@ -142,4 +140,4 @@ _FIGURES = tuple(
     figure for figure in METRICS if figure.key.startswith(("runs.", "step_time", "module.", "scope.", "clones."))
 )
 
-REPORT = declared("op", read, declare, (ROWS, CORES, STEPS, OPERANDS, USERS), METRICS, CORES, _warnings)
+REPORT = declared("op", read, declare, (ROWS, CORES, STEPS, OPERANDS, USERS), METRICS, CORES, _WARNINGS)
