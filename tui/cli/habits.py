@@ -309,7 +309,7 @@ def _changed(words: list[str], wrong: ProfileError, parse: _Parse) -> list[str] 
 def _with_word(words: list[str], at: int) -> list[str]:
     """Words with the command or page that comes nearest in the place of an unknown one; else what its path needs."""
     name, rest = nearest_in_meaning(words[at]), words[at + 1 :]
-    known = {*PAGE_NAMES, *_PAGES} if at else {*COMMANDS, *_COMMANDS} - {""}
+    known = (*PAGE_NAMES, *_PAGES) if at else (*filter(None, COMMANDS), *_COMMANDS)
     near = [name] if name else nearest(words[at], known, 1) if len(words[at]) > _SHORT else []
     if near and rest and (rest[0] in COMMANDS or nearest_in_meaning(rest[0]) == name != ""):
         del rest[0]  # it means the same, or less
