@@ -160,10 +160,14 @@ def _no_such_track(timeline: Timeline, wanted: str) -> ProfileError:
     nearest = sorted(list(names)[:_MOST_COMPARED], key=likeness, reverse=True)[:_NEAREST]
     hint = f"--track with a part of: {examples(nearest, _NEAREST)}" if nearest else "the profile has no events"
     whose = f"{len(timeline.hosts):,} hosts" if len(timeline.hosts) > 1 else printable(timeline.host)
+    sentence = "; ".join((f"No track of {whose} has {printable(wanted)} in its name", *without_host(timeline)))
+    return ProfileError("unknown_track", f"{sentence}.", hint, EXIT_NOT_FOUND)
+
+
+def without_host(timeline: Timeline) -> tuple[str, ...]:
+    """What to say of a timeline that has none of the host's threads; nothing of another."""
     has_host = any(section.kind == "host" for section in timeline.sections)
-    untold = "" if has_host else "; no thread of the host was traced"
-    sentence = f"No track of {whose} has {printable(wanted)} in its name{untold}."
-    return ProfileError("unknown_track", sentence, hint, EXIT_NOT_FOUND)
+    return () if has_host else ("no thread of the host was traced",)
 
 
 # --- tracks, rates, counters

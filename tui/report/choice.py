@@ -243,10 +243,8 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
 
 
 def _text(_: str, head: Head, chosen: Chosen, look: TextLook) -> str:
-    def lines(pen: Pen) -> list[Line]:
-        return [*_lines(chosen, pen, look.is_bounded), *pen.notes(head.warnings, ())]
-
-    return titled_text(f"{head.title}: {chosen.extent}", chosen.choice.words, lines, look)
+    title, words = f"{head.title}: {chosen.extent}", chosen.choice.words
+    return titled_text(title, words, lambda pen: _lines(head, chosen, pen, look.is_bounded), look)
 
 
 def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:
@@ -261,10 +259,10 @@ def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:
     return markdown.joined([*lines, *(markdown.not_shown(left) if cells else said)])
 
 
-def _lines(chosen: Chosen, pen: Pen, is_bounded: bool) -> list[Line]:
-    """The rows, in the columns that were chosen."""
+def _lines(head: Head, chosen: Chosen, pen: Pen, is_bounded: bool) -> list[Line]:
+    """The rows, in the columns that were chosen, and what the page warns of."""
     source, ascii_only = chosen.listed.source, pen.glyphs.is_ascii
-    drawn: list[Column] = []
+    drawn, notes = list[Column](), pen.notes(head.warnings, ())
     for field in chosen.fields:
         stored = field.read(source, chosen.shown) if len(chosen.shown) else ()
         values = stored if isinstance(stored, Sequence) else stored.tolist()
@@ -273,9 +271,9 @@ def _lines(chosen: Chosen, pen: Pen, is_bounded: bool) -> list[Line]:
         right, is_first = not field.unit.is_text, not drawn
         drawn.append(text_column(field.key, _title(field), by_row, right=right, is_first=is_first, grows=is_first))
     if not drawn or not len(chosen.shown):
-        return pen.wrap(chosen.why_none or "no row matches", "dim", [(" ", "text")])
+        return [*pen.wrap(chosen.why_none or "no row matches", "dim", [(" ", "text")]), *notes]
     most = len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0
-    return asked_rows(drawn, chosen.matching, most, pen, is_bounded)
+    return [*asked_rows(drawn, chosen.matching, most, pen, is_bounded), *notes]
 
 
 def asked_rows(columns: Sequence[Column], rows: Sequence[int], most: int, pen: Pen, is_bounded: bool) -> list[Line]:

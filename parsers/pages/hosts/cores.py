@@ -184,7 +184,7 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
     if whole <= 0 or excess < LEAST_COST * whole:
         within = share(max((float(own.max() - own.min()) / whole) if whole > 0 else 0.0, 1e-9))
         even = f"The {counted(len(having), 'core')} are even within {within} of a step."
-        return None, _why_uneven([cores[index] for index in having], LEAST_COST * whole) or even
+        return None, _why_uneven([cores[index] for index in having], whole) or even
     late = [having[index] for index in np.flatnonzero(own > own.max() - LEAST_COST * whole).tolist()]
     longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the median core's."
     if len(late) > 1:
@@ -201,15 +201,14 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
 
 
 _LEAST_UNEVEN = 5.0
-"""Cores whose steps take the same time are not even where their idle time differs by so many percent of a step."""
+"""Cores are not even where their own times, or their idle times in equal steps, differ by so many percent of a step."""
 
 
-def _why_uneven(cores: Sequence[HostRow], alike_ps: float) -> str:
+def _why_uneven(cores: Sequence[HostRow], whole: float) -> str:
     """A sentence where no core delays the others, and one takes longer, or is idle for more of a step, than another."""
     none, own = f"None of {counted(len(cores), 'core')} delays the others", [row.own_ps or 0.0 for row in cores]
-    parts = [None if row.parts_ps is None else np.array(row.parts_ps) for row in cores]
-    idle = [part_percent(of, "idle") or 0.0 for of in parts]
-    if max(own) - min(own) >= alike_ps > 0:
+    idle = [row.step_idle_percent or 0.0 for row in cores]
+    if 100.0 * (max(own) - min(own)) >= _LEAST_UNEVEN * whole > 0:
         most, least = cores[int(np.argmax(own))], cores[int(np.argmin(own))]
         return f"{none}: {most.label} takes {time(max(own))} for a step, {least.label} {time(min(own))}."
     if max(idle) - min(idle) < _LEAST_UNEVEN:

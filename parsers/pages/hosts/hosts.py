@@ -387,7 +387,9 @@ def why_unknown(
     rows: Sequence[HostRow], summaries: Sequence[HostSummary], note: str, what: str = "host"
 ) -> dict[str, str]:
     """Why figures are missing: a reason for each, with the names of hosts or cores where it does not hold for all."""
-    why = note if what == "core" and any(summary.gpu_count for summary in summaries) else why_no_ops(summaries)
+    why = why_no_ops(summaries)
+    if what == "core" and any(summary.gpu_count for summary in summaries):
+        why = note if all(row.step_time is None for row in rows) else "none of its ops ran in a step"
     no_steps = why or note or f"the {what} has no steps, or none that others share"
     no_events = why or "no device events"
     no_other = why or f"no other {what} has a step at the same time"

@@ -183,6 +183,7 @@ def account_on_gpus(
     owner_ps[:, owner_index("host")] += np.maximum(duration - owner_ps.sum(axis=1), 0)  # parts are rounded
     owner_ps, between_ps = scaled_down(owner_ps, duration), np.zeros_like(owner_ps)
     between_ps[:-1, owner_index("host")] = np.maximum(start[1:] - (start + duration)[:-1], 0)
+    in_steps = intervals.interval_index(ops.start, start, start + duration) >= 0
     ends = ops.when(COLLECTIVE)[1]
     met = np.append(-1, ends)[np.searchsorted(ends, end, side="right")]
     return HostOnCpu(
@@ -196,7 +197,7 @@ def account_on_gpus(
         collective_names=("",),  # all of them together
         collective_ps=owner_ps[:, [owner_index("collective_transfer")]],
         waits_ps=none,
-        of_devices=device_times(ops, (start, end), intervals.distinct(ops.device)),
+        of_devices=device_times(ops, (start, end), intervals.distinct(ops.device[in_steps])),
         began_ns=began_ns,
         met_ps=np.where(met > start, met, -1),
     )

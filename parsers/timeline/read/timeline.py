@@ -156,9 +156,7 @@ def read_timeline(
                     show(sections, number)
     malformed, aggregated = (sum(getattr(read, name) for read in planes) for name in ("malformed", "aggregated"))
     lost = tuple(dict.fromkeys((*_losses(trace, malformed), *_dropped(sections))))
-    return made(
-        tuple(sections), *_time_span(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated, sections))
-    )
+    return made(tuple(sections), *_time_span(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated)))
 
 
 class _PlaneRead:
@@ -390,15 +388,13 @@ def _dropped(sections: Sequence[model.Section]) -> Iterator[str]:
             )
 
 
-def _remarks(trace: Trace, aggregated: int, sections: Sequence[model.Section]) -> Iterator[str]:
+def _remarks(trace: Trace, aggregated: int) -> Iterator[str]:
     """What else the profiler says, and what is not drawn."""
     if trace.source.origin:
         yield printable(trace.source.origin[:_SEEN])
     yield from _said(text for text in (*trace.errors, *trace.warnings) if not _LOSS.search(text))
     if aggregated:
         yield f"{aggregated:,} aggregated events have no place in time and are left out"
-    if sections and all(section.kind != "host" for section in sections):
-        yield "no thread of the host was traced: what it did is unknown"
 
 
 # --- counters over time: power, temperature and whatever else a device sampled while it ran

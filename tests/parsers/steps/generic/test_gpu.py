@@ -91,13 +91,15 @@ def test_each_moment_counts_for_the_most_important_thing() -> None:
 def test_gpus_are_taken_together_and_the_longest_span_is_the_step() -> None:
     first = [[("half", 10, 30, of(1)), ("half", 70, 80, of(3))]]
     second = [[("half", 5, 15, of(1)), ("half", 40, 45, of(2)), ("half", 60, 75, of(3))]]
-    summary = summary_of(space_of([(0, 4, [1, 2]), (50, 55, [3])], [first, second]))
+    before = [[("half", 1, 3, of(8))]]
+    summary = summary_of(space_of([(0, 4, [1, 2]), (50, 55, [3])], [first, second, before]))
     assert [parts(step) for step in summary.steps] == [
         [0, 5, 40, 30, 0, 0, 0, 0, 0, 0, 0, 10],
         [1, 60, 15, 15, 0, 0, 0, 0, 0, 0, 0, 0],
     ]
     assert summary.compute_16bit_ps == 50 * US  # what lies outside of a step counts for precision
-    assert summary.device_count == 2
+    assert summary.device_count == 3
+    assert present(present(summary.account).of_devices).numbers == (0, 1)  # the third ran outside of the steps
 
 
 def test_an_event_that_no_step_launched_belongs_to_the_step_before_it() -> None:

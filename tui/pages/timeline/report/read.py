@@ -55,7 +55,7 @@ def read(request: ReportRequest) -> timeline_part.TimelineContent:
     warnings = (*timeline.lost, *timeline.warnings, *notes, *request.run.warnings)
     if request.form == "perfetto":
         return timeline_part.TimelineContent(part, None, 0, warnings)
-    warnings = (*warnings, *_beyond(part))
+    warnings = (*warnings, *_beyond(part), *timeline_part.without_host(timeline))
     if interval.is_everything:
         return timeline_part.TimelineContent(part, None, 0, warnings)
     selection = timeline_part.select(part)
