@@ -91,9 +91,10 @@ class Result(Guiding):
 
         def __getattr__(self, name: str) -> object:
             """A table by its name, or what the main one has: ``oom(log).buffers``, ``diff(a, b).to_pandas()``."""
-            if not name.startswith("_") and name in self.tables():
+            tables = () if name.startswith("_") else self.tables()  # a notebook would show a table's HTML for it
+            if name in tables:
                 return self.table(name)
-            return getattr(self.table(), name) if hasattr(Table, name) else super().__getattr__(name)
+            return getattr(self.table(), name) if tables and hasattr(Table, name) else super().__getattr__(name)
 
     def _way_to(self, _: str) -> str:
         return f"table() or one of its tables: {', '.join(self.tables())}; or page for all that was found"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import namedtuple
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -90,11 +90,14 @@ class Table(Guiding):
 
     def __iter__(self) -> Iterator[Any]:
         """The rows, as named tuples; their `_fields` are the keys as they are, which pandas takes for its columns."""
+        return self._rows(self._values.values())
+
+    def _rows(self, columns: Iterable[Sequence[Any]]) -> Iterator[Any]:
         names = [key.replace(".", "_") for key in self._values]
         row = namedtuple("Row", names, rename=True)  # type: ignore[misc]
         row._fields = self.keys()  # type: ignore[assignment]
         row.__getattr__ = _no_attribute  # type: ignore[attr-defined]
-        return map(row._make, zip(*self._values.values(), strict=True))
+        return map(row._make, zip(*columns, strict=True))
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
@@ -104,8 +107,10 @@ class Table(Guiding):
 
     def __getitem__(self, key: str | int | slice) -> Any:  # noqa: ANN401 - a column as an array, a row or a list of rows
         """A column by its key, where it raises as `values`; a row by its number, or some of them."""
-        if isinstance(key, int | slice):
-            return list(self)[key]
+        if isinstance(key, slice):
+            return list(self._rows(values[key] for values in self._values.values()))
+        if isinstance(key, int):
+            return self[key : key + 1 or None][0]
         values = self.values(key)
         if key not in self._arrays:
             self._arrays[key] = as_array(values, self._type(key))

@@ -139,14 +139,8 @@ _CORES = ("--device", "--device-id", "--plane", "--plane-regex", "--core")
 _SELECT = pattern(r"(?i)\s*(?:(?:select|with|show|describe)\s|\.tables|\.schema)")
 _CORE = pattern(r"(?:/?device:)?TPU:([0-9]+)")
 _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
-_PATHS = (
-    "--logdir",
-    "--service-addr",
-    "--session-id",
-    "--baseline-session-id",
-    "--optimized-session-id",
-    "--input",
-    "-i",
+_PATHS = frozenset(
+    ["--logdir", "--service-addr", "--session-id", "--baseline-session-id", "--optimized-session-id", "--input", "-i"]
 )
 """Options of other programs that name a profile."""
 

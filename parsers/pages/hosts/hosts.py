@@ -240,10 +240,10 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
     own_ps = slowest_in = cost_ps = parts = None
     if steps is not None and index in steps.rows:
         mine = steps.rows.index(index)
-        own_ps = float(np.minimum(steps.own_ps, steps.duration_ps)[mine].mean())
+        own_ps = float(steps.own_ps[mine].mean())
         parts = steps.parts_ps[steps.core_hosts == mine].mean(axis=(0, 1))
         if len(steps.rows) > 1:
-            excess = lateness(steps.own_ps)[mine]
+            excess = lateness(steps.done_ps)[mine]
             slowest_in, cost_ps = int(np.count_nonzero(excess)), float(excess.mean())
     problems = [_is_apart([summary.host], not_compared)] if not_compared else []
     problems += complaints(summary)
@@ -295,13 +295,13 @@ def verdict_of(
         )
         return "straggler", words.rstrip(), steps.rows[worst]
     if matters and cost >= STRAGGLES * sum(row.cost_ps or 0.0 for row in taking):
-        late = int(np.count_nonzero(lateness(steps.own_ps)[worst] >= cost))
+        late = int(np.count_nonzero(lateness(steps.done_ps)[worst] >= cost))
         words = (
             f"{host} delays the others by {time(cost)} a step ({share(cost / whole)}), most of it in {late:,} of "
             f"{count}. {_reason(rows, steps, worst)}"
         )
         return "straggler", words.rstrip(), steps.rows[worst]
-    means, compared = steps.own_ps.mean(axis=1), _compared(rows, len(taking))
+    means, compared = steps.done_ps.mean(axis=1), _compared(rows, len(taking))
     spread = float(means.max() - means.min()) / whole if whole else 0.0
     if spread <= EVEN:
         within = share(max(spread, 1e-9))  # a figure of one decimal would say that there is no difference at all

@@ -128,7 +128,7 @@ class SharedSteps:
         core_hosts: int64[cores], index into `rows` of each core's host.
         parts_ps: int64[cores, steps, len(PARTS)]; of each core the parts add up to the step on the slowest core of all.
         core_duration_ps: int64[cores, steps], how long each core's own part of the step takes.
-        duration_ps, own_ps: int64[hosts, steps]; times of the slowest core, the latter as `core_done_ps`.
+        duration_ps, done_ps: int64[hosts, steps]; times of the slowest core, the latter as `core_done_ps`.
         slowest: int64[steps], index into `rows` of the host with the longest own time; the first of equals.
         group: the number of the group whose hosts and cores share them.
     """
@@ -140,7 +140,7 @@ class SharedSteps:
     parts_ps: Int64s
     core_duration_ps: Int64s
     duration_ps: Int64s
-    own_ps: Int64s
+    done_ps: Int64s
     slowest: Int64s
     group: int = 1
 
@@ -156,12 +156,17 @@ class SharedSteps:
     ) -> SharedSteps:
         of_cores = parts_ps.sum(axis=2) - parts_ps[:, :, WAIT], core_duration_ps
         of_hosts = [[times[core_hosts == host].max(axis=0) for host in range(len(rows))] for times in of_cores]
-        own_ps, duration_ps = (np.stack(times) for times in of_hosts)
+        done_ps, duration_ps = (np.stack(times) for times in of_hosts)
         of_all = tuple(names), tuple(rows), tuple(core_names)
-        return cls(*of_all, core_hosts, parts_ps, core_duration_ps, duration_ps, own_ps, own_ps.argmax(axis=0))
+        return cls(*of_all, core_hosts, parts_ps, core_duration_ps, duration_ps, done_ps, done_ps.argmax(axis=0))
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def own_ps(self) -> Int64s:
+        """int64[hosts, steps]: as `core_own_ps`, of the slowest core."""
+        return np.minimum(self.done_ps, self.duration_ps)
 
     @property
     def core_done_ps(self) -> Int64s:

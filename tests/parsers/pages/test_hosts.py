@@ -220,9 +220,9 @@ def test_whatever_hosts_do_the_sums_hold(times: list[list[int]]) -> None:
     page = page_of({f"h{at}": one for at, one in enumerate(times)})
     steps = present(page.steps)
     assert (steps.parts_ps.sum(axis=2) == steps.duration_ps.max(axis=0)).all()
-    assert (steps.own_ps <= steps.duration_ps).all()
+    assert (steps.done_ps <= steps.duration_ps).all()
     assert sum(row.slowest_in or 0 for row in page.rows) <= len(steps)
-    own = steps.own_ps.astype(np.float64)
+    own = steps.done_ps.astype(np.float64)
     gained = (own.max(axis=0) - np.sort(own, axis=0)[-2]).mean() if len(own) > 1 else 0.0
     assert sum(row.cost_ps or 0 for row in page.rows) == pytest.approx(gained)
 

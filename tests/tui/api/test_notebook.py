@@ -56,6 +56,7 @@ TRIES: dict[str, Any] = {
     "tpuprof.diff(logs).ops['name'].tolist()": ["fusion.1"],
     "pd.DataFrame(tpuprof.diff(logs)).name.tolist() == tpuprof.diff(logs).df().name.tolist()": True,
     "tpuprof.open(tpuprof.runs(logs)[-1]).name": "a",
+    "hasattr(tpuprof.diff(logs), '_repr_html_')": False,
     "tpuprof.diff(tpuprof.open(logs, run='a'), tpuprof.open(logs, run='b')).report()['before']['name']": "a",
 }
 

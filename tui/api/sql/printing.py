@@ -55,11 +55,8 @@ def _json(made: QueryResult, _: TextLook) -> str:
         "more": MORE if answer.has_more else "",
         "rows": [dict(zip(answer.names, map(plain, row), strict=True)) for row in answer.rows],
     }
-    return json.document(
-        json.head("query", made.run, made.hosts, answer.warnings),
-        body,
-        {f"rows[].{name}": NO_VALUE for name in answer.names},
-    )
+    head = json.head("query", made.run, made.hosts, answer.warnings)
+    return json.document(head, body, {f"rows[].{name}": NO_VALUE for name in answer.names})
 
 
 def _markdown(made: QueryResult, _: TextLook) -> str:

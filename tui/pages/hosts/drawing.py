@@ -222,7 +222,7 @@ def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen
     most, levels_of = len(pen.glyphs.column) - 1, dict[str, list[int]]()
     for steps in page.every_step:
         hosts = [page.rows[row].label for row in steps.rows]
-        levels_of |= zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True)
+        levels_of |= zip(hosts, _levels(steps.done_ps, cells, most).tolist(), strict=True)
         if any(row.core is not None for row in listed.rows):
             levels_of |= zip(steps.core_names, _levels(steps.core_done_ps, cells, most).tolist(), strict=True)
 

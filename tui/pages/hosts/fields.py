@@ -313,9 +313,9 @@ def steps_of(page: HostsPage) -> list[SharedStep]:
 
 def _steps_of(page: HostsPage, steps: SharedSteps) -> Iterator[SharedStep]:
     names = [page.rows[row].host for row in steps.rows]
-    is_alone = ((steps.own_ps == steps.own_ps.max(axis=0)).sum(axis=0) == 1).tolist()
+    is_alone = ((steps.done_ps == steps.done_ps.max(axis=0)).sum(axis=0) == 1).tolist()
     slowest = [names[host] if alone else None for host, alone in zip(steps.slowest.tolist(), is_alone, strict=True)]
-    times = zip(steps.duration_ps.T.tolist(), np.minimum(steps.own_ps, steps.duration_ps).T.tolist(), strict=True)
+    times = zip(steps.duration_ps.T.tolist(), steps.own_ps.T.tolist(), strict=True)
     hosts = [list(map(StepHost, names, durations, owns)) for durations, owns in times]
     durations, groups = steps.duration_ps.max(axis=0).tolist(), repeat(steps.group)
     return map(SharedStep, groups, steps.names, durations, slowest, hosts, _cores_of(page, steps))

@@ -210,8 +210,7 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
         replace(head, simulated=page.environment.simulated),
         parts=(
             findings,
-            Block(markdown=lambda: _details(page, found, findings.shown)),
-            Block(markdown=lambda: _unknown_as_list(page)),
+            Block(markdown=lambda: [*_details(page, found, findings.shown), *_unknown_as_list(page)]),
             Metrics(METRICS, page),
         ),
         csv=findings,

@@ -104,8 +104,7 @@ def _printed(args: argparse.Namespace, log: OomLog) -> str:
     form = args.format or "text"
 
     def made(limit: int | None) -> str:
-        text: str = report.writers[form](errors, printing.report_look(args), limit or 0)
-        return text
+        return str(report.writers[form](errors, printing.report_look(args), limit or 0))
 
     if form != "md" or args.limit is not None:
         return made(args.limit)
