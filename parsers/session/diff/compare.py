@@ -17,7 +17,9 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.roofline import WORK, summed_rows, work_of
 from tpuprof.parsers.pages.memory.compiled import CompiledModules
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.ops.key import OPS
@@ -29,7 +31,14 @@ from tpuprof.parsers.session.diff import beside, model, noise
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
 from tpuprof.parsers.session.diff.groups import categories, classes, op_changes, op_groups, owner_changes
 from tpuprof.parsers.session.diff.match import matched
-from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST, BatchedTimes, StepsSummary, measure_steps, measure_whole
+from tpuprof.parsers.session.diff.measure import (
+    STEPS_OF_HOST,
+    BatchedTimes,
+    StepsSummary,
+    listed_ops,
+    measure_steps,
+    measure_whole,
+)
 from tpuprof.parsers.session.diff.model import UNKNOWN_CHANGE, Basis, Diff, change, change_of, change_of_launches, less
 from tpuprof.parsers.session.diff.noise import Bounds, within
 from tpuprof.parsers.session.diff.phases import PhaseSide, phases
@@ -343,6 +352,7 @@ def _diff(sides: tuple[_Side, _Side], basis: Basis, host: str | None, detect: fl
         phases=(),
         settings=settings,
         figures=figures,
+        traffic=model.plain_change(*map(_traffic, runs, own)),
         modules=modules or (),
         unknown=unknown,
         warnings=(
@@ -450,6 +460,14 @@ def _compiling(run: _Run) -> Bools | None:
         return None
     compiling = np.array([step.owner_ps[owner_index("compile")] for step in account.steps])
     return compiling > _COMPILES * run.step_ps
+
+
+def _traffic(run: _Run, own: BatchedTimes) -> float | None:
+    """Bytes to and from HBM in a unit on the mean core, as often as each op runs there; None where none are counted."""
+    of_row, table = listed_ops(run.ops)[1], run.ops.table
+    moved = summed_rows(work_of(table)[:, [WORK.index("hbm")]], of_row, len(own.ops))[:, 0]
+    each = moved / np.maximum(sum_by_key(of_row, table.occurrences, len(own.ops)), 1)
+    return float(np.nansum(each * own.count)) if np.isfinite(each).any() else None
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMetric, ...]:

@@ -382,6 +382,7 @@ class Diff:
         phases: the main programs, the one with the most time first; none where no run of a module is recorded.
         settings: the versions and flags that the profiles record, by kind and name.
         figures: of the overview.
+        traffic: bytes that ops move to and from HBM in a step, or another unit of `basis`, on the mean core.
         modules: those that took the most time.
         unknown: dotted JSON key to the reason why something is `None`.
         warnings: what makes the runs hard to compare; what is wrong with a profile is with its side.
@@ -403,6 +404,7 @@ class Diff:
     phases: tuple[Phase, ...]
     settings: tuple[SettingChange, ...]
     figures: tuple[KeyMetric, ...]
+    traffic: Change
     modules: tuple[ModuleMemory, ...]
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]

@@ -21,7 +21,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.groups import categories, classes, op_changes, op_groups
 from tpuprof.parsers.session.diff.match import OpPair
 from tpuprof.parsers.session.diff.measure import BatchedTimes, of_program, rows_of
-from tpuprof.parsers.session.diff.model import Diff, Mark, Phase, change, change_of_either, plain_change
+from tpuprof.parsers.session.diff.model import UNKNOWN_CHANGE, Diff, Mark, Phase, change, change_of_either, plain_change
 from tpuprof.parsers.session.diff.noise import EVERY_STEP, estimate_steps, typical_bounds, within
 
 MOST_PHASES = 8
@@ -173,6 +173,7 @@ def _ops(
         total=change_of_either(whole[0], whole[1]),
         phases=(),
         figures=(),
+        traffic=UNKNOWN_CHANGE,
         modules=(),
         unknown={},
         warnings=(),

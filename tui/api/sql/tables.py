@@ -168,6 +168,8 @@ TABLES: tuple[SqlTable, ...] = (
     SqlTable("cores", "a core", "cores", _of_page),
     SqlTable("hosts", "a host", "hosts", _of_page),
     SqlTable("modules", "an HLO module that ran", "inference", _of_page),
+    SqlTable("blocks", "a block of the model and a pass, in the mean step", "model", _of_page),
+    SqlTable("layers", "the part of a block in a layer, in the mean step", "model", _of_page),
     SqlTable("buffers", "an HBM buffer of a compiled module", "memory", _of_buffers, (_MODULE,)),
     SqlTable("allocators", "an allocator, at its peak", "memory-profile", _of_page),
     SqlTable("collectives", "a collective", "collectives", _of_page),

@@ -73,5 +73,5 @@ def made_doctor(args: argparse.Namespace) -> str:
 
 def _parts_of(path: str, names: Sequence[str] | None, config: Config) -> list[DoctorSection]:
     """What a path leads to; and, with names, what it has of these, unless it can't be read."""
-    found = logdir(path)
+    found = logdir(path, config)
     return [found] if names is None or found.exit_code else [found, _required(path, names, config)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import Problem, ProfileError, one_part
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.urls import printable_url
-from tpuprof.parsers.base.words import SOURCE_WORDS
+from tpuprof.parsers.base.words import REPORTED, SOURCE_WORDS
 from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
@@ -23,10 +23,13 @@ from tpuprof.tui.draw.format import binary_size, duration, size, utc
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
+    from tpuprof.tui.terminal.detect import Config
 
 MOST_RUNS = 10  # runs that are described; the others are counted
 MOST_PROBLEMS = 5
+MOST_BYTES = 256 << 20  # of a run that is read for its warnings: some half a second
 _MOST_FILES = 4
+_NOT_READ = f"of the newest run alone, where it can be read and has at most {size(MOST_BYTES)}"
 
 _MARKING = "jax.profiler.StepTraceAnnotation around each step marks them"
 _TRACING = {
@@ -35,13 +38,17 @@ _TRACING = {
 }
 
 
-def logdir(path: str) -> DoctorSection:
-    """What a path leads to; with the exit code of the error where that is not a profile."""
+def logdir(path: str, config: Config) -> DoctorSection:
+    """What a path leads to; with the exit code of the error where that is not a profile.
+
+    Args:
+        config: where summaries of its newest run are kept.
+    """
     part = DoctorSection("logdir", f"Logdir {printable_url(path)}", (), {"path": path})
     try:
         if (arrays := leads_to_arrays(path)) is not None:
             return _with(part, "device memory profile", _arrays(arrays))
-        return _runs(path, part)
+        return _runs(path, part, config)
     except ProfileError as error:
         if (modules := _modules(path)) is not None:
             return _with(part, "XLA dump", modules)
@@ -55,7 +62,7 @@ def _with(part: DoctorSection, kind: str, rows: Sequence[DoctorLine]) -> DoctorS
     return replace(part, rows=rows, facts={**part.facts, "kind": kind, "rows": [[row.name, row.text] for row in rows]})
 
 
-def _runs(path: str, part: DoctorSection) -> DoctorSection:
+def _runs(path: str, part: DoctorSection, config: Config) -> DoctorSection:
     """The runs of a logdir.
 
     Raises:
@@ -79,7 +86,8 @@ def _runs(path: str, part: DoctorSection) -> DoctorSection:
         "searched": found.searched,
         "problems": _told(found.problems),
     }
-    return replace(part, rows=rows, facts={**part.facts, **facts}, parts=[_run(run) for run in found.runs[:MOST_RUNS]])
+    runs = [_run(run, None if index else config) for index, run in enumerate(found.runs[:MOST_RUNS])]
+    return replace(part, rows=rows, facts={**part.facts, **facts}, parts=runs)
 
 
 def _more(name: str, number: int, is_wrong: bool = False) -> list[DoctorLine]:
@@ -141,7 +149,8 @@ def _modules(path: str) -> list[DoctorLine] | None:
     return [*rows, DoctorLine("lacks", lacks), DoctorLine("try", f"{PROGRAM} {printable(path)}")]
 
 
-def _run(run: Run) -> DoctorSection:
+def _run(run: Run, config: Config | None) -> DoctorSection:
+    """A run; with a configuration, which the newest run has, also what its pages warn of."""
     hosts = counted(len(run.hosts), "host") if run.hosts else "none that can be read"
     files = [f"{os.path.basename(host.path)} {size(host.size_bytes)}" for host in run.hosts]
     rows = [DoctorLine("hosts", f"{hosts}, {size(run.size_bytes)}")]
@@ -169,8 +178,14 @@ def _run(run: Run) -> DoctorSection:
         rows += [DoctorLine("belongs", words) for words in split_words(run)]
         reported = _reported(run)
         rows += [DoctorLine("reports", printable(text)) for text in reported]
-        told |= {name: getattr(facts, name) for name in METRICS} | {"reported": reported}
-        told |= {"is_simulated": facts.simulated, "lacks": lacks, "unknown": {**facts.unknown}}
+        told_of = {problem.sentence for problem in (*problems, *facts.problems)} | {
+            REPORTED + text for text in reported
+        }
+        warnings = _warnings(run, config)
+        rows += [DoctorLine("warning", printable(text)) for text in warnings or () if text not in told_of]
+        told |= {name: getattr(facts, name) for name in METRICS} | {"reported": reported, "warnings": warnings}
+        told |= {"is_simulated": facts.simulated, "lacks": lacks}
+        told["unknown"] = {**facts.unknown, **({"warnings": _NOT_READ} if warnings is None else {})}
         problems += facts.problems
         if run.hosts and facts.host is not None:
             rows += _content(facts, len(run.hosts))
@@ -196,6 +211,19 @@ def _reported(run: Run) -> list[str]:
         with suppress(ProfileError), one_part(f"read {printable(file.path)}"), closing(Trace.open(file.path)) as trace:
             said |= dict.fromkeys((*trace.errors, *trace.warnings))
     return list(said)
+
+
+def _warnings(run: Run, config: Config | None) -> Sequence[str] | None:
+    """What the pages warn of; None where the run is not read for that."""
+    from tpuprof.parsers.pages.overview.model import OVERVIEW  # noqa: PLC0415 - numpy may be missing
+    from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415
+
+    if config is None or run.size_bytes > MOST_BYTES or not run.hosts:
+        return None
+    with suppress(ProfileError), one_part("look for what the pages warn of"):
+        session = open_run(run, lambda _: None, lambda: False, cache=config.cache, cache_bytes=config.cache_bytes)
+        return session.page(OVERVIEW).warnings
+    return None
 
 
 def _content(facts: RunFacts, hosts: int) -> list[DoctorLine]:

@@ -67,7 +67,9 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow,
     if view == "memory":
         return _memory(diff)
     if view == "figures":
-        return tuple(ChangeRow(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
+        figures = (ChangeRow(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
+        is_known = {diff.traffic.before, diff.traffic.after} != {None}
+        return (*figures, *[ChangeRow("HBM traffic", diff.traffic, "bytes")] * is_known)
     if view == "phases":
         return tuple(ChangeRow(phase.name, phase.time, note=phase_words(phase), phase=phase) for phase in diff.phases)
     if view == "setup":

@@ -231,6 +231,8 @@ def _interval(diff: Diff, sign: int) -> float | None:
 
 
 _ALONE = "the side has one launch"
+_TRAFFIC = "bytes that ops move to and from HBM by the compiler's count, on the mean core"
+_NO_TRAFFIC = "the profile has no bytes of ops"
 _OF_LAUNCHES = nested(
     (
         attribute("before", listed(_LAUNCHES), "those of A", name="launches.before"),
@@ -279,6 +281,10 @@ METRICS: tuple[Metric[Diff], ...] = (
     *_change_metrics("steps.maximum", "the longest step"),
     *_change_metrics("steps.odd", "the effect of odd steps on the mean"),
     *_change_metrics("total", "all owners of a typical step; without steps all classes on the mean core"),
+    *(
+        replace(figure, meaning=f"{_TRAFFIC}: {figure.meaning}", null=figure.null and _NO_TRAFFIC)
+        for figure in of_change("traffic", "bytes", "traffic.")
+    ),
 )
 
 

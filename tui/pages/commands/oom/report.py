@@ -26,6 +26,8 @@ from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
 
 _ADVICE = 3
+_MOST_WHOLE = 3
+"""Errors that Markdown shows whole. Of more it shows a line each, and whole the one that is furthest over its limit."""
 
 
 def read(log: OomLog, path: str, name: str, arrays: LiveArrays | None = None) -> OomErrors:
@@ -67,8 +69,15 @@ def _device(errors: OomErrors) -> str | None:
 
 def markdown(errors: OomErrors, _: TextLook, limit: int) -> str:
     """Of each error a dozen lines for a chat: its figures, what to do first, and its largest buffers."""
+    numbered = list(enumerate(errors.triages, 1))
     lines: list[str] = []
-    for number, triage in enumerate(errors.triages, 1):
+    if len(errors) > _MOST_WHOLE:
+        numbered.sort(key=lambda item: -(item[1].over_bytes or 0))
+        lines += [f"### {len(errors)} different errors, the furthest over its limit first", ""]
+        lines += [f"- error {number}: {_short(triage)}" for number, triage in numbered]
+        lines += ["", "The first of these; `--format text` shows each of them whole.", ""]
+        numbered = numbered[:1]
+    for number, triage in numbered:
         lines += _markdown_error(triage, number, len(errors), limit)
     if errors.arrays is not None:
         held = holders_of(errors.arrays, _device(errors))
@@ -79,14 +88,30 @@ def markdown(errors: OomErrors, _: TextLook, limit: int) -> str:
     return joined([*lines, *notes_block(errors.log.notes)])
 
 
+def _verdict(triage: Triage) -> str:
+    """How much is needed, of how much, and by how much that is over."""
+    pieces = plain(verdict_line(triage, None, Pen(2 * SUMMARY_WIDTH, ASCII))).split("   ")
+    return escaped("; ".join(piece.strip() for piece in pieces if piece.strip()))
+
+
+def _what(triage: Triage) -> str:
+    """The program, and when its memory ran out."""
+    return f"`{_code(triage.title)}`, {KIND_WORDS[triage.kind]}" if triage.title else KIND_WORDS[triage.kind]
+
+
+def _times(triage: Triage) -> str:
+    return f", {triage.count:,} times in the log" if triage.count > 1 else ""
+
+
+def _short(triage: Triage) -> str:
+    """An error on one line."""
+    return f"{_verdict(triage)} ({_what(triage)}, `{_code(triage.where)}`{_times(triage)})"
+
+
 def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list[str]:
     place = f" ({number} of {total})" if total > 1 else ""
-    what = f"`{_code(triage.title)}`, " if triage.title else ""
-    times = f", {triage.count:,} times in the log" if triage.count > 1 else ""
-    lines = [f"### Out of memory{place}: {what}{KIND_WORDS[triage.kind]}", ""]
-    verdict = plain(verdict_line(triage, None, Pen(2 * SUMMARY_WIDTH, ASCII))).split("   ")
-    lines.append(f"**{escaped('; '.join(piece.strip() for piece in verdict if piece.strip()))}**")
-    lines.append(f"`{_code(triage.where)}`{times}")
+    lines = [f"### Out of memory{place}: {_what(triage)}", "", f"**{_verdict(triage)}**"]
+    lines.append(f"`{_code(triage.where)}`{_times(triage)}")
     if triage.wanted_bytes is None and triage.sentence:
         lines.append(escaped(triage.sentence))
     if len(triage.parts) > 1 or triage.padding_bytes:
