@@ -32,6 +32,7 @@ _COMMANDS = _by_word(
         "diff": "compare diff_sessions bisect",
         "capture": "record profile capture_profile",
         "query": "sql sqlite3 query_events_db trace_processor",
+        "query --schema": "tables schema columns",
         "doctor": "check status config inspect inspect_capture fsck",
         "oom": "errors",
         "skill": "install-skills",
@@ -80,7 +81,9 @@ _OPTIONS = _by_word(
         "--format html": "--html",
         "--format text": "--stdio --text",
         "--format csv --output": "--to-csv",
-        "": "--header",
+        "--color never": "--no-color --no-colour --nocolor",
+        "--help": "--help-all --usage",
+        "": "--header --desc --descending",
     }
 )
 _NEAR = _by_word(
@@ -108,6 +111,7 @@ _NEAR = _by_word(
         "--to": "--end",
         "--track": "--line",
         "--by": "--print-summary",
+        "csv": "xlsx xls excel tsv spreadsheet",
         "--format": "--type -t",
         "--format or --filter": "-f",
         "--sort or --step": "-s",
@@ -115,7 +119,8 @@ _NEAR = _by_word(
         "--core": "--device-id",
         "--core or --host": "--rank",
         "--op or --filter": "--name",
-        "--debug": "-v --verbose",
+        "--debug": "-v -vv -vvv --verbose",
+        "--fail-on-regression": "--threshold --tolerance --max-regression",
         "--json": "--indent --pretty",
         "--keys": "--jq",
         "--before": "--run-a",
@@ -128,6 +133,7 @@ _NEAR = _by_word(
         "tpuprof-tui query PATH SQL": "-q",
         "tpuprof-tui report inference PATH": "--percentile --percentiles --p50 --p90 --p99",
         "tpuprof-tui doctor PATH": "--inspect",
+        "tpuprof-tui share PATH": "--all",
         "tpuprof-tui watch HOST:PORT": "--pid --rate",
         "tpuprof-tui diff BEFORE AFTER": "--logdir-spec",
         "ssh -t HOST tpuprof-tui PATH": "--port --bind-all --host-port",
@@ -139,6 +145,10 @@ _CORES = ("--device", "--device-id", "--plane", "--plane-regex", "--core")
 _SELECT = pattern(r"(?i)\s*(?:(?:select|with|show|describe)\s|\.tables|\.schema)")
 _CORE = pattern(r"(?:/?device:)?TPU:([0-9]+)")
 _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
+_INSTANT = pattern(r"[0-9.]+ ?[mu]?s")
+_QUERY = frozenset(["--sql", "--query", "--execute", "-q", "-e"])
+"""Options of other programs whose value is a query."""
+_VALUES = _by_word({"md": "markdown gfm", "0": "all none inf"})
 _PATHS = frozenset(
     ["--logdir", "--service-addr", "--session-id", "--baseline-session-id", "--optimized-session-id", "--input", "-i"]
 )
@@ -157,6 +167,10 @@ def meant(words: Sequence[str]) -> list[str]:
         page = _page_word(left[1])
         left[1:2] = _PAGES.get(page, page if page in PAGE_NAMES else left[1]).split()
         left = left[1:] if left[1] in COMMANDS and left[1] not in PAGE_NAMES else left
+    if left[:1] == ["query"]:
+        left = [word for word in left if word not in _QUERY]
+    if left[:2] == ["report", "timeline"] and len(left) > 4 and all(map(_INSTANT.fullmatch, left[-2:])):
+        left[-2:] = ["--from", left[-2], "--to", left[-1]]
     if left[:1] == ["diff"]:
         left = [side for word in left for side in _sides(word)]
     return _options(left, "--output" if left[:1] == ["capture"] else "")
@@ -164,6 +178,8 @@ def meant(words: Sequence[str]) -> list[str]:
 
 def _in_order(words: list[str]) -> list[str]:
     """The words with the command first, then the page, then the path; without a verb that says it twice."""
+    while words[0][:1] == "-" and not {*words[1:]}.isdisjoint(COMMANDS):
+        words = [*words[1:], words[0]]
     second = words[1] if words[1:] else ""
     if may_be_path(words[0]) and _SELECT.match(second):
         return ["query", *words]
@@ -200,7 +216,7 @@ def _options(words: Sequence[str], logdir: str) -> list[str]:
     for word in left:
         name, equals, value = word.partition("=")
         name = name.replace("_", "-") if name.startswith("--") else f"-{name}" if f"-{name}" in _OPTIONS else name
-        if name in (*_INSTANTS, *_CORES, "-o", "--output", "--ms", "--duration-ms"):
+        if name in (*_INSTANTS, *_CORES, "-o", "--output", "--ms", "--duration-ms", "--format", "--limit", "-n"):
             made += _translated(name, value if equals else next(left, ""))
         elif name in _PATHS:
             path = value if equals else next(left, "")
@@ -226,7 +242,7 @@ def _translated(name: str, value: str) -> list[str]:
         return ["--core", core[1]]
     if name in ("-o", "--output") and value in (*FILE_FORMATS, "yaml", "wide"):
         return ["--format", value]
-    return [name, value]
+    return [name, _VALUES.get(value, value) if name in ("--format", "--limit", "-n") else value]
 
 
 def nearest_in_meaning(name: str) -> str:

@@ -89,8 +89,11 @@ def choose(listed: Listed, choice: TableOptions, limit: int, keys: Sequence[str]
         ProfileError: a column that is not there, a text that is no filter.
     """
     table, source = listed.table, listed.source
-    for key in choice.columns:
-        _known(table, key, "--columns")
+    if not {*choice.columns} <= {*table.by_key}:
+        known = list(table.by_key)
+        meant = [key if key in known else nearest_or_first(key, known)[0] for key in choice.columns]
+        wrong = " or ".join(key for key in choice.columns if key not in known)
+        raise ProfileError("usage", f"There is no column {wrong}.", f"--columns {','.join(meant)}", EXIT_USAGE)
     rows: Sequence[int] = range(table.length(source)) if listed.rows is None else list(listed.rows)
     kept = filtered(table, source, rows, choice.filter) if choice.filter else rows
     ordered = _sorted(table, source, kept, choice.sort) if choice.sort else kept
@@ -107,7 +110,7 @@ def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
 
 def nearest_or_first(name: str, known: Sequence[str]) -> Sequence[str]:
     """The names that come nearest to one that is not known; the first ones where none is like it."""
-    return nearest(name, known) or meant_columns(name, known) or known[:3]
+    return meant_columns(name, known) or nearest(name, known) or known[:3]
 
 
 def filtered(table: Table[Any], source: object, rows: Sequence[int], text: str, option: str = "--filter") -> list[int]:

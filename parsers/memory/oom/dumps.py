@@ -81,6 +81,7 @@ def _read(path: str) -> list[Dumped]:
         if problem is not None:
             raise ProfileError(problem.code, problem.sentence, _HINT, problem.exit_code)
         hint = f"tpuprof-tui memory {printable(path)} where it holds a profile; else {_HINT}"
+        hint = f"tpuprof-tui oom {printable(path)}/* where it holds logs; {hint}" if os.path.isdir(path) else hint
         raise ProfileError("no_module", f"{printable(path)} holds no compiled module.", hint, EXIT_NOT_FOUND)
     return found
 

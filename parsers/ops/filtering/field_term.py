@@ -34,7 +34,12 @@ _NUMBER = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)
 _KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)(?=\.|\Z)")
 _UNIT = re.compile(r"_(ps|ms|percent)\Z")
 _ANY_UNIT = re.compile(r"\A\W+|(_time)?_[pnum]?s\Z")
-_MEANT = {**dict.fromkeys(("dur", "duration", "time"), ("duration", "self_time", "time_")), "ts": ("start",)}
+_MEANT = {
+    **dict.fromkeys(("dur", "duration", "time"), ("duration", "self_time", "time_")),
+    **dict.fromkeys(("count", "calls", "n"), ("occurrences", "count")),
+    **dict.fromkeys(("avg", "mean"), ("average", "mean")),
+    "ts": ("start",),
+}
 """How keys of columns begin here, by their names in other programs."""
 _IN_PERCENT = re.compile(r"percent(?=\.|\Z)")
 """How a key, or an object that it is in, says its unit."""
@@ -92,7 +97,8 @@ class FieldTerm:
 def meant_columns(name: str, keys: Collection[str]) -> list[str]:
     """The keys that the name of a column in another unit or another program may mean: ``total_ms``, ``dur``."""
     word = _ANY_UNIT.sub("", name.casefold())
-    found = ([key for key in keys if key.startswith(begin)][:3] for begin in _MEANT.get(word, (word,)))
+    named = [key for key in keys if not key.endswith("_bar")]
+    found = ([key for key in named if key.startswith(begin)][:3] for begin in _MEANT.get(word, (word,)))
     return next(filter(None, found), [])
 
 

@@ -134,7 +134,7 @@ def chosen_steps(text: str, names: Sequence[str]) -> slice:
     Raises:
         ProfileError: `unknown_step`, exit code 3, with the nearest names.
     """
-    first, between, last = text.partition("-")
+    first, between, last = (text if text in names else text.replace("..", "-").replace(":", "-")).partition("-")
     if text in names:
         first = last = text
     elif not between:
