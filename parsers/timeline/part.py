@@ -394,7 +394,7 @@ def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None =
     if selection is None:
         return
     tracks = [(part.timeline.sections[place[0]], part.timeline.track(place)) for place in part.places]
-    read = None if opened is None else _readers(part, opened)
+    read = None if opened is None else readers(part, opened)
     decimals = time_decimals(part.start_ps, part.end_ps)
     for begin in range(0, content.shown, _CHUNK):
         chunk = slice(begin, min(content.shown, begin + _CHUNK))
@@ -414,7 +414,7 @@ def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None =
 # --- arguments
 
 
-def _readers(part: TimelinePart, opened: Callable[[str], Trace]) -> Callable[[int, int], Args]:
+def readers(part: TimelinePart, opened: Callable[[str], Trace]) -> Callable[[int, int], Args]:
     """`argument_reader` of the tracks of a part, which may be of several files: each is opened when it is needed."""
     paths = [part.timeline.path_of(place[0]) for place in part.places]
     tracks = [part.timeline.track(place) for place in part.places]

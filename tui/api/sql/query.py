@@ -26,7 +26,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import counted, nearest_hint, printable
+from tpuprof.parsers.base.text import counted, examples, nearest_hint, printable
 from tpuprof.parsers.ops.filtering.field_term import meant_columns
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
@@ -42,6 +42,7 @@ MIB = 1 << 20
 _SLACK = 256 * MIB
 """Of address space, for threads and what the interpreter takes."""
 
+_MOST_NAMES = 12
 NO_VALUE = "NULL: the profile does not say, or the query has no value for the row"
 _OF_QUERY = "a column of the query"
 _UNITS: Mapping[SqlType, str] = {
@@ -200,6 +201,15 @@ class Database:
         sql = f'INSERT INTO "{name}" ({names}) VALUES ({places})'  # noqa: S608 - names of ours
         self._connection.executemany(sql, zip(*stored, strict=True))
 
+    def known(self, needed: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+        """What the columns of names hold that a query without an answer reads, a sentence each."""
+        sentences = list[str]()
+        for table, name in ((table, name) for table in needed for name in ("core", "track") if name in needed[table]):
+            sql = f'SELECT DISTINCT "{name}" FROM "{table}" WHERE "{name}" NOT NULL ORDER BY 1'  # noqa: S608 - names of ours
+            there = [printable(str(row[0])) for row in self._connection.execute(sql)]
+            sentences.append(f"{table}.{name} is one of: {examples(there, _MOST_NAMES) or 'none'}")
+        return tuple(sentences)
+
     def run(self, sql: str, most: int) -> tuple[Sequence[str], Sequence[SqlType], Sequence[Sequence[Any]]]:
         """Names and types of the columns of a query that `needed` has seen, and its first rows, 0 for all."""
         self._is_query = True
@@ -273,12 +283,13 @@ def query(
     sql = _as_select(sql)
     with closing(Database()) as database, _in_words(sql, limits):
         for table in _said(sql):  # others it can't name
-            database.create(table.name, table.columns)
+            database.create(table.name, table.columns_in(sql))
         with _bounded(database, limits, give_up):
             needed = database.needed(sql)
         warnings = _fill(database, needed, profile, asked)
         with _bounded(database, limits, give_up):
             names, types, rows = database.run(sql, limits.rows and limits.rows + 1)
+        warnings += () if rows else database.known(needed)
     shown = rows[: limits.rows or None]
     return Answer(_distinct(names), tuple(types), shown, len(shown) < len(rows), tuple(sorted(needed)), warnings)
 

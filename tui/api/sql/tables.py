@@ -25,6 +25,8 @@ SqlRows = tuple[Columns, Sequence[str]]
 
 MOST_EVENTS = 2_000_000
 """Events that a query reads; of a profile with more it reads none, for figures of a part would be wrong."""
+MOST_WITH_ARGUMENTS = 200_000
+"""The same of a query that reads their arguments, some 30 µs an event."""
 
 _FEWER_EVENTS = "--from MS --to MS, or --track 'XLA Ops'; report timeline --format parquet -o FILE is for other engines"
 
@@ -49,6 +51,7 @@ class SqlTable:
         read: some of its columns of a profile, at least those of these names.
         first: columns that stand before those of the page's table.
         without: keys of columns that it leaves out.
+        objects: keys of columns that take long to read, which are there for a query that names them; JSON as text.
     """
 
     name: str
@@ -57,6 +60,7 @@ class SqlTable:
     read: Callable[[SqlTable, Profile, Sequence[str], EventsAsked], SqlRows]
     first: tuple[Column, ...] = ()
     without: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
 
     @property
     def fields(self) -> dict[str, Field[Any]]:
@@ -67,11 +71,16 @@ class SqlTable:
         tables = report.tables if report.section_tables is None else report.section_tables()
         table = next(table for table in tables if table.key == self.name)
         chosen = (field for field in table.chosen(table.json) if is_plain(field) and field.key not in self.without)
-        return {column_of(field).name: field for field in chosen}
+        return {column_of(field).name: field for field in (*chosen, *table.chosen(self.objects))}
 
     @property
     def columns(self) -> list[Column]:
         return [*self.first, *map(column_of, self.fields.values())]
+
+    def columns_in(self, sql: str) -> list[Column]:
+        """The columns that the table has for a query."""
+        is_listed = "sqlite_" in sql
+        return [of for of in self.columns if of.key not in self.objects or of.key in sql.casefold() or is_listed]
 
     def keys(self, names: Sequence[str]) -> dict[str, str]:
         """The keys of the columns of these names that are of the page's table."""
@@ -88,10 +97,12 @@ def _of_page(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsA
 def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: EventsAsked) -> SqlRows:
     keys = table.keys(names)
     interval: dict[str, Any] = {"from_ps": asked.from_ps or 0, "to_ps": asked.to_ps, "track": asked.track or None}
-    events = profile.table("timeline", "events", columns=tuple(keys.values()), limit=MOST_EVENTS, **interval)
+    most = MOST_EVENTS if table.objects[0] not in keys else MOST_WITH_ARGUMENTS
+    events = profile.table("timeline", "events", columns=tuple(keys.values()), limit=most, **interval)
     if events.left_out:
         whole = len(events) + events.left_out
-        sentence = f"These are {whole:,} events, more than the {MOST_EVENTS:,} that a query reads."
+        with_args = "" if most == MOST_EVENTS else " with their args"
+        sentence = f"These are {whole:,} events, more than the {most:,} that a query reads{with_args}."
         raise ProfileError("too_many", sentence, _FEWER_EVENTS, EXIT_USAGE)
     of_ops = profile.page(OPS).warnings  # what the profiler lost is known once ops are read
     return {name: events.values(key) for name, key in keys.items()}, (*events.warnings, *of_ops)
@@ -162,7 +173,7 @@ _EVENT = "an event of the timeline; derived tracks only if --track names them"
 _STEP = "a step on a core: its time, and the owners of that time"
 _GROUP = "the collectives of one kind, axis, groups and pass together"
 TABLES: tuple[SqlTable, ...] = (
-    SqlTable("events", _EVENT, "timeline", _of_events),
+    SqlTable("events", _EVENT, "timeline", _of_events, objects=("args",)),
     SqlTable("ops", "an HLO op, over all cores and the whole capture", "ops", _of_page),
     SqlTable("steps", _STEP, "ledger", _of_steps, _OF_STEPS, ("name",)),
     SqlTable("cores", "a core", "cores", _of_page),

@@ -198,6 +198,14 @@ def _device_ps(content: TimelineContent, rows: Any) -> list[int | None]:  # noqa
         return durations_of(part.timeline, part.places, of_track, index, traces.at)
 
 
+def _args(content: TimelineContent, rows: Any) -> list[timeline_part.Args]:  # noqa: ANN401 - places of rows
+    selection, places = content.selection, np.asarray(rows, np.int64)
+    assert selection is not None, "the report is of events"
+    with Traces() as traces:
+        read = timeline_part.readers(content.part, traces.at)
+        return list(map(read, selection.of_track[places].tolist(), selection.index[places].tolist()))
+
+
 def _lanes(content: TimelineContent, rows: Any) -> Any:  # noqa: ANN401 - places of rows, an array
     assert content.selection is not None, "the report is of events"
     return content.selection.lane[np.asarray(rows, np.int64)].astype(np.int64)
@@ -208,6 +216,7 @@ def _of_rows(key: str, unit: Unit, read: Any) -> Field[TimelineContent]:  # noqa
     return Field(key, unit, read, of_rows.meaning, of_rows.null, of_rows.heading)
 
 
+_ARGUMENTS = "args"
 _STEP = "the step in which it begins, by the marks on its core's track of steps"
 _UNIX = "when it began by its host's clock, in nanoseconds since 1970"
 _FIELDS: tuple[Field[TimelineContent], ...] = (
@@ -232,11 +241,12 @@ _FIELDS: tuple[Field[TimelineContent], ...] = (
     _of_rows("device_duration_ps", TIME_PS, _device_ps),
     _of_rows("depth", COUNT, _lanes),
     _of_rows("class", VERBATIM, _by_track(_classes)),
+    _of_rows(_ARGUMENTS, fields.EVENTS.by_key[_ARGUMENTS].unit, _args),
 )
 EVENTS: Table[TimelineContent] = Table(
-    "events", _FIELDS, lambda content: content.shown, json=tuple(field.key for field in _FIELDS)
+    "events", _FIELDS, lambda content: content.shown, json=tuple(f.key for f in _FIELDS if f.key != _ARGUMENTS)
 )
-"""The quantities of `fields.EVENTS` without the arguments, the step and the host's clock."""
+"""The quantities of `fields.EVENTS`, the step and the host's clock; arguments for those who name their column."""
 
 
 def section_tables() -> tuple[Table[Any], ...]:
