@@ -311,11 +311,7 @@ def _is_of_cores(capture: Capture, cores: Sequence[CoreSummary]) -> bool:
 
 
 def _observed(
-    names: Sequence[str],
-    cores: Sequence[CoreSummary],
-    generic: GenericSummary | None,
-    host: str,
-    capture: Capture,
+    names: Sequence[str], cores: Sequence[CoreSummary], generic: GenericSummary | None, host: str, capture: Capture
 ) -> Iterator[Observed]:
     """What was observed of a host's cores, or GPUs."""
     is_of_cores = _is_of_cores(capture, cores)

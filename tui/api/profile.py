@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isnan
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -91,6 +92,7 @@ class TimelineEvents(Table):
 
         Args:
             from_ms, to_ms: the interval on the trace's clock, or texts such as ``"20.3s"``; None for its start or end.
+                Another text alone is the track.
             track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all tracks
                 but derived ones, which repeat the ops.
             limit: the most events, the first ones, where `left_out` of the table counts the others; 0 for all.
@@ -102,6 +104,8 @@ class TimelineEvents(Table):
         if no:
             hint = _CHOICE if {"name", "filter", "where"}.isdisjoint(no) else _BY_NAME
             raise ProfileError("usage", f"events() has no argument {printable(', '.join(no))}.", hint, EXIT_USAGE)
+        if isinstance(from_ms, str) and not track and isnan(picoseconds(from_ms)):
+            return self(to_ms=to_ms, track=from_ms, limit=limit)
         check(from_ms=from_ms, to_ms=to_ms, track=track)
         begin, end = (None if ms is None else round(picoseconds(ms)) for ms in (from_ms or 0, to_ms))
         return self._table("timeline", "events", limit=limit, from_ps=begin, to_ps=end, track=track or None)

@@ -75,11 +75,7 @@ class CoreSums(OpSums):
 
 
 def core_sums(
-    plane: Plane,
-    steps: Intervals,
-    times: Int64s,
-    on_chunk: ChunkDone | None = None,
-    roles: OpRoles | None = None,
+    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None, roles: OpRoles | None = None
 ) -> CoreSums:
     """Decodes the op events of one core and adds them up.
 

@@ -31,12 +31,7 @@ def no_device_events(evidence: Evidence) -> Finding | None:
 
 
 def why_no_device(
-    core_count: int,
-    launched: int | None,
-    host_events: bool,
-    compiling_ps: int = 0,
-    on_cpu: int = 0,
-    runs: int = 0,
+    core_count: int, launched: int | None, host_events: bool, compiling_ps: int = 0, on_cpu: int = 0, runs: int = 0
 ) -> str:
     """The title of the finding, and a sentence behind it on each line.
 

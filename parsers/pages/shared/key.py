@@ -75,10 +75,7 @@ class PageSession(Protocol):
         """A page of one host, or of all hosts merged."""
 
     def reduced(
-        self,
-        reduction: Reduction[None, Result],
-        host: str | None = None,
-        on_host: Callable[[int], None] = ...,
+        self, reduction: Reduction[None, Result], host: str | None = None, on_host: Callable[[int], None] = ...
     ) -> Reduced[Result]:
         """The summaries of one host or of all, at least one."""
 

@@ -71,10 +71,7 @@ def runs_often(core: ModuleRuns) -> list[str]:
 
 
 def joined_cores(
-    runs: Sequence[ModuleRuns],
-    tables: Sequence[OpTable],
-    at_barrier: Callable[[int], bool],
-    processes: Sequence[int],
+    runs: Sequence[ModuleRuns], tables: Sequence[OpTable], at_barrier: Callable[[int], bool], processes: Sequence[int]
 ) -> list[JoinedCores]:
     """The groups of a host's cores, the largest first: the most cores, of these the most time in ops.
 

@@ -129,8 +129,7 @@ def read_timeline(
     with ThreadPool(threads) as pool:
         rooms, with_bytes = local(), (plane for plane in trace.planes if any(line.size for line in plane.lines))
         planes = sorted(
-            (_PlaneRead(plane, rooms, on_chunk) for plane in with_bytes),
-            key=lambda read: _SECTIONS.index(read.kind),
+            (_PlaneRead(plane, rooms, on_chunk) for plane in with_bytes), key=lambda read: _SECTIONS.index(read.kind)
         )
         planes = planes[:1] if only_first else planes
         work: list[list[Future[None]]] = []

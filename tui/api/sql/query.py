@@ -78,10 +78,7 @@ _JOINED = pattern(r"(?i)natural|using")
 """Joins whose tables and columns the callback does not hear of."""
 
 _ERRORS = (sqlite3.Error, sqlite3.Warning)
-_OTHERS = {
-    "not authorized": "another statement",
-    "You can only execute one statement at a time.": "several statements",
-}
+_OTHERS = {"not authorized": "another statement", "You can only execute one statement at a time.": "several statements"}
 _NOTHING = pattern(r"(?:[\s;]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
 _LISTED = pattern(r"(?i)\s*(?:show\s+tables|\.tables|\.schema)\W*")
 _DESCRIBED = pattern(r"(?i)\s*(?:describe|desc|\.schema|pragma\s+table_info)[\s(]+(\w+)\W*")
@@ -262,11 +259,7 @@ def _in_memory(most_bytes: int) -> Iterator[None]:
 
 
 def query(
-    sql: str,
-    profile: Profile,
-    limits: Limits,
-    asked: EventsAsked,
-    give_up: Callable[[], object] = lambda: None,
+    sql: str, profile: Profile, limits: Limits, asked: EventsAsked, give_up: Callable[[], object] = lambda: None
 ) -> Answer:
     """Answers a query.
 

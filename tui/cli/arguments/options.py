@@ -205,9 +205,7 @@ def add(part: argparse._ActionsContainer, *flags: str, **instead: Any) -> None: 
 
 
 def add_choice_of_profile(
-    parser: UsageParser,
-    where: str = "logdir, run, file, glob, - for standard input (default: .)",
-    several: bool = True,
+    parser: UsageParser, where: str = "logdir, run, file, glob, - for standard input (default: .)", several: bool = True
 ) -> None:
     """Which profile, and of which run and host; `several` paths may lead to the hosts of one capture."""
     parser.add_argument("path", nargs="*" if several else "?", default=HERE, metavar="PATH", action=Paths, help=where)

@@ -227,10 +227,7 @@ def _baseline_of(run: Run, name: str) -> str:
 
 def _baselines(run: Run) -> dict[str, str]:
     """Where the baselines of a run's logdir lie, by name; none where the file is damaged."""
-    with (
-        contextlib.suppress(OSError, ValueError, AttributeError),
-        open(_folder().open(_entry(run)), "rb") as file,
-    ):
+    with contextlib.suppress(OSError, ValueError, AttributeError), open(_folder().open(_entry(run)), "rb") as file:
         return {name: str(path) for name, path in json.load(file).items()}
     return {}
 

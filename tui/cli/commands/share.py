@@ -79,13 +79,7 @@ def run_share(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def one_page(
-    report: Report[Content],
-    content: Content,
-    made: Made,
-    asked: ReportRequest,
-    is_masked: bool,
-) -> str:
+def one_page(report: Report[Content], content: Content, made: Made, asked: ReportRequest, is_masked: bool) -> str:
     """A report as a page of its own."""
     text, mask = whole(made), _mask(asked, (), [_json(report, content, asked)]) if is_masked else str
     title = text.partition("\n")[0].lstrip("# ").replace("\\", "")

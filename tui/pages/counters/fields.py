@@ -261,10 +261,7 @@ _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
 )
 
 KERNELS: Table[Kernels] = Table(
-    "kernels",
-    _KERNEL_FIELDS,
-    len,
-    markdown=in_order("op scope unit use_percent runs time_ps"),
+    "kernels", _KERNEL_FIELDS, len, markdown=in_order("op scope unit use_percent runs time_ps")
 )
 
 _STATEMENT = "for how long the units of the statement were sampled"

@@ -158,10 +158,7 @@ def _of(metric: Metric[Finding]) -> Metric[Found]:
 
 
 FOUND: Table[Sequence[Found]] = object_table(
-    "findings",
-    (*map(_of, FINDING), *OF_FINDING),
-    csv=(*FINDINGS.csv, "source", "next"),
-    markdown=FINDINGS.markdown,
+    "findings", (*map(_of, FINDING), *OF_FINDING), csv=(*FINDINGS.csv, "source", "next"), markdown=FINDINGS.markdown
 )
 
 SOUGHT: Table[Sequence[_Sought]] = object_table(

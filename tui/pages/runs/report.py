@@ -168,11 +168,5 @@ def _remark(sentence: str, pen: Pen) -> list[Line]:
 
 
 REPORT = declared(
-    "runs",
-    read,
-    declare,
-    tables=(EVERYTHING,),
-    metrics=METRICS,
-    warnings=lambda page: page.warnings,
-    checks=checks,
+    "runs", read, declare, tables=(EVERYTHING,), metrics=METRICS, warnings=lambda page: page.warnings, checks=checks
 )

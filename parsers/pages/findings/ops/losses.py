@@ -117,10 +117,7 @@ def losses(whole: Budget, total_ps: float, failed: list[str]) -> tuple[Loss, ...
     scale = total_ps / together if together > 0 else 0.0
     found = [
         Loss(
-            cause,
-            float(of.sum()) * scale,
-            whole.evidence.table.name[int(rows[of.argmax()])],
-            int(np.count_nonzero(of)),
+            cause, float(of.sum()) * scale, whole.evidence.table.name[int(rows[of.argmax()])], int(np.count_nonzero(of))
         )
         for cause, of in zip(CAUSES, by_cause, strict=True)
         if of.any()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem, ProfileError, one_part
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.urls import printable_url
-from tpuprof.parsers.base.words import REPORTED, SOURCE_WORDS
+from tpuprof.parsers.base.words import SOURCE_WORDS
 from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10  # runs that are described; the others are counted
 MOST_PROBLEMS = 5
-MOST_BYTES = 256 << 20  # of a run that is read for its warnings: some half a second
+MOST_BYTES = 1 << 30  # of a run that is read for its warnings, some seconds
 _MOST_FILES = 4
 _NOT_READ = f"of the newest run alone, where it can be read and has at most {size(MOST_BYTES)}"
 
@@ -176,14 +176,10 @@ def _run(run: Run, config: Config | None) -> DoctorSection:
     else:
         lacks = lacking(facts) if facts.host is not None else []
         rows += [DoctorLine("belongs", words) for words in split_words(run)]
-        reported = _reported(run)
-        rows += [DoctorLine("reports", printable(text)) for text in reported]
-        told_of = {problem.sentence for problem in (*problems, *facts.problems)} | {
-            REPORTED + text for text in reported
-        }
+        told_of = {problem.sentence for problem in (*problems, *facts.problems)}
         warnings = _warnings(run, config)
         rows += [DoctorLine("warning", printable(text)) for text in warnings or () if text not in told_of]
-        told |= {name: getattr(facts, name) for name in METRICS} | {"reported": reported, "warnings": warnings}
+        told |= {name: getattr(facts, name) for name in METRICS} | {"warnings": warnings}
         told |= {"is_simulated": facts.simulated, "lacks": lacks}
         told["unknown"] = {**facts.unknown, **({"warnings": _NOT_READ} if warnings is None else {})}
         problems += facts.problems
@@ -200,17 +196,6 @@ def _run(run: Run, config: Config | None) -> DoctorSection:
     rows += _more("problem", len(problems) - MOST_PROBLEMS, True)
     told |= {"beside": {one.kind: one.count for one in beside}, "problems": _told(problems)}
     return DoctorSection("runs", printable(run.name), rows, told)
-
-
-def _reported(run: Run) -> list[str]:
-    """What the profiler itself reported in the files of a run that are on this machine, each sentence once."""
-    from tpuprof.parsers.formats.xspace.trace import Trace  # noqa: PLC0415 - numpy may be missing
-
-    said = dict[str, None]()
-    for file in filter(lambda file: os.path.isfile(file.path), run.hosts[:_MOST_FILES]):
-        with suppress(ProfileError), one_part(f"read {printable(file.path)}"), closing(Trace.open(file.path)) as trace:
-            said |= dict.fromkeys((*trace.errors, *trace.warnings))
-    return list(said)
 
 
 def _warnings(run: Run, config: Config | None) -> Sequence[str] | None:

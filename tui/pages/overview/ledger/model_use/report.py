@@ -183,8 +183,7 @@ METRICS: tuple[Metric[ModelUseContent], ...] = (
     attribute("tokens_per_second", RATE, _RATE, "tokens a second", null=_NO_TOKENS, name="use.tokens_per_second"),
     attribute("tokens", TOKENS, _TOKENS, "tokens a step", null=_NO_TOKENS, name="use.tokens"),
     Metric(
-        *("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
-        words=_source_words(_tokens_by),
+        *("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"), words=_source_words(_tokens_by)
     ),
     Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens or samples"),
     attribute("step_time_ms", TIME_MS, _STEP, "mean step", name="use.step_ps"),
