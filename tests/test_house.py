@@ -64,9 +64,9 @@ CPUs, a trace for Perfetto; what waits for the first frame, and for ctrl+C to en
 
 DATA = (
     *("golden", "hashes", "tests/demo/modules", "tests/parsers/pages/overview/model_use/compiled"),
-    *("tests/bench/oom_proof/data", "tests/bench/oom_proof/data/fits"),
+    *("tests/bench/oom_proof/data", "tests/bench/oom_proof/data/fits", "tui/cli/man"),
 )
-"""Folders of data, which may hold any number of files."""
+"""Folders of data and texts, which may hold any number of files."""
 
 SCREEN_FOLDERS = ("tui/app/", "tui/widgets/")
 SCREEN_FILES = re.compile(r"tui/pages/(?:commands/)?\w+/(?:(?:\w+_)?view\w*|screen|app|popup)\.py")

@@ -6,7 +6,7 @@ Installs xprof and xprof-rs from PyPI, each in an environment of its own, makes 
 runs all in turn as fresh processes without caches; prints medians and ranges of wall time, and the medians of CPU time
 and peak memory. The second look is ours with the cache that the first one left. The profiles lack the plane with the
 HLO protos: xprof-rs stops at its metadata ids. XProf takes some minutes and 18 GB for 500 MB; run it on an otherwise
-idle machine. `--xprof-repeat` sets how often it runs, `--readme` writes the table into the README.
+idle machine. `--xprof-repeat` sets how often it runs, `--readme` writes the table into README.md.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def main() -> None:
     parser.add_argument("--pages", nargs="+", default=["overview", "ops", "op-profile", "input"], choices=PAGES)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--xprof-repeat", type=int, default=1)
-    parser.add_argument("--readme", action="store_true", help="write the table into the README")
+    parser.add_argument("--readme", action="store_true", help="write the table into README.md beside this")
     parser.add_argument(LEAVE_OUT[0], nargs=3, metavar=("PLANE", "SOURCE", "TARGET"), help="only copy a profile")
     arguments = parser.parse_args()
     if arguments.leave_out:
@@ -203,7 +203,7 @@ def main() -> None:
     text = f"{table(rows)}\n\n{machine()}; medians (ranges). Load {before} before, {load()} after."
     print(text)
     if arguments.readme:
-        write_readme(BEGIN, END, text)
+        write_readme(Path(__file__).with_name("README.md"), BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 Makes a profile with the demo script, and another one for `diff`; then runs `report PAGE --format json` for
 every page in turn, without caches, each in a fresh process, and again. Of each figure it prints the least. CPU is that
-of all threads. `--readme` writes the table into the README.
+of all threads. `--readme` writes the table into README.md beside this.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--other", default="125MB", help="size of the run that diff compares it with")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--pages", nargs="+", default=PAGES, choices=PAGES)
-    parser.add_argument("--readme", action="store_true", help="write the table into the README")
+    parser.add_argument("--readme", action="store_true", help="write the table into README.md beside this")
     given = parser.parse_args()
     pages = tuple(dict.fromkeys(("overview", *given.pages)))  # what the others are compared with
     shutil.rmtree(WORK, ignore_errors=True)
@@ -101,7 +101,7 @@ def main() -> None:
     )
     print(text)
     if given.readme:
-        write_readme(BEGIN, END, text)
+        write_readme(Path(__file__).with_name("README.md"), BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -91,16 +91,15 @@ def said_load() -> Iterator[None]:
     print(f"{machine()}; load {before} before, {load()} after")
 
 
-def write_readme(begin: str, end: str, text: str) -> None:
-    """Puts a text between two marks of the README.
+def write_readme(readme: Path, begin: str, end: str, text: str) -> None:
+    """Puts a text between two marks of the README of some tests.
 
     Raises:
         ValueError: it lacks them.
     """
-    readme = ROOT / "README.md"
     whole = readme.read_text("utf-8")
     before, opens, rest = whole.partition(begin)
     _, closes, after = rest.partition(end)
     if not opens or not closes:
-        raise ValueError(f"the README lacks {begin} or {end}")
+        raise ValueError(f"{readme} lacks {begin} or {end}")
     readme.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from tests.insight.cases.all import CASES, HALF_OF
 from tests.insight.cases.case import Half
 from tests.insight.score import answer, score
-from tests.support.imports import ROOT
 
 LEAST: dict[tuple[Half, str], tuple[int, int]] = {
     ("tuned", "single"): (87, 28),
@@ -81,7 +81,7 @@ def test_the_readme_has_these_counts() -> None:
     right = {half: sum(least[0] for (of, _), least in LEAST.items() if of == half) for half in ill}
     of_pairs = sum(least[0] for (half, part), least in LEAST.items() if half == "held" and part.startswith("pairs"))
     quiet = sum(least[1] for least in LEAST.values())
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    readme = " ".join(Path(__file__).with_name("README.md").read_text("utf-8").split())
     for words in (
         f"{ill.total()} programs with planted problems, {pairs.total()} of them with two, and {healthy} healthy ones",
         f"in {right['tuned']} of the {ill['tuned']} programs used for tuning and in {right['held']} of the "

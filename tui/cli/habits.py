@@ -14,6 +14,7 @@ from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.tui.cli.arguments.options import PROGRAM, may_be_path
 from tpuprof.tui.cli.arguments.values import FILE_FORMATS
+from tpuprof.tui.cli.man import topics
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
 
@@ -158,7 +159,8 @@ _PATHS = frozenset(
 def meant(words: Sequence[str]) -> list[str]:
     """The words of a call, as this program has them where another's have one meaning here."""
     if words[0] == "help":
-        return [*words[1:], "--help"]
+        is_topic = words[1:2] and words[1] in topics() and words[1] not in _OURS
+        return ["man", *words[1:]] if is_topic else [*words[1:], "--help"]
     left = _in_order([*words])
     if left[0] not in COMMANDS:
         is_page = left[0] in PAGE_NAMES or _page_word(left[0]) in {*PAGE_NAMES, *_PAGES} - {*_COMMANDS}

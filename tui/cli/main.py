@@ -19,7 +19,7 @@ from tpuprof.parsers.base import errors
 from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM, may_be_path
-from tpuprof.tui.cli.common import note
+from tpuprof.tui.cli.common import note, with_own_pip
 from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD, Command
 from tpuprof.tui.report.output import NobodyReads, write_stderr
 
@@ -152,7 +152,7 @@ def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) ->
         write_stderr(_traceback(arguments))
     note(masked(sentence, arguments))
     if hint:
-        note(masked(f"try: {hint}", arguments))
+        note(masked(f"try: {with_own_pip(hint)}", arguments))
     return exit_code
 
 

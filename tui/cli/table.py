@@ -69,6 +69,7 @@ COMMANDS = {
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
     "skill": Command("itself:skill_parser", "agents.skill:run_skill"),
     "mcp": Command("itself:mcp_parser", "agents.mcp:run_mcp"),
+    "man": Command("itself:man_parser", "man:run_man"),
     "completion": Command("itself:completion_parser", "completion:run_completion"),
 }
 """All of them by their words, in the order of the help."""

@@ -1,6 +1,6 @@
 """Asks the compiler about every advice: ``TPUPROF_JAX_PYTHON=… python -m tests.bench.oom_proof --half tuned``.
 
-Needs an interpreter with `jax[tpu]` and no TPU. Writes what it finds to ``data``, and the README's table.
+Needs an interpreter with `jax[tpu]` and no TPU. Writes what it finds to ``data``, and prints the table of README.md.
 """
 
 from __future__ import annotations

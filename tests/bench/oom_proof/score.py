@@ -46,7 +46,7 @@ class Score:
 
 
 def table(tries: Sequence[Try]) -> str:
-    """The README's table: a row for each half, and one for all."""
+    """The table of README.md: a row for each half, and one for all."""
     lines = [
         "| programs | changes compiled | saving within 10 % | off by more than 25 % | said to fit, and does "
         "| fits, and was said to |",

@@ -1,8 +1,8 @@
 """Puts the forty questions to the program, and to XProf where its interpreter is named.
 
-It prints a table in Markdown. With `--xprof` it also writes what came of both to `data/scores.json`, which the README's
-table is made of: `--xprof PYTHON --readme` runs the exam and writes that table, `--readme` alone writes it of the last
-run. With `--size` it only times the questions on a demo of that size.
+It prints a table in Markdown. With `--xprof` it also writes what came of both to `data/scores.json`, of which the table
+in tests/parity/README.md is made: `--xprof PYTHON --readme` runs the exam and writes that table, `--readme` alone
+writes it of the last run. With `--size` it only times the questions on a demo of that size.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tests.parity.exam.profiles import Made, make, make_demo
 from tests.parity.exam.questions.all import QUESTIONS
 from tests.parity.exam.run import Score, exam
 
+README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- exam: begin -->", "<!-- exam: end -->"
 OURS = [sys.executable, "-c", "import sys; from tpuprof.tui.cli.main import main; sys.exit(main())"]
 
@@ -30,11 +31,11 @@ OURS = [sys.executable, "-c", "import sys; from tpuprof.tui.cli.main import main
 def main() -> None:
     parser = argparse.ArgumentParser(description="Puts forty questions of ten profiles to the program, and to XProf.")
     parser.add_argument("--xprof", type=Path, metavar="PYTHON", help="interpreter with XProf, to ask it too")
-    parser.add_argument("--readme", action="store_true", help="write the README's table, of this run or the last")
+    parser.add_argument("--readme", action="store_true", help="write the table of README.md, of this run or the last")
     parser.add_argument("--size", type=parse_size, help="only time the questions of a demo of this size, such as 50MB")
     given = parser.parse_args()
     if given.readme and given.xprof is None:
-        write_readme(BEGIN, END, table.short(Score.read()))
+        write_readme(README, BEGIN, END, table.short(Score.read()))
         return
     with tempfile.TemporaryDirectory() as folder:
         made = make(Path(folder)) if given.size is None else make_demo(Path(folder), given.size)
@@ -52,7 +53,7 @@ def main() -> None:
     if given.xprof is not None:
         score.write()
     if given.readme:
-        write_readme(BEGIN, END, table.short(score))
+        write_readme(README, BEGIN, END, table.short(score))
 
 
 _ANSWERS = {"tpuprof-tui": ours.ANSWERS, "XProf": xprof.ANSWERS}

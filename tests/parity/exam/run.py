@@ -38,7 +38,7 @@ class Score:
     version: str
 
     def write(self) -> None:
-        """Keeps it for the README's table."""
+        """Keeps it for the table of tests/parity/README.md."""
         SCORES.parent.mkdir(exist_ok=True)
         kept = {
             name: [{**asdict(each), "seconds": round(each.seconds, 2)} for each in answers]

@@ -46,7 +46,7 @@ def _totals(score: Score) -> list[str]:
 
 
 def short(score: Score) -> str:
-    """The README's table: a row a kind of question, the totals, and each question that was not answered correctly."""
+    """The table of README.md: a row a kind of question, the totals, and each question not answered correctly."""
     kinds = {question.key: question for question in QUESTIONS}
     head = "".join(f" {name} right, can't tell, wrong | KB | s |" for name in score.answers)
     lines = [f"| questions of |{head}", "|---|" + "---|---:|---:|" * len(score.answers)]

@@ -1,4 +1,4 @@
-"""The exam in the suite: our commands answer every question correctly, in few bytes; the README shows the last run."""
+"""The exam in the suite: our commands answer every question correctly, in few bytes; README.md shows the last run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.parity.exam.profiles import NAMES, REAL, Made, make
 from tests.parity.exam.questions.all import QUESTIONS
 from tests.parity.exam.run import Score, answered, counts, median_size
 
-README = Path(__file__).parents[3] / "README.md"
+README = Path(__file__).parents[1] / "README.md"
 
 MOST_BYTES, MOST_MEDIAN = 4_000, 1_000
 """Of an answer, and of the median one."""

@@ -1,4 +1,4 @@
-"""The commands that the README asks people to type, as they stand there."""
+"""The commands that the README, the manual and the texts beside tests ask people to type, as they stand there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-README = Path(__file__).parents[3] / "README.md"
+from tests.support.imports import ROOT
 
 PROGRAMS = (
     *("bash", "curl", "docker", "gcloud", "git", "pip", "pipx", "pytest", "python", "python3", "rsync", "scp", "sh"),
@@ -24,7 +24,7 @@ _COMMENT = re.compile(r"\s+# .*$")
 
 @dataclass(frozen=True)
 class Readme:
-    """What the README holds in code.
+    """What the texts hold in code.
 
     Attributes:
         text: all of it.
@@ -56,9 +56,15 @@ class Readme:
         return {option for text in code for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", text)}
 
 
+def documents() -> list[Path]:
+    """The README, the topics of the manual, and the texts beside tests."""
+    topics, of_tests = (ROOT / "tui" / "cli" / "man").glob("*.md"), (ROOT / "tests").rglob("README.md")
+    return [ROOT / "README.md", *sorted(topics), *sorted(of_tests)]
+
+
 def read() -> Readme:
-    """The README as it is."""
-    text = README.read_text("utf-8")
+    """All texts as one."""
+    text = "\n".join(path.read_text("utf-8") for path in documents())
     rest = _BLOCK.sub("", text)
     spans = tuple(" ".join(span.split()) for span in _SPAN.findall(rest))
     return Readme(text, tuple(_BLOCK.findall(text)), spans)

@@ -1,4 +1,4 @@
-"""Every command of the README, run as it stands there: in a terminal of its own, or in this process if it prints."""
+"""Every command of the README and the manual, run as it stands there: in a terminal, or here if it prints."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_every_command_does_what_it_says(
 
 
 def test_what_is_said_about_commands_is_said_of_the_readme() -> None:
-    assert {*INSTEAD, *SEEN} <= set(COMMANDS), "these commands left the README"
+    assert not {*INSTEAD, *SEEN} - set(COMMANDS), "these commands left the texts"
 
 
 def test_the_example_of_a_library_runs(home: Path) -> None:

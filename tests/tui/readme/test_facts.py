@@ -1,4 +1,4 @@
-"""What the README says about options, keys, files and figures."""
+"""What the README and the manual say about options, keys, files and figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
-from tests.tui.readme.keys import table
+from tpuprof.tui.cli.man import manual
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
 from tpuprof.tui.terminal.detect import Config, read_config
@@ -36,9 +36,8 @@ def test_every_option_that_is_named_is_there() -> None:
     assert README.options() - OF_OTHERS <= known
 
 
-def test_the_table_of_keys_is_that_of_the_grammar() -> None:
-    assert table() in README.text, "python -m tests.tui.readme.keys writes it"
-    assert all(f"`{key}`" in table() for verb in VERBS if verb.name != "pick" for key in verb.keys)
+def test_the_manual_has_every_key() -> None:
+    assert all(f"`{key}` " in manual("keys") for verb in VERBS if verb.name != "pick" for key in verb.keys)
 
 
 def test_the_examples_of_variables_hold() -> None:
@@ -46,13 +45,14 @@ def test_the_examples_of_variables_hold() -> None:
     assert read_config(said) == Config("colour-blind", True, 500_000_000)
 
 
-def test_the_headline_of_the_benchmark_stands_in_its_table() -> None:
-    row = re.search(r"^\| overview \| 250 MB .*", README.text, re.MULTILINE)
-    said = re.search(
-        r"^The overview .* takes (.*) and (.*) of memory; XProf takes (.*) and (.*)\.$", README.text, re.MULTILINE
-    )
-    assert row is not None and said is not None
-    assert all(figure in row[0] for figure in said.groups())
+def test_the_speed_in_the_readme_is_that_of_the_benchmark() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8").partition("## Speed")[2]
+    rows = re.findall(r"^\| ([a-z]+) \| (\d+ MB) \| (.*) \|$", readme, re.MULTILINE)
+    measured = (ROOT / "tests" / "bench" / "README.md").read_text("utf-8").splitlines()
+    assert len(rows) == 4
+    for page, size, cells in rows:
+        (row,) = (line for line in measured if line.startswith(f"| {page} | {size} |"))
+        assert all(figure in row for figure in re.split(r" \| |, (?=\d)", cells)), page
 
 
 def test_every_file_that_is_named_is_there() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.support.imports import ROOT
 
 RUNS = ("2026_11_19_03_00_00", "2026_11_20_03_00_00")
-PLAIN = ("python", "python3", "pip", "pytest", "ssh", "gcloud", "tpuprof-tui")
+PLAIN = ("python", "python3", "pip", "pipx", "uv", "pytest", "ssh", "gcloud", "tpuprof-tui")
 """Programs that stand in the world's folder of programs."""
 
 TRAIN = """import os, sys
@@ -72,8 +72,8 @@ def stand_in(name: str) -> None:
     if name == "pytest":
         few = ["-n", "0", "--collect-only", "-q", "tests/test_house.py"]
         sys.exit(subprocess.call([sys.executable, "-m", "pytest", *arguments, *few], cwd=ROOT))
-    if name == "pip":
-        sys.exit(why_not_installed(arguments))
+    if name in ("pip", "pipx", "uv"):
+        sys.exit(why_not_installed(arguments[1:] if arguments[0] == "tool" else arguments))
     if name == "ssh":
         rest = arguments[arguments.index("my-tpu") + 1 :]
         sys.exit(subprocess.call(rest) if rest else None)

@@ -1,4 +1,4 @@
-"""Every sentence that a user can meet, with its place: read with `ast` from the sources, and from the README.
+"""Every sentence that a user can meet, with its place: read with `ast` from the sources, and from Markdown.
 
 Nothing of the program is loaded. `python -m tests.tui.words` prints the list.
 """
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tests.support.imports import ROOT, Source, program
+from tests.tui.readme.commands import documents
 
 Kind = Literal["text", "docstring", "readme"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Literals of the program (findings, fields, help, errors); docstrings of public names; the README."""
+"""Literals of the program (findings, fields, help, errors); docstrings of public names; README, manual, skill."""
 
 _WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]* \S*[A-Za-z]")
 """A text of two words or more."""
@@ -46,7 +47,8 @@ class Sentence:
 def sentences() -> list[Sentence]:
     """All of them, in the order of paths and lines."""
     found = [each for source in program().values() if not source.path.endswith("_pb2.py") for each in of_source(source)]
-    found += of_markdown("README.md", (ROOT / "README.md").read_text("utf-8"))
+    for path in (*documents(), ROOT / "tui" / "cli" / "commands" / "agents" / "SKILL.md"):
+        found += of_markdown(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
     return sorted(found, key=lambda each: (each.path, each.line))
 
 

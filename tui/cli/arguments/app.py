@@ -21,6 +21,7 @@ watch HOST:PORT     watch a running program for days, keep its slow steps
 share PATH          write one HTML file of a run, for others
 doctor [PATH]       print what is installed, and what PATH has and lacks
 skill, mcp          a skill and a server for coding agents
+man [TOPIC]         print the manual: keys, files, exit codes, Python, ...
 completion SHELL    a script with which bash, zsh or fish completes all this
 """
 

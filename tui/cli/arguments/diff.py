@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpuprof.tui.cli.arguments import options, values
 from tpuprof.tui.cli.arguments.help import WHICH_RUN
-from tpuprof.tui.cli.arguments.options import Paths, UsageParser, add
+from tpuprof.tui.cli.arguments.options import PROGRAM, Paths, UsageParser, add
 from tpuprof.tui.report.page import CHECKS, FORMATS
 
 _CALLS = (
@@ -15,25 +15,14 @@ _CALLS = (
     "diff before/ after/ --fail-on-regression 5% --md",
     "diff 'before/*' 'after/*' --detect 1%",
 )
-_EPILOG = """Noise is what differs from step to step, or from launch to launch.
-exit codes of --fail-on-regression: 0 not slower, 6 slower, 4 no verdict.
-"""
-
-_OF_VERIFY = """exit codes: 0 kept, at least in part: a step takes less, beyond the noise; 6 not
-kept; 4 no verdict: no steps, different programs, or a promise below the noise.
-"""
-
-
-_OF_BASELINE = """A name is known in the logdir of its run. It lies in the user's cache folder,
-not beside the run. Each action then prints the baselines of the logdir.
-"""
+_MORE = f"Exit codes, and what noise is: {PROGRAM} man compare"
 
 
 def baseline_parser(words: Sequence[str] = ()) -> UsageParser:
     """The options of the command `baseline`, of which the first word is what it does."""
     calls = ("baseline set main ~/logs --run 2026_11_19", "diff --baseline main ~/logs", "baseline list ~/logs")
     what = "Keeps a run under a name, for diff and verify to compare others of its logdir with."
-    parser = options.new_parser("baseline", what, calls, _OF_BASELINE)
+    parser = options.new_parser("baseline", what, calls, f"Where names are kept: {PROGRAM} man ci")
     parser.add_argument("action", choices=("set", "remove", "list"), metavar="ACTION", help="set, remove or list")
     if not words or words[0] != "list":
         parser.add_argument("name", metavar="NAME", help="such as main")
@@ -63,7 +52,7 @@ def verify_parser() -> UsageParser:
     what = "Checks whether the promise of a finding was kept: its saving per step in A, how much shorter a step is "
     what += "in B, and what took its place."
     calls = ("verify before/ after/", "verify before/ after/ --claim collective --json")
-    parser = options.new_parser("verify", what, calls, _OF_VERIFY)
+    parser = options.new_parser("verify", what, calls, _MORE)
     _add_runs(parser)
     claim = "a finding of A: collective, slow-kernel-2; may be given again "
     claim += "(default: those that cost less in B)"
@@ -76,7 +65,7 @@ def verify_parser() -> UsageParser:
 def diff_parser() -> UsageParser:
     """The command's options."""
     what = "Compares two runs, per step and core: step time, ops, classes of ops, memory; says what is noise."
-    parser = options.new_parser("diff", what, _CALLS, _EPILOG)
+    parser = options.new_parser("diff", what, _CALLS, _MORE)
     _add_runs(parser)
     noise = parser.part("noise")
     detect = "a change to be found between launches (default: 1%)"

@@ -12,15 +12,10 @@ from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add, new_par
 REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "python", "memory", "whole", "measured"),)
 """What can be required of a profile, `tui.cli.commands.doctor.required.REQUIREMENTS`."""
 
-_DOCTOR_EPILOG = """The text is for pasting: it shows no passwords and tokens, no user, no machine's
+_DOCTOR_EPILOG = f"""The text is for pasting: it shows no passwords and tokens, no user, no machine's
 name or address, and the home folder as ~. Check it before you paste it: it
 names files, runs and modules. Lines with ! say what is wrong.
-
-exit codes:
-  2       an environment variable has a wrong value
-  3 or 4  PATH has no profile
-  7       the profile lacks what --require names
-"""
+Exit codes: {PROGRAM} man exit-codes"""
 
 
 def skill_parser() -> UsageParser:
@@ -80,6 +75,14 @@ def _requirements(text: str) -> list[str]:
     near = nearest(unknown, REQUIRED)
     hint = f"--require {', '.join(near)}" if near else f"--require with any of: {', '.join(REQUIRED)}"
     raise ProfileError("usage", sentence, hint, EXIT_USAGE)
+
+
+def man_parser() -> UsageParser:
+    """The command's arguments."""
+    parser = new_parser("man", "Prints a topic of the manual, in Markdown.", ("man", "man keys", "man exit-codes"))
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a topic (default: lists them)")
+    options.add_common(parser, look=False)
+    return parser
 
 
 def completion_parser() -> UsageParser:

@@ -41,10 +41,6 @@ EXAMPLES: Mapping[str, str] = {
 }
 """Queries by what they ask; each line fits a terminal."""
 
-_EPILOG = """The query is one SELECT, which Python's SQLite answers. It can neither write nor
-open a file or a connection. For other engines, report PAGE --format parquet
---output FILE writes a table: that of timeline has the events."""
-
 
 def query_parser() -> UsageParser:
     """The command's options."""
@@ -56,7 +52,7 @@ def query_parser() -> UsageParser:
         "query --schema",
         "query --examples",
     )
-    parser = options.new_parser("query", what, calls, _EPILOG)
+    parser = options.new_parser("query", what, calls, f"Tables for other engines: {PROGRAM} man sql")
     options.add_choice_of_profile(parser, several=False)
     parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; a single argument is the query")
     add(parser.part("which events the table events has"), "--from", "--to", "--track")

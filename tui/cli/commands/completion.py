@@ -13,6 +13,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.tui.cli.arguments.itself import REQUIRED
 from tpuprof.tui.cli.arguments.options import DEMO, HERE
 from tpuprof.tui.cli.arguments.report import column_keys
+from tpuprof.tui.cli.man import topics
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES, page_named
 from tpuprof.tui.report.output import write_stdout
@@ -62,6 +63,8 @@ def _candidates(before: Sequence[str], begun: str) -> Iterable[str]:
         return [*filter(None, COMMANDS), DEMO]
     if before == ["report"]:
         return PAGE_NAMES
+    if before == ["man"]:
+        return topics()
     is_command = before[0] in COMMANDS
     words = before[1:] if is_command else before
     try:

@@ -40,6 +40,7 @@ SAME = {
     "help report ops": "report ops --help",
     "tensorboard --logdir demo": "demo",
     "help": "--help",
+    "help exit-codes": "man exit-codes",
     "grep all-reduce demo": "report ops demo --filter all-reduce",
     "report graph_viewer demo --node fusion.390": "report graph demo --op fusion.390",
     "report ops demo -2 -csv": f"{TWO_OPS} --format csv",
@@ -63,6 +64,7 @@ LEADS_ON = {
     "session list demo": "tpuprof-tui report runs demo",
     "report setps demo": "tpuprof-tui report ledger --by step demo",
     "sched latency -i demo": "tpuprof-tui report inference demo",
+    "man key": "tpuprof-tui man keys",
     "logs -f demo --tail=100": "tpuprof-tui oom demo",
     "diff demo...demo --name-only": "tpuprof-tui diff demo demo",
 }
@@ -102,6 +104,7 @@ def test_examples_of_help_run(page: str, call: Call) -> None:
         ("report ops demo --desc", ["--describe"]),
         ("doctor demo --require ho", ["host"]),
         ("memory --theme li", ["light"]),
+        ("man ke", ["kernels", "keys"]),
     ],
 )
 def test_completion(words: str, found: list[str], call: Call) -> None:

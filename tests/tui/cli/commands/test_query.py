@@ -352,7 +352,10 @@ def test_without_pyarrow_parquet_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     words = ("report", "ops", "demo", "--format", "parquet", "--output", str(tmp_path / "a.parquet"))
     sentence, hint = call.error(EXIT_USAGE, *words)
-    assert "PyArrow, which is not installed" in sentence and hint == "try: pip install 'tpuprof-tui[parquet]'"
+    assert (
+        "PyArrow, which is not installed" in sentence
+        and hint == f"try: {sys.executable} -m pip install 'tpuprof-tui[parquet]'"
+    )
     assert not [*tmp_path.iterdir()]
 
 

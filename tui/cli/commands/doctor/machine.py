@@ -21,7 +21,7 @@ from tpuprof.parsers.hosts.cache import BOUND
 from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, WORKERS_VARIABLE, available_cores
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
-from tpuprof.tui.cli.common import on_terminal, version_of
+from tpuprof.tui.cli.common import on_terminal, version_of, with_own_pip
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.terminal.clipboard import yank_file
 from tpuprof.tui.terminal.detect import CACHE_VARIABLE, THEME_VARIABLE, Config, detect
@@ -121,7 +121,8 @@ def extras() -> DoctorSection:
             there = ", ".join(f"{package} {version}" for package, version in versions.items())
             rows.append(DoctorLine(name, f"{there}: {what}"))
         elif name in EXTRAS:
-            rows.append(DoctorLine(name, f"not installed: {what}; pip install 'tpuprof-tui[{name}]'"))
+            command = with_own_pip(f"pip install '{PROGRAM}[{name}]'")
+            rows.append(DoctorLine(name, f"not installed: {what}; {command}"))
     return DoctorSection("extras", "Extras", rows)
 
 

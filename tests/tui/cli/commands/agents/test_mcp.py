@@ -348,7 +348,7 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, call: Call, mon
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delitem(sys.modules, "tpuprof.tui.cli.commands.agents.server", raising=False)
     sentence, hint = call.error(EXIT_USAGE, "mcp", "--root", tmp_path)
-    assert "needs the package mcp" in sentence and hint == "try: pip install 'tpuprof-tui[mcp]'"
+    assert "needs the package mcp" in sentence and hint == f"try: {sys.executable} -m pip install 'tpuprof-tui[mcp]'"
 
 
 LONG_QUERY = {"sql": "WITH RECURSIVE t AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM t) SELECT max(a) FROM t"}

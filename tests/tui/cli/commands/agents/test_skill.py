@@ -14,10 +14,11 @@ from tests.support.files.pprof import written
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call, content
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK, EXIT_REGRESSION, EXIT_USAGE
-from tpuprof.tui.cli.commands.agents.skill import MAIN, QUESTIONS, is_ours, signed, skill
+from tpuprof.tui.cli.commands.agents.skill import MAIN, is_ours, signed, skill
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.report.page import FORMATS
 
+QUESTIONS = dict(re.findall(r"^\| (.+?) \| `(.+)` \|$", skill().partition("|---|")[2], re.MULTILINE))
 OF_REFERENCE = ("report PAGE --describe", "query --schema", "COMMAND --help")
 MOST_ANSWER = 4_000
 """Bytes of an answer to a question of the skill."""
