@@ -15,10 +15,9 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.common import columns
 from tpuprof.tui.cli.man import manual, topics
 from tpuprof.tui.report.output import write_stdout
-from tpuprof.tui.terminal.detect import Terminal, detect
+from tpuprof.tui.terminal.detect import detect
 
 _MOST_COLUMNS = 100  # longer lines are hard to read
-_MOST_NEAR = 3
 
 
 def run_man(args: argparse.Namespace) -> int:
@@ -31,7 +30,7 @@ def run_man(args: argparse.Namespace) -> int:
         raise _no_topic(args.topic)
     text = _contents() if args.topic is None else manual(args.topic)
     terminal = detect(os.environ, is_tty=sys.stdout.isatty())
-    write_stdout(text if terminal.obstacle or not terminal.unicode else _drawn(text, terminal))
+    write_stdout(text if terminal.obstacle or not terminal.unicode else _drawn(text))
     return EXIT_OK
 
 
@@ -39,7 +38,7 @@ def _no_topic(name: str) -> ProfileError:
     """Names the topics with a similar name, or else those that mention it most."""
     mentions = {topic: manual(topic).lower().count(name.lower()) for topic in topics()}
     mentioning = sorted(filter(mentions.__getitem__, mentions), key=lambda topic: -mentions[topic])
-    near = nearest(name, mentions) or mentioning[:_MOST_NEAR]
+    near = nearest(name, mentions) or mentioning[:3]
     hint = " or ".join(f"{PROGRAM} man {topic}" for topic in near) or f"{PROGRAM} man"
     return ProfileError("usage", f"The manual has no topic {printable(name)}.", hint, EXIT_USAGE)
 
@@ -50,8 +49,9 @@ def _contents() -> str:
     return f"# The manual of {PROGRAM}\n\n`{PROGRAM} man TOPIC` prints one of these topics:\n\n{listed}"
 
 
-def _drawn(text: str, terminal: Terminal) -> str:
-    console = Console(force_terminal=True, width=min(columns(_MOST_COLUMNS), _MOST_COLUMNS))
+def _drawn(text: str) -> str:
+    """Bold and underlined where that helps, in the terminal's own colours: these can be read on any background."""
+    console = Console(force_terminal=True, no_color=True, width=min(columns(_MOST_COLUMNS), _MOST_COLUMNS))
     with console.capture() as captured:
-        console.print(Markdown(text, code_theme="ansi_light" if terminal.light else "ansi_dark"))
+        console.print(Markdown(text))
     return captured.get()
