@@ -16,7 +16,9 @@ from tpuprof.parsers.base.regex import pattern
 
 _WHOSE = r"(?:(?P<host>.+?)(?: / |[: ]))?"
 _TITLE = pattern(_WHOSE + r"Chip (?P<chip>[0-9]{1,10}): TPU core (?P<core>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
-_PLANE = pattern(_WHOSE + r"(?:/device:)?[TG]PU[: ](?P<number>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
+_PLANE = pattern(
+    _WHOSE + r"(?:/device:[TG]PU:|(?<!/device:)[TG]PU[: ])(?P<number>[0-9]{1,10})", re.ASCII | re.IGNORECASE
+)
 _NUMBER = pattern(r"(?:(?P<host>.*):)?(?P<chip>chip ?)?(?P<number>[0-9]{1,10}(?:,[0-9]{1,10})*)", re.ASCII | re.DOTALL)
 _GROUP = pattern(r"group ?(?P<number>[0-9]{1,6})", re.ASCII | re.IGNORECASE)
 _DEVICE_PLANE = pattern(

@@ -112,7 +112,6 @@ _NEAR = _by_word(
         "--to": "--end",
         "--track": "--line",
         "--by": "--print-summary",
-        "csv": "xlsx xls excel tsv spreadsheet",
         "--format": "--type -t",
         "--format or --filter": "-f",
         "--sort or --step": "-s",

@@ -115,7 +115,7 @@ def test_a_line_says_how_far_reading_is(capsys: pytest.CaptureFixture[str], monk
         ("profile.table('ops', columns=['nam'])", "There is no column nam.", "--columns name"),
         ("profile.table('ops', limit=-3)", "limit: -3 is not a number of rows", "limit=20"),
         ("profile.kernel_times('fusion.34999')", "No op fusion.34999 ran.", "one of: fusion.349"),
-        ("profile.events('XLA Ops')", "from_ms: 'XLA Ops' is not milliseconds.", 'events(300, "20.3s")'),
+        ("profile.events('XLA Opps')", "No track of demo has XLA Opps in its name.", "--track with a part of"),
         ("profile.events(float('nan'))", "from_ms: nan is not milliseconds.", 'events(300, "20.3s")'),
         ("tpuprof.open(None)", "path: None is not a path", 'tpuprof.open("logs")'),
         ("tpuprof.oom('no error at all')", "holds no out-of-memory error", "the log of the process"),

@@ -160,8 +160,7 @@ class UsageParser(argparse.ArgumentParser):
         if (wrong := _NO_CHOICE.match(message)) is None:
             return ""
         choices = [choice.strip(" '") for choice in wrong[3].split(",")]
-        meant = import_module("tpuprof.tui.cli.habits").nearest_in_meaning(wrong[2])
-        near = [meant] if meant in choices else nearest(wrong[2], choices, 2)
+        near = nearest(wrong[2], choices, 2)
         option = wrong[1].rpartition("/")[2]
         return f"{option} {' or '.join(near)}" if near and option.startswith("-") else ""
 

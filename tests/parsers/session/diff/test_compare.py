@@ -23,6 +23,7 @@ from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.model import HBM
 from tpuprof.parsers.pages.memory.key import MEMORY
 from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.overview.model_use.page import MODEL
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 
@@ -195,6 +196,8 @@ def test_the_demo_against_itself_in_other_lengths(tmp_path: Path) -> None:
     assert account is not None and diff.steps.mean.before == pytest.approx(account.step_ps)
     of_account = {each.owner: each.time_ps for each in account.owners if each.time_ps}
     assert {item.owner: item.mean.before for item in diff.owners if item.mean.before} == pytest.approx(of_account)
+    blocks = before.page(MODEL).blocks
+    assert diff.traffic.before == pytest.approx(sum(block.hbm_bytes or 0 for block in blocks) / 2)
     figures = {figure.key: figure.change.before for figure in diff.figures}
     assert figures["flops_utilization_percent"] == before.page(OVERVIEW).performance.flops_utilization_percent
 

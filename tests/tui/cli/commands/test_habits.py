@@ -45,6 +45,10 @@ SAME = {
     "report graph_viewer demo --node fusion.390": "report graph demo --op fusion.390",
     "report ops demo -2 -csv": f"{TWO_OPS} --format csv",
     "-V": "--version",
+    "--json report runs demo --no-color": "report runs demo --json --color never",
+    "report ops demo --core demo:TPU:1 --limit 2 --format markdown": "report ops demo --core 1 --limit 2 --md",
+    "timeline demo 1ms 2.5ms": "report timeline demo --from 1 --to 2.5",
+    "report ledger demo --step 100..102": "report ledger demo --step 100-102",
 }
 LEADS_ON = {
     "report bandwidth demo": "tpuprof-tui report roofline demo",
@@ -58,6 +62,7 @@ LEADS_ON = {
     "-k run get ops demo": "tpuprof-tui report ops demo",
     "dev upload demo": "tpuprof-tui share demo",
     "server --logdir demo --port 1": "ssh -t HOST tpuprof-tui demo",
+    "diff demo demo --threshold 5%": "tpuprof-tui diff demo demo --fail-on-regression 5%",
     "report ops demo --step": "tpuprof-tui report ops --help",
     "perf report -i demo": "tpuprof-tui report overview demo",
     "mem report -i demo": "tpuprof-tui memory demo",

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,10 @@ def test_events_are_those_of_the_interval(call: Call) -> None:
     assert {row["track"]: (row["n"], row["ps"]) for row in rows} == {
         track: (len(times), sum(times)) for track, times in expected.items()
     }
+    sql = "SELECT args FROM events ORDER BY start_ps, section, track, depth"
+    args = call.json("query", "demo", sql, *interval, "--limit=0", "--format", "json")["rows"]
+    order = itemgetter("start_ps", "section", "track", "depth")
+    assert [json.loads(row["args"]) for row in args] == [of["args"] for of in sorted(document["events"], key=order)]
     narrowed = call.json(
         "query", "demo", "SELECT DISTINCT core FROM events", *interval, "--core", "2", "--format", "json"
     )
@@ -293,6 +298,12 @@ def test_the_query_may_come_first_and_must_come(call: Call) -> None:
     assert call("query", sql, "demo").out == call("query", "demo", sql).out
     said, tried = call.error(EXIT_USAGE, "query", "demo")
     assert said == "No query is given." and "SELECT name" in tried and "query --schema" in tried
+    assert call("query", "demo", "--sql", sql).out == call("query", "demo", sql).out
+
+
+def test_a_query_without_an_answer_says_what_cores_are_called(call: Call) -> None:
+    warnings = call.json("query", "demo", "SELECT * FROM cores WHERE core = '2'", "--format=json")["warnings"]
+    assert "cores.core is one of: demo:0, demo:1, demo:2, demo:3" in warnings
 
 
 def test_a_place_in_the_source_is_never_cut(call: Call) -> None:
@@ -336,7 +347,7 @@ def test_the_schema_has_every_column(call: Call) -> None:
     document = call.json("query", "--schema", "--format", "json")
     assert [table["name"] for table in document["tables"]] == [table.name for table in TABLES]
     for table in document["tables"]:
-        sql = f"SELECT * FROM {table['name']}"
+        sql = f"SELECT * FROM {table['name']} -- with args"
         names = call.json("query", "demo", sql, "--to=300", "--limit=1", "--format=json")["columns"]
         assert [(column["name"], column["type"]) for column in table["columns"]] == [
             (of["name"], of["type"]) for of in names

@@ -16,6 +16,7 @@ from tpuprof.parsers.files.file_kinds import may_be_hlo
 from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
 from tpuprof.parsers.pages.memory.key import MEMORY
+from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
@@ -200,8 +201,7 @@ def _run(run: Run, config: Config | None) -> DoctorSection:
 
 def _warnings(run: Run, config: Config | None) -> Sequence[str] | None:
     """What the pages warn of; None where the run is not read for that."""
-    from tpuprof.parsers.pages.overview.model import OVERVIEW  # noqa: PLC0415 - numpy may be missing
-    from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415
+    from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy may be missing
 
     if config is None or run.size_bytes > MOST_BYTES or not run.hosts:
         return None

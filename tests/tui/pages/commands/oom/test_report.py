@@ -47,6 +47,13 @@ def test_a_limit_is_one_of_buffers() -> None:
     assert len(json.loads(report("json", limit=3))["reports"][0]["buffers"]) == 3
 
 
+def test_of_many_errors_the_worst_is_whole_and_the_others_a_line() -> None:
+    others = [replace(LOAD, at_line=place) for place in range(50, 54)]
+    text = report("md", log_of(*others, REPORT))
+    assert text.count("- error ") == 5 and text.count("### Out of memory") == 1
+    assert text.index("- error 5: ") < text.index("- error 1: ") < text.index("### Out of memory (5 of 5)")
+
+
 @pytest.mark.parametrize("form", OOM_FORMATS)
 def test_nothing_in_a_log_is_obeyed_or_taken_as_markup(form: str) -> None:
     evil = "\x1b]0;owned\x07 ```\n# title <b>|x|"
