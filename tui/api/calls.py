@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
     from tpuprof.parsers.memory.batch.fit import BatchFit
     from tpuprof.parsers.pages.findings.finding import Finding
-    from tpuprof.parsers.pages.memory.compiled import CompiledModules
     from tpuprof.tui.api.table import Table
 
 Bytes = bytes | bytearray | memoryview
@@ -192,10 +191,13 @@ def kernel_times(path: Path | Bytes, name: str, *, module: str | None = None, co
         return profile.kernel_times(name, module)
 
 
-def memory(path: Path | Bytes) -> CompiledModules:
-    """The memory of compiled modules: of a profile, or of a compiler's dump; errors as of `tpuprof.open`."""
+def memory(path: Path | Bytes) -> Result:
+    """The memory of compiled modules: of a profile, or of a compiler's dump; errors as of `tpuprof.open`.
+
+    Its main table has the HBM buffers of the largest module at its peak, `modules` all modules.
+    """
     with open_profile(path) as profile:
-        return profile.memory()
+        return profile.result("memory", {})
 
 
 def fit(path: Path | Bytes, *, module: str | None = None, device: str | None = None) -> BatchFit:

@@ -254,7 +254,7 @@ class Profile(Guiding):
         Raises:
             ProfileError: there is no such module.
         """
-        made: BatchFit = self._read("memory", {"module": module, "device": device}).page.fit
+        made: BatchFit = self.result("memory", {"module": module, "device": device}).page.fit
         return made
 
     def oom(self) -> Result:
@@ -302,7 +302,7 @@ class Profile(Guiding):
         >>> len(slow) > 0, slow.keys()
         (True, ('name', 'category'))
         """
-        return self._read(page, options).table(key, filter=filter, sort=sort, columns=columns, limit=limit)
+        return self.result(page, options).table(key, filter=filter, sort=sort, columns=columns, limit=limit)
 
     def __getitem__(self, name: str) -> Table:
         """The main table of a page, or a table of `query`: ``profile["ops"]``, or ``profile.ops``; raises as it."""
@@ -320,7 +320,7 @@ class Profile(Guiding):
         """
         if page is None:
             return tuple(dict.fromkeys((*self.pages, *(named_in(_SQL_TABLES) if self._kind is PROFILE else ()))))
-        return self._read(page, options).tables()
+        return self.result(page, options).tables()
 
     @property
     def events(self) -> TimelineEvents:
@@ -370,11 +370,11 @@ class Profile(Guiding):
         {'ops': 490}
         """
         check(max_bytes=max_bytes)
-        read = self._read(page, options, limit or (max_bytes or 0) // LEAST_ROW)
+        read = self.result(page, options, limit or (max_bytes or 0) // LEAST_ROW)
         return read.report(limit=limit, max_bytes=max_bytes)
 
-    def _read(self, name: str, options: Mapping[str, Any], limit: int = 0) -> Result:
-        """A page by its name, and how it is printed."""
+    def result(self, name: str, options: Mapping[str, Any], limit: int = 0) -> Result:
+        """A page by its name, with options as of `table`: its tables, and how it is printed."""
         report, request = self._asked(self._page_named(name), options, limit)
         rest = f"report({', '.join([repr(name), *(f'{key}={value!r}' for key, value in options.items())])})"
         request = replace(request, rest=rest)
