@@ -419,11 +419,7 @@ TARGETS = (
     Target("riegeli", _records, _any_page("host0.xplane.riegeli"), made=made.riegeli),
     Target("trace", _traces, _any_page("host0.trace.json.gz"), made=made.trace),
     Target("hlo", made.modules, _commands("module_1.jit_step.hlo_proto.pb", *_of_modules()), made=made.module),
-    Target(
-        "hlo-text",
-        _hlo_texts,
-        _commands(f"{STEM}.txt", *_reports("graph"), "report graph {} --format hlo"),
-    ),
+    Target("hlo-text", _hlo_texts, _commands(f"{STEM}.txt", *_reports("graph"), "report graph {} --format hlo")),
     Target("pprof", _arrays, _commands("memory.prof", "{}", "doctor {}", *_reports("live-arrays")), made=made.arrays),
     Target("texts", _texts, _commands(f"{STEM}-buffer-assignment.txt", *_reports("memory"), "{}")),
     Target(

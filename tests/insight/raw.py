@@ -18,14 +18,7 @@ from math import prod
 from pathlib import Path
 from statistics import fmean, median
 
-from tpuprof.parsers.formats.proto.xplane_pb2 import (
-    MemoryAccessBreakdown,
-    XEventMetadata,
-    XLine,
-    XPlane,
-    XSpace,
-    XStat,
-)
+from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XEventMetadata, XLine, XPlane, XSpace, XStat
 
 Span = tuple[int, int]
 

@@ -221,12 +221,7 @@ def make_demo_app(environ: Mapping[str, str] = ENVIRONMENT, **chosen: Any) -> Tp
     )
 
 
-def make_app(
-    pages: Pages | None = None,
-    *,
-    logdir: Logdir = LOGDIR,
-    options: AppOptions | None = None,
-) -> TpuprofApp:
+def make_app(pages: Pages | None = None, *, logdir: Logdir = LOGDIR, options: AppOptions | None = None) -> TpuprofApp:
     """The app over made-up runs; every run has the same pages."""
     options = options or AppOptions()
     shown = pages or ReadyPages(training_overview())

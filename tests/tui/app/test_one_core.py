@@ -13,11 +13,7 @@ from tpuprof.tui.pages.hosts.popup import HostsList
 
 @pytest.mark.parametrize(
     ("name", "options", "width", "height"),
-    [
-        ("80x24", {}, 80, 24),
-        ("120x40", {}, 120, 40),
-        ("80x24-ascii", {"ascii": True, "color": "16"}, 80, 24),
-    ],
+    [("80x24", {}, 80, 24), ("120x40", {}, 120, 40), ("80x24-ascii", {"ascii": True, "color": "16"}, 80, 24)],
 )
 async def test_the_cores_of_one_host(name: str, options: dict[str, Any], width: int, height: int) -> None:
     async with scene(make_demo_app(**options), ["H"], width, height) as (app, _):

@@ -94,13 +94,7 @@ def test_a_log_without_an_error(tmp_path: Path) -> None:
     assert "(0 lines read)" in refused(str(path)).sentence
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["oom", "x", "--json", "--md"],
-        ["oom", "x", "--format", "text", "--json"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [["oom", "x", "--json", "--md"], ["oom", "x", "--format", "text", "--json"]])
 def test_usage(arguments: list[str], call: Call) -> None:
     assert "try: tpuprof-tui oom --help" in call(*arguments, code=EXIT_USAGE).err
 

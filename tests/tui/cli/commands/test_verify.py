@@ -71,11 +71,7 @@ def test_a_promise_that_is_kept(runs: dict[str, str], call: Call) -> None:
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        (
-            "exposed again --claim collective",
-            EXIT_REGRESSION,
-            "collective promised|costs no less|the same within",
-        ),
+        ("exposed again --claim collective", EXIT_REGRESSION, "collective promised|costs no less|the same within"),
         ("exposed again", EXIT_REGRESSION, "No finding costs less than before"),
         ("exposed slow-core", EXIT_REGRESSION, "costs less (|but a step takes|came instead: slow-core:"),
         ("slow-core exposed", EXIT_OK, "slow-core promised|% of it|came instead: collective:"),

@@ -229,12 +229,7 @@ def test_a_rate_above_the_peak_is_a_warning() -> None:
 
 def test_panes_of_many_sizes() -> None:
     lines = []
-    for width, height, marks in (
-        (140, 4, ()),
-        (140, 3, (0, 10**6)),
-        (80, 3, ()),
-        (80, 6, (0, 10**9)),
-    ):
+    for width, height, marks in ((140, 4, ()), (140, 3, (0, 10**6)), (80, 3, ()), (80, 6, (0, 10**9))):
         lines.append(f"--- {width} by {height}")
         lines += [plain(line) + "|" for line in panel_lines(FACTS, Pen(width, BLOCK), height, marks)]
     lines.append("--- nothing")

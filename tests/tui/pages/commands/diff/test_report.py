@@ -128,12 +128,7 @@ def test_two_paths(tmp_path: Path, call: Call) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ("--before", "2026_11_19", "--after", "2026_11_20"),
-        ("--before", "2026_11_19"),
-        ("--after", "2026_11_20"),
-        (),
-    ],
+    [("--before", "2026_11_19", "--after", "2026_11_20"), ("--before", "2026_11_19"), ("--after", "2026_11_20"), ()],
 )
 def test_two_runs_of_one_logdir(logdir: Path, options: tuple[str, ...], call: Call) -> None:
     out = call("diff", logdir, *options, "--md").out
