@@ -189,3 +189,15 @@ def said_of(text: str, found: str, count: int, texts: Callable[[], Iterable[str]
         texts: makes the texts that were looked at, where none has the words.
     """
     return found if count or not text.strip() else nothing_found(nearest_words(text, texts()))
+
+
+_INSTANT = pattern(r"([0-9]{1,9}|(?=\.[0-9]))(?:\.([0-9]{0,40}))? ?(ms|us|ns|s)?")
+_UNIT_DIGITS = {"s": 12, "ms": 9, "us": 6, "ns": 3}  # of a picosecond
+
+
+def instant_ps(text: str) -> int | None:
+    """Picoseconds of ``12.5``, which is milliseconds, or of ``20.3s``, exactly, cut where finer; None of other texts."""
+    if (match := _INSTANT.fullmatch(text)) is None:
+        return None
+    digits = _UNIT_DIGITS[match[3] or "ms"]
+    return int((match[1] or "0") + (match[2] or "")[:digits].ljust(digits, "0"))

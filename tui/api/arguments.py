@@ -9,8 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import instant_ps, printable
 from tpuprof.parsers.base.tpus import generation_named
 from tpuprof.parsers.ops.filtering.field_term import UNIT_PS
 from tpuprof.tui.report.output import LEAST_BYTES
@@ -69,13 +68,11 @@ def check(**given: object) -> None:
             raise ProfileError("usage", sentence, example.format(name), EXIT_USAGE)
 
 
-_TIME = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,12})?) ?([mun]?s)")
-
-
 def picoseconds(time: object) -> float:
     """Picoseconds of milliseconds, or of a text with its unit, such as ``"20.3s"``; NaN of anything else."""
-    if isinstance(time, str) and (found := _TIME.fullmatch(time)) is not None:
-        return float(found[1]) * UNIT_PS[found[2]]
+    if isinstance(time, str):
+        instant = instant_ps(time)
+        return math.nan if instant is None else instant
     return float(time) * UNIT_PS["ms"] if isinstance(time, Real) else math.nan
 
 

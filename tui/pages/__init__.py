@@ -80,11 +80,9 @@ class Page:
         if by is not None and by not in known:
             shown, there = printable(by), ", ".join(known)
             sentence = f"The rows of the page {self.name} can't be grouped by {shown}: there is {there}."
-            others = (page.name for page in PAGES if by in (*page.groups, *page.other_groups, page.name.rstrip("s")))
-            hint = f"--by {(nearest(by, known) or known)[0]}"
-            if other := next(others, None):
-                hint = f"report {other} --by {by}" if by != other.rstrip("s") else f"report {other}"
-            raise ProfileError("usage", sentence, hint, EXIT_USAGE)
+            others = (page.name for page in PAGES if by in (*page.groups, *page.other_groups))
+            there = next((f"tpuprof-tui report {other} PATH --by {by}" for other in others), "")
+            raise ProfileError("usage", sentence, there or f"--by {(nearest(by, known) or known)[0]}", EXIT_USAGE)
 
     def beside(self) -> list[Report[Any]]:
         """Reports on pages that are read beside its tab when what they hold is asked for."""

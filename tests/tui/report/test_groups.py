@@ -129,7 +129,7 @@ def test_groups_add_up_to_all_rows(call: Call) -> None:
 def test_what_cannot_be_grouped_says_so(call: Call) -> None:
     sentence, hint = call.error(EXIT_USAGE, "report", "ops", "demo", "--by", "kind")
     assert sentence == "The rows of the page ops can't be grouped by kind: there is clones."
-    assert hint == "try: report collectives --by kind"
+    assert hint == "try: tpuprof-tui report collectives PATH --by kind"
     for page in (each for each in PAGES if each.groups):
         with pytest.raises(
             tpuprof.ProfileError, match=f"of the page {page.name} can't be grouped by nothing: there is"

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.base.text import instant_ps
 from tpuprof.parsers.base.tpus import generation_named
 
-_INSTANT = pattern(r"([0-9]{1,9}|(?=\.[0-9]))(?:\.([0-9]{0,40}))?(ms|us|s)?")
-_DIGITS = {"s": 12, "ms": 9, "us": 6}  # of a picosecond
 _NUMBER = pattern(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?([a-z%]*)")
 _AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 _TIMES = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
@@ -54,10 +53,9 @@ def any_time(text: str) -> float:
 
 def milliseconds(text: str) -> int:
     """Milliseconds, or another unit that is named, as picoseconds, exactly; what is finer is cut."""
-    if (match := _INSTANT.fullmatch(text)) is None:
+    if (instant := instant_ps(text)) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5, nor 20.3s")
-    digits = _DIGITS[match[3] or "ms"]
-    return int((match[1] or "0") + (match[2] or "")[:digits].ljust(digits, "0"))
+    return instant
 
 
 def percent(text: str) -> float:
