@@ -196,7 +196,7 @@ _UNIT_DIGITS = {"s": 12, "ms": 9, "us": 6, "ns": 3}  # of a picosecond
 
 
 def instant_ps(text: str) -> int | None:
-    """Picoseconds of ``12.5``, which is milliseconds, or of ``20.3s``, exactly, cut where finer; None of other texts."""
+    """Picoseconds of ``12.5``, which is milliseconds, or of ``20.3s``; what is finer is cut. None of other texts."""
     if (match := _INSTANT.fullmatch(text)) is None:
         return None
     digits = _UNIT_DIGITS[match[3] or "ms"]

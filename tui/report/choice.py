@@ -294,13 +294,15 @@ def asked_rows(columns: Sequence[Column], rows: Sequence[int], most: int, pen: P
     return [*first_rows(drawn, rows, most, pen), *pen.notes(wide, ())]
 
 
-def text_column(key: str, title: str, by_row: Mapping[int, str], *, right: bool, is_first: bool, grows: bool) -> Column:
-    """A column of texts by row, as wide as the widest of them may be; the first one always shows."""
+def text_column(
+    key: str, title: str, by_row: Mapping[int, str], *, right: bool, is_first: bool, grows: bool, most: int = _WIDEST
+) -> Column:
+    """A column of texts by row, as wide as the widest of them, at most so many cells; the first one always shows."""
     width, place = max(map(len, (*by_row.values(), title))), key if key in PLACES else ""
     return Column(
         place,
         title,
-        width if place else min(_WIDEST, width),
+        width if place else min(most, width),
         lambda rows: [(by_row[row], "text") for row in rows],
         right,
         is_first,

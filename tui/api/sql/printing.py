@@ -22,6 +22,8 @@ from tpuprof.tui.report.shared.columns import Column as OfTable
 from tpuprof.tui.report.text import page_text, titled_text
 
 MORE = "--limit 0 has all rows"
+_WIDEST = 4000
+"""Cells of a text where no terminal bounds a line: the stats of an event have hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ def _text(made: QueryResult, look: TextLook) -> str:
         for place, (name, kind) in enumerate(zip(map(pen.text, answer.names), answer.types, strict=True)):
             texts = {number: pen.text(words(row[place])) for number, row in enumerate(answer.rows)}
             right, is_first = kind in NUMBERS, not place
-            drawn.append(text_column(name, name, texts, right=right, is_first=is_first, grows=is_first and not right))
+            room = {} if look.is_bounded else {"most": _WIDEST}
+            grows = is_first and not right
+            drawn.append(text_column(name, name, texts, right=right, is_first=is_first, grows=grows, **room))
         if not answer.rows:
             return [pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
         rows = asked_rows(drawn, range(len(answer.rows)), 0, pen, look.is_bounded)

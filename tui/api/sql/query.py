@@ -10,6 +10,7 @@ and there are the percentiles, deviations and comparisons that SQLite lacks. LIK
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import sys
 from array import array
@@ -72,8 +73,10 @@ for _name, _converted in (("LIST_TEXT", json.loads), ("FLAG", lambda value: valu
     sqlite3.register_converter(_name, _converted)
 _TYPES: Mapping[type, SqlType] = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", list: "VARCHAR[]"}
 
-_DIVISION = pattern(r"""(?s)'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|$)|//|/""")
-_DIVIDED = {"/": "*1.0/", "//": "/"}
+_DIVISION = pattern(
+    r"""(?si)'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|$)|//|/|\bilike\b"""
+)
+_DIVIDED = {"/": "*1.0/", "//": "/", "ilike": "LIKE"}
 _JOINED = pattern(r"(?i)natural|using")
 """Joins whose tables and columns the callback does not hear of."""
 
@@ -128,8 +131,8 @@ class Answer:
 
 
 def _divided(sql: str) -> str:
-    """The query with two divisions: ``/`` has fractions, ``//`` has none."""
-    return _DIVISION.sub(lambda found: _DIVIDED.get(found[0], found[0]), sql)
+    """The query with two divisions: ``/`` has fractions, ``//`` has none; and with one LIKE, which finds any case."""
+    return _DIVISION.sub(lambda found: _DIVIDED.get(found[0].casefold(), found[0]), sql)
 
 
 class Database:
@@ -363,7 +366,7 @@ def _refused(why: str, sql: str, limits: Limits) -> ProfileError:
         return ProfileError("too_long", sentence, "--time-limit SECONDS, or fewer rows to join", EXIT_USAGE)
     if "too big" in why or "out of memory" in why:
         return _too_large(limits)
-    why = "median, quantile_cont and the like take numbers" if "user-defined" in why else why
+    why = "a function does not take these values: median and the like take numbers" if "user-defined" in why else why
     sentence = f"The query can't be run: {printable(why.splitlines()[0]).rstrip('.!')}."
     hint, known = SCHEMA_HINT, [*dict.fromkeys(column.name for table in _said(sql) for column in table.columns)]
     if (table := _NO_TABLE.search(why)) is not None:
@@ -374,7 +377,7 @@ def _refused(why: str, sql: str, limits: Limits) -> ProfileError:
         near = meant_columns(column[1], known)
         hint = f"one of: {', '.join(near)}" if near else nearest_hint(column[1].casefold(), known, SCHEMA_HINT)
     elif "no such function" in why:
-        hint = f"those of SQLite, and {', '.join(name for name, _ in (*_AGGREGATES, *_FUNCTIONS))}"
+        hint = f"those of SQLite, and {', '.join(name for name, _ in (*_AGGREGATES, *_CHOSEN, *_FUNCTIONS))}"
     return ProfileError("sql", sentence, hint, EXIT_USAGE)
 
 
@@ -412,10 +415,44 @@ def _deviation(numbers: Any, _: float = 0.0) -> float:  # noqa: ANN401 - an arra
 _AGGREGATES: Mapping[tuple[str, int], Callable[[Any, float], float]] = {
     ("median", 1): lambda numbers, _: float(np.median(numbers)),
     ("quantile_cont", 2): lambda numbers, share: float(np.quantile(numbers, share)),
+    **dict.fromkeys(
+        (("quantile", 2), ("quantile_disc", 2)),
+        lambda numbers, share: float(np.quantile(numbers, share, method="inverted_cdf")),
+    ),
     ("stddev", 1): _deviation,
     ("stddev_samp", 1): _deviation,
     ("stddev_pop", 1): lambda numbers, _: float(np.std(numbers)),
 }
+
+
+class _Chosen:
+    """An aggregate that is one of its values: the first, or that of the row where `sign` times another is largest."""
+
+    sign = 0
+
+    def __init__(self) -> None:
+        self._value, self._by = None, None
+
+    def step(self, value: Any, by: Any = 0) -> None:  # noqa: ANN401 - what SQL has
+        by = None if by is None or value is None else by * self.sign
+        if by is not None and (self._by is None or by > self._by):
+            self._value, self._by = value, by
+
+    def finalize(self) -> Any:  # noqa: ANN401 - what SQL has
+        return self._value
+
+
+_CHOSEN = {("any_value", 1): 0, ("arg_max", 2): 1, ("max_by", 2): 1, ("arg_min", 2): -1, ("min_by", 2): -1}
+
+
+def _extract(text: str, regex: str, number: int = 0) -> str:
+    found = re.search(regex, text)
+    return (found[number] or "") if found else ""
+
+
+def _of_known(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is NULL where any of its values is."""
+    return lambda *values: None if None in values else make(*values)
 
 
 def _known(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -426,14 +463,22 @@ def _known(choose: Callable[..., Any]) -> Callable[..., Any]:
 _FUNCTIONS: Mapping[tuple[str, int], Callable[..., Any]] = {
     ("greatest", -1): _known(max),
     ("least", -1): _known(min),
-    ("starts_with", 2): lambda whole, part: None if None in (whole, part) else whole.startswith(part),
-    ("contains", 2): lambda whole, part: None if None in (whole, part) else part in whole,
+    ("concat", -1): lambda *values: "".join(str(value) for value in values if value is not None),
+    ("starts_with", 2): _of_known(str.startswith),
+    ("contains", 2): _of_known(str.__contains__),
+    ("strpos", 2): _of_known(lambda whole, part: whole.find(part) + 1),
+    ("split_part", 3): _of_known(lambda whole, by, at: dict(enumerate(whole.split(by), 1)).get(at, "")),
+    ("regexp_matches", 2): _of_known(lambda text, regex: re.search(regex, text) is not None),
+    ("regexp_extract", -1): _of_known(_extract),
+    ("regexp_replace", 3): _of_known(lambda text, regex, other: re.sub(regex, other, text, count=1)),
 }
 
 
 def _add_functions(connection: sqlite3.Connection) -> None:
     for (name, arguments), function in _FUNCTIONS.items():
         connection.create_function(name, arguments, function, deterministic=True)
+    for (name, arguments), sign in _CHOSEN.items():
+        connection.create_aggregate(name, arguments, type(name, (_Chosen,), {"sign": sign}))
     create = getattr(connection, "create_window_function", connection.create_aggregate)  # by Python 3.10
     for (name, arguments), make in _AGGREGATES.items():
         create(name, arguments, type(name, (_Numbers,), {"make": staticmethod(make)}))

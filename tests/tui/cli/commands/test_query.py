@@ -112,6 +112,10 @@ def same(value: Any) -> Any:
         "SELECT median(duration_ms) OVER (ORDER BY name, core ROWS 3 PRECEDING) AS m FROM steps ORDER BY name, core",
         "SELECT greatest(1, NULL, 3) AS a, least(2, 5) AS b, starts_with('ab', 'a') AS c, contains('ab', 'c') AS d",
         "SELECT evidence, is_estimate FROM findings ORDER BY name",
+        "SELECT arg_max(name, flops) AS a, min_by(name, flops) AS b, quantile(flops, 0.3) AS q FROM ops",
+        "SELECT name, regexp_extract(name, '(.)[.](.*)', 2) AS n, regexp_matches(name, '^f') AS f FROM ops ORDER BY 1",
+        "SELECT split_part(name, '.', 2) AS p, strpos(name, '.') AS s, concat('-', name) AS c FROM ops ORDER BY c",
+        "SELECT regexp_replace(name, '[0-9]', '#') AS r FROM ops WHERE NOT name ILIKE '%FUSION%' ORDER BY name",
     ],
 )
 def test_duckdb_has_the_same_answers(sql: str, call: Call, theirs: duckdb.DuckDBPyConnection) -> None:
@@ -309,7 +313,7 @@ def test_a_query_without_an_answer_says_what_cores_are_called(call: Call) -> Non
 def test_a_place_in_the_source_is_never_cut(call: Call) -> None:
     place = f"{'folder/' * 8}model.py:62"
     printed = call("query", "demo", f"SELECT name || '{'x' * 60}' AS name, '{place}' AS source FROM ops LIMIT 1").out
-    assert place in printed and "…" in printed
+    assert place in printed and "x" * 60 in printed
 
 
 def test_names_of_a_profile_are_no_sql(tmp_path: Path, call: Call) -> None:

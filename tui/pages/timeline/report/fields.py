@@ -299,7 +299,8 @@ COUNTERS: Table[Sequence[CounterRange]] = Table(
 
 # --- events
 
-_STATS = "its stats and those of its metadata, by name"
+_STATS = "its stats and those of its metadata, by name; in SQL their JSON: args->>'size'"
+_ON_TRACK = "its track: XLA Ops, Async XLA Ops, XLA Modules, Steps, Sparse Core Ops, or the name of a host thread"
 _CALLED = "the event's name; for an HLO op its name, not its text"
 _CLASS = "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown"
 _LABEL = _column("event", 30, cells=_texts(_indented_name, "strong"), grows=True)
@@ -319,7 +320,7 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         _SECTION,
         _CORE,
         _PLANE,
-        _field("track", _NAME, lambda row: row.track.name, "the track that it is on", _column("track", 18)),
+        _field("track", _NAME, lambda row: row.track.name, _ON_TRACK, _column("track", 18)),
         _field("start_ps", INSTANT, lambda row: (row.start_ps, row.decimals), _BEGAN, _START),
         _field("duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, _LASTED, _TAKES),
         _field("device_duration_ps", TIME_PS, lambda row: row.device_ps, _DEVICE, null=NO_DEVICE_CLOCK),
