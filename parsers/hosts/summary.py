@@ -28,18 +28,7 @@ from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, has_waits, merg
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, as_interval, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
-from tpuprof.parsers.ops.host_events.activity import (
-    Compilation,
-    IdleTime,
-    activities,
-    compilations,
-    compiling,
-    host_during,
-    in_flight,
-    launches,
-    launches_on_cpu,
-    reading,
-)
+from tpuprof.parsers.ops.host_events import activity
 from tpuprof.parsers.ops.host_events.events import HOST_PLANE, thread_lines
 from tpuprof.parsers.ops.host_events.input_events import InputRows
 from tpuprof.parsers.ops.host_events.memory_use import fullest_memory
@@ -109,11 +98,11 @@ class HostSummary(FrameworkOpsSummary):
     generic: GenericSummary | None
     observed: tuple[Observed, ...]
     slow_link: SlowLink | None
-    silence: IdleTime | None
-    idle: IdleTime | None
+    silence: activity.IdleTime | None
+    idle: activity.IdleTime | None
     outside: tuple[Outside, ...]
     barriers: Mapping[str, int]
-    compilations: tuple[Compilation, ...]
+    compilations: tuple[activity.Compilation, ...]
     core_ops: CoreOpTimes
     cores: Mapping[str, int | None]
     memory: tuple[int, int] | None
@@ -191,8 +180,8 @@ def summarise(
     is_fed, none = _is_fed_by_host(waits, step_lists), (no_ints(), no_ints())
     causes = IdleCauses(
         input=waits if is_fed else none,
-        compiling=_shifted(compiling(side.events), -shift),
-        reading=_shifted(reading(side.events), -shift),
+        compiling=_shifted(activity.compiling(side.events), -shift),
+        reading=_shifted(activity.reading(side.events), -shift),
     )
     at_barriers = [barriers(plane) for plane in cores]
     infos = [devices.device_info(plane) for plane in cores]
@@ -266,11 +255,11 @@ def summarise(
         },
         compilations=()
         if side.events is None
-        else compilations(side.events, none if most is None else _shifted(summaries[most].gaps, shift)),
+        else activity.compilations(side.events, none if most is None else _shifted(summaries[most].gaps, shift)),
         has_step_numbers=side.events is not None and has_step_numbers(side.events),
         memory=fullest_memory(side.events),
-        launched=None if side.events is None or len(ops.table) else launches(side.events),
-        ran_on_cpu=0 if side.events is None or len(ops.table) else launches_on_cpu(side.events),
+        launched=None if side.events is None or len(ops.table) else activity.launches(side.events),
+        ran_on_cpu=0 if side.events is None or len(ops.table) else activity.launches_on_cpu(side.events),
         core_ops=core_op_times(names, [core.table for core in summaries], ops.table),
         cores={name: devices.chip_number(plane) for name, plane in zip(names, cores, strict=True)},
         profile_start_ns=devices.capture_start_ns(trace.plane(devices.ENVIRONMENT_PLANE)),
@@ -341,7 +330,7 @@ _LONG_SILENCE = 0.05
 """A silence is looked at from this share of the capture on."""
 
 
-def _silence(observed: Sequence[Observed], side: HostSide, shift_ps: int) -> IdleTime | None:
+def _silence(observed: Sequence[Observed], side: HostSide, shift_ps: int) -> activity.IdleTime | None:
     """The longest silence of the cores that ran something, and what the host did in it; None where none is long."""
     known = [(of, span) for of in observed if (span := of.silence) is not None]
     of, span = max(known, key=lambda each: each[1][1] - each[1][0], default=(None, (0, 0)))
@@ -349,11 +338,11 @@ def _silence(observed: Sequence[Observed], side: HostSide, shift_ps: int) -> Idl
     if of is None or length < _LONG_SILENCE * of.capture.length_ps or not length:
         return None
     gaps = as_interval((span[0] + shift_ps, span[1] + shift_ps))
-    return IdleTime(
+    return activity.IdleTime(
         gap_ps=length,
         count=1,
         longest=span,
-        activities=() if side.events is None else activities(side.events, gaps),
+        activities=() if side.events is None else activity.activities(side.events, gaps),
         core=int(of.name.rpartition(":")[2]),
     )
 
@@ -414,7 +403,9 @@ def _shifted(spans: Intervals, shift_ps: int) -> Intervals:
     return spans[0] + shift_ps, spans[1] + shift_ps
 
 
-def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide, shift_ps: int) -> IdleTime | None:
+def _idle_time(
+    plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide, shift_ps: int
+) -> activity.IdleTime | None:
     """The long gaps of a core, apart from those in which the host waited for input.
 
     Args:
@@ -427,15 +418,15 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
     if not len(length) and not fed_ps and not served[1]:
         return None
     longest = int(length.argmax()) if len(length) else 0
-    did, inside = ((), ()) if side.events is None else host_during(side.events, _shifted(gaps, shift_ps))
+    did, inside = ((), ()) if side.events is None else activity.host_during(side.events, _shifted(gaps, shift_ps))
     is_fed = side.events is not None and fed_ps >= LEAST_FED * int((core.gaps[1] - core.gaps[0]).sum())
-    return IdleTime(
+    return activity.IdleTime(
         core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
         unlaunched_ps=_outside(gaps, union(runs.start_ps, runs.end_ps)),
         count=len(length),
         longest=(int(gaps[0][longest]), int(gaps[1][longest])) if len(length) else (0, 0),
-        feeding=activities(side.events, _shifted(fed, shift_ps)) if is_fed and side.events is not None else (),
+        feeding=activity.activities(side.events, _shifted(fed, shift_ps)) if is_fed and side.events is not None else (),
         feeding_ps=fed_ps,
         serving=served[0],
         serving_ps=served[1],
@@ -473,7 +464,7 @@ def _in_flight(plane: Plane, gaps: Intervals) -> dict[str, int]:
         near = np.flatnonzero((gaps[0][gap] < end) & (gaps[1][gap] > start) & (end > start))
         rows = plane.event_metadata.rows(events.metadata_id[near].astype(np.int64))
         names = [_op_name(plane, row) for row in rows.tolist()]
-        times |= in_flight(names, start[near], end[near], gaps)
+        times |= activity.in_flight(names, start[near], end[near], gaps)
     return times
 
 

@@ -30,22 +30,11 @@ from tpuprof.parsers.ops.host_events.activity import compiling
 from tpuprof.parsers.ops.host_events.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
 from tpuprof.parsers.steps.boundaries.runs import NEARLY_ALL, ModuleRuns
+from tpuprof.parsers.steps.generic import step_events
 from tpuprof.parsers.steps.generic.functions import callbacks
 from tpuprof.parsers.steps.generic.host_on_cpu import host_on_cpu, launching_thread, runs_after
 from tpuprof.parsers.steps.generic.op_events import COLLECTIVE, COMPUTES, OpEvents, op_events
 from tpuprof.parsers.steps.generic.programs import NOT_MARKED, calls_on, runs_on
-from tpuprof.parsers.steps.generic.step_events import (
-    DeviceBusy,
-    EventType,
-    GenericSummary,
-    StepEvents,
-    during,
-    generic_steps,
-    host_step_events,
-    is_marker,
-    step_name,
-    without_ends,
-)
 from tpuprof.parsers.steps.groups.groups import EventGroups, event_groups, is_grouped
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.inferred import steps_of_programs
@@ -87,7 +76,7 @@ class _Marked:
 
 def cpu_summary(
     trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals, threads: frozenset[int] | None = None
-) -> GenericSummary | None:
+) -> step_events.GenericSummary | None:
     """Summarises a host without a device; None where it has neither steps nor ops.
 
     Steps are those that annotations of the program mark, else runs of its programs, else what a framework marks.
@@ -112,20 +101,22 @@ def cpu_summary(
     if not why and not threads:
         found = found or _rooted(host, groups, annotated=False)
     if found is None:
-        return None if cpu is None else GenericSummary(0, CPU, (), busy=_busy(ops), why_no_steps=why)
+        return None if cpu is None else step_events.GenericSummary(0, CPU, (), busy=_busy(ops), why_no_steps=why)
     waits = subtract(*subtract(*waits, *compiling(host)), *callbacks(cpu).during)
     spans = found.numbers, found.begin, found.stop
-    of_host = host_step_events(host, found.groups, launches=False)
-    step_events = [
+    of_host = step_events.host_step_events(host, found.groups, launches=False)
+    of_threads = [
         of_host.take(is_among(of_host.group, found.numbers)),
-        during(waits, *spans, EventType.WAIT_INPUT),
-        during(ops.when(COLLECTIVE), *spans, EventType.COLLECTIVE),
-        during(ops.when(COMPUTES), *spans, EventType.HOST_OPS),
+        step_events.during(waits, *spans, step_events.EventType.WAIT_INPUT),
+        step_events.during(ops.when(COLLECTIVE), *spans, step_events.EventType.COLLECTIVE),
+        step_events.during(ops.when(COMPUTES), *spans, step_events.EventType.HOST_OPS),
     ]
-    steps, _ = generic_steps(StepEvents.joined(step_events), found.begin, found.stop, found.numbers, found.names)
-    kept = steps if found.are_whole else without_ends(steps)
+    steps, _ = step_events.generic_steps(
+        step_events.StepEvents.joined(of_threads), found.begin, found.stop, found.numbers, found.names
+    )
+    kept = steps if found.are_whole else step_events.without_ends(steps)
     began_ns = capture_start_ns(trace.plane(ENVIRONMENT_PLANE))
-    return GenericSummary(
+    return step_events.GenericSummary(
         device_count=0,
         device_type=CPU,
         steps=kept,
@@ -147,12 +138,12 @@ def _keep_step(runs: ModuleRuns, steps: _Marked) -> bool:
     return bool(usual and np.count_nonzero(count == usual) >= NEARLY_ALL * len(count))
 
 
-def _busy(ops: OpEvents) -> tuple[DeviceBusy, ...]:
+def _busy(ops: OpEvents) -> tuple[step_events.DeviceBusy, ...]:
     """The time of each device that ran ops, but for calls of the host; without ops, one of which nothing is known."""
     ran = ops.take(np.isin(ops.kind, (COMPUTES, COLLECTIVE)))
     of_devices = [(number, ran.take(ran.device == number)) for number in distinct(ran.device).tolist()]
-    return tuple(DeviceBusy.of(number, of.start, of.end) for number, of in of_devices) or (
-        DeviceBusy(0, 0, None, None),
+    return tuple(step_events.DeviceBusy.of(number, of.start, of.end) for number, of in of_devices) or (
+        step_events.DeviceBusy(0, 0, None, None),
     )
 
 
@@ -171,7 +162,7 @@ def _rooted(host: HostEvents, groups: EventGroups, annotated: bool) -> _Marked |
         group: of_root.get(group, thread) for group, thread in zip(markers.group.tolist(), threads, strict=True)
     }
     if annotated:
-        marked = {root.group for root in groups.roots if root.step_num is not None or is_marker(root.name)}
+        marked = {root.group for root in groups.roots if root.step_num is not None or step_events.is_marker(root.name)}
         thread_of = {group: thread for group, thread in thread_of.items() if group in marked or group not in of_root}
     if not thread_of:
         return None
@@ -180,14 +171,14 @@ def _rooted(host: HostEvents, groups: EventGroups, annotated: bool) -> _Marked |
     numbers = np.array(sorted(group for group, thread in thread_of.items() if thread == most), np.int64)
     longest = markers.take(np.lexsort((markers.end - markers.start, markers.group)))
     last = np.searchsorted(longest.group, numbers, side="right") - 1
-    names = tuple(step_name(number, groups.roots) for number in numbers.tolist())
+    names = tuple(step_events.step_name(number, groups.roots) for number in numbers.tolist())
     of_events = [line.of_events() for line in groups.threads]
     return _Marked(most, numbers, longest.start[last], longest.end[last], names, of_events)
 
 
 def _markers(host: HostEvents, groups: EventGroups) -> tuple[Spans, list[int]]:
     """What steps begin with: the roots of groups, and events whose names mark steps. And the thread of each."""
-    named = host.ids_named(is_marker)
+    named = host.ids_named(step_events.is_marker)
     spans, threads = [], [root.thread for root in groups.roots]
     keys = ("group", "start_ps", "end_ps")
     spans.append(Spans(*(np.array([getattr(root, key) for root in groups.roots], np.int64) for key in keys)))
