@@ -10,7 +10,6 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, subtract, union, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, core_totals
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
@@ -111,7 +110,7 @@ def summarise_core(
     sums, recorded = times.recorded_core(plane, runs, steps, on_chunk, roles)
     sums = replace(recorded.pieces.sums_in_steps(sums), table=works.applied(sums.table))
     steps = times.on_device_clock(steps, recorded.pieces.times, sums.device_times)
-    steps, cells = replace(steps, lost=recorded.lost_steps), sums.cells
+    steps = replace(steps, lost=recorded.lost_steps)
     needs_busy, holes = len(waits[0]) > 0 and not has_infeed(sums.table), recorded.holes
     step_times = times.core_step_times(
         steps,
@@ -124,8 +123,7 @@ def summarise_core(
     )
     left_out = steps.lost_among(np.arange(len(steps)))
     left_out[times.cut_steps(step_times.op_count, steps.duration_ps)] = True
-    in_steps = np.where(left_out[cells.step], 0, cells.self_ps) if left_out.any() else cells.self_ps
-    in_steps_ps = sum_by_key(cells.row, in_steps, len(sums.table))
+    in_steps_ps, _ = sums.cells.by_op(len(sums.table), ~left_out)
     table = replace(sums.table, in_steps_ps=in_steps_ps)
     totals = core_totals(plane, table, sums, recorded)
     is_watched = needs_busy or totals.total_ps - int(totals.table.self_ps.sum()) >= MUCH_IDLE * totals.total_ps

@@ -20,8 +20,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.formats.thread_pool import ThreadPool
-from tpuprof.parsers.formats.xspace.core.api import cell_sums, sum_by_key
-from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.ops.core.traced import OpRoles
@@ -57,9 +57,6 @@ _PARTS = {
 
 INFEEDS = frozenset({"infeed", "sparsecorev0 infeed"})
 """HLO categories of ops that wait for input."""
-
-_DENSE = 4
-"""A table of steps by ops is the cheapest way to sum work up to this many times the cells that are filled."""
 
 SLOW_FACTOR = 1.15
 """A step is slow from this multiple of the median step on."""
@@ -143,29 +140,20 @@ def core_step_times(
     owners = op_owners(table, peaks or Peaks(), modules)
     collectives, column = _collectives(table, owners.are("collective_transfer"))
     kind = intervals.numbered(parts, classes, owners.owner, column)
-    # where most ops run in most steps, work is a product of matrices instead of a pass over all cells for each column
-    is_dense = len(steps) * len(table) <= _DENSE * len(cells.step)
-    by_step = cell_sums(cells, kind, int(kind.max(initial=0)) + 1, owners.ideal, len(steps), is_dense)
-    by_kind = np.ascontiguousarray(by_step.by_kind.T)
+    by_kind = np.ascontiguousarray(cells.by_kind(kind, int(kind.max(initial=0)) + 1, len(steps)).T)
     class_ps = _together(by_kind, kind, classes, len(OP_CLASSES))
     class_ps[:, OP_CLASSES.index("idle")] = np.maximum(steps.duration_ps - class_ps.sum(axis=1), 0)
-    work = work_of(table)
-    both = work_by_step(
-        cells,
-        by_step.by_op,
-        table,
-        np.concatenate([work, np.where(feeds(table)[:, None], work, np.nan)], 1),
-        len(steps),
-    )
+    both = _work_by_step(cells, table, len(steps))
     of_ops = _together(by_kind, kind, owners.owner, len(OWNERS))
     none = no_ints(), no_ints()
-    account = core_account(steps, sums.busy, of_ops, by_step.weighted, causes or IdleCauses(), lost or none)
+    ideal = cells.weighted(owners.ideal, len(steps))
+    account = core_account(steps, sums.busy, of_ops, ideal, causes or IdleCauses(), lost or none)
     return CoreStepTimes(
         steps=steps,
         part_ps=_with_sparse_core_wait(_together(by_kind, kind, parts, PART_COUNT + 1)),
         class_ps=class_ps,
         input_ps=np.minimum(_idle_within(steps, waits, sums.busy), class_ps[:, OP_CLASSES.index("idle")]),
-        op_count=by_step.events,
+        op_count=cells.work(np.ones((len(table), 1)), len(steps))[:, 0].astype(np.int64),
         work=both[:, :WORK_COUNT],
         feed_work=both[:, WORK_COUNT:],
         all_reduce_step=sums.all_reduce_step,
@@ -212,7 +200,7 @@ def _hops(table: OpTable, cells: StepCells, names: Sequence[str], column: Int64s
     rows = [
         row for row, kind in kinds if STAGES.match(kind_by_name(kind, table.name[row])) and not _BEGINS.search(kind)
     ]
-    occurrences = sum_by_key(cells.row, cells.count.astype(np.int64), len(table)) if rows else no_ints()
+    occurrences = cells.by_op(len(table), np.ones(steps, np.bool_))[1] if rows else no_ints()
     for row in rows:
         often = int(occurrences[row]) / max(steps, 1)
         sizes = [found.shape.unpadded_bytes or 0 for found in shapes_in(table.expression(row))]
@@ -252,7 +240,7 @@ def recorded_core(
 ) -> tuple[CoreSums, Recorded]:
     """The ops of a core by piece (see `core_sums`), and what of its runs was recorded."""
     pieces = Pieces.of(steps, runs)
-    sums = core_sums(plane, pieces.spans, pieces.times, on_chunk, roles)
+    sums = core_sums(plane, (pieces.times[:-1], pieces.times[1:]), pieces.times, on_chunk, roles)
     return sums, recorded_runs(runs, pieces, sums.cells, steps, sums.device_times, sums.table)
 
 
@@ -311,34 +299,23 @@ def _slow_ops(steps: CoreSteps, sums: CoreSums) -> tuple[SlowOp, ...]:
     slowest, middle = int(order[-1]), int(order[len(order) // 2])
     if steps.duration_ps[slowest] < SLOW_FACTOR * steps.duration_ps[middle]:
         return ()
-    more = _op_times(sums, slowest) - _op_times(sums, middle)
+    chosen = (np.arange(len(steps)) == step for step in (slowest, middle))
+    more = np.subtract(*(sums.cells.by_op(len(sums.table), step)[0] for step in chosen))
     longest = np.argsort(-more, kind="stable")[:_SLOW_OPS]
     name = steps.names[slowest]
     return tuple(SlowOp(name, sums.table.name[row], int(more[row])) for row in longest.tolist() if more[row] > 0)
 
 
-def _op_times(sums: CoreSums, step: int) -> Int64s:
-    """int64[ops]: self time of each op in one step."""
-    inside = sums.cells.step == step
-    return sum_by_key(sums.cells.row[inside], sums.cells.self_ps[inside], len(sums.table))
+def _work_by_step(cells: StepCells, table: OpTable, steps: int) -> Floats:
+    """float64[steps, 2 * WORK_COUNT]: `CoreStepTimes.work` and `feed_work`; NaN where none of the ops has a count.
 
-
-def work_by_step(cells: StepCells, count: Floats | None, table: OpTable, work: Floats, steps: int) -> Floats:
-    """float64[steps, k]: work of the ops that start in each step; NaN where none of them has a count.
-
-    Args:
-        count: float64[steps, ops], the events of the cells; None where there would be too many.
-        work: float64[ops, k], work of all occurrences of each op. Each occurrence counts with their mean.
+    Each occurrence of an op counts with the mean of all.
     """
+    work = work_of(table)
+    work = np.concatenate([work, np.where(feeds(table)[:, None], work, np.nan)], axis=1)
     known = np.isfinite(work)
     once = np.where(known, work, 0.0) / np.maximum(table.occurrences, 1)[:, None]
     columns, out = np.flatnonzero(known.any(axis=0)), np.full((steps, work.shape[1]), np.nan)
-    if count is not None:
-        out[:, columns] = np.where(count @ known[:, columns] > 0, count @ once[:, columns], np.nan)
-        return out
-    for column in columns.tolist():
-        chosen = known[cells.row, column] & (cells.count > 0)
-        step, row = cells.step[chosen], cells.row[chosen]
-        sums = np.bincount(step, once[row, column] * cells.count[chosen], minlength=steps)
-        out[:, column] = np.where(np.bincount(step, minlength=steps) > 0, sums, np.nan)
+    both = cells.work(np.concatenate([known[:, columns], once[:, columns]], axis=1), steps)
+    out[:, columns] = np.where(both[:, : len(columns)] > 0, both[:, len(columns) :], np.nan)
     return out

@@ -15,7 +15,8 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, nesting_ord
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import core_name
 from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
-from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES, EventColumns, PassSums
+from tpuprof.parsers.formats.xspace.core.pass_sums import PassSums
+from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES, EventColumns
 from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, interval_index, is_sorted, no_ints, union
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
-from tpuprof.parsers.formats.xspace.core.types import EventColumns, PassSums, StepCells
+from tpuprof.parsers.formats.xspace.core.pass_sums import PassSums, StepCells
+from tpuprof.parsers.formats.xspace.core.types import EventColumns
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.ops.core.traced import TRACED, Roles, times_by_role
 
@@ -42,12 +43,7 @@ def plain_pass(
         has_two_clocks=has_two_clocks,
         times=times,
         time_span=around(times, (own_start, own_end), (start, end)) if has_two_clocks else no_ints().reshape(0, 4),
-        cells=StepCells(
-            step=step[in_step].astype(np.int32),
-            row=ids[in_step].astype(np.int32),
-            self_ps=self_ps[in_step],
-            count=np.ones(len(in_step), np.int32),
-        ),
+        cells=StepCells(step[in_step], ids[in_step], self_ps[in_step], np.ones(len(in_step), np.int32)),
         busy=union(own_start, own_end),
         working=union(own_start[on], own_end[on]),
         off=(own_start[is_off], own_end[is_off]),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.one_pass import Wanted, in_one_pass
@@ -68,10 +68,7 @@ class CoreSums(OpSums):
     def without_intervals(self) -> CoreSums:
         """The same without the cells and intervals, which take the most memory."""
         none = no_ints(), no_ints()
-        few = np.zeros(0, np.int32)
-        return replace(
-            self, cells=StepCells(few, few, none[0], few), busy=none, working=none, waiting=none, inside_waits=none
-        )
+        return replace(self, cells=StepCells(*none, *none), busy=none, working=none, waiting=none, inside_waits=none)
 
 
 def core_sums(

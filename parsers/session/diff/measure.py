@@ -21,6 +21,7 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import OfCore
 from tpuprof.parsers.hosts.op_summary import of_file
@@ -246,34 +247,17 @@ def _keys(table: OpTable) -> tuple[OpKey, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class OpSteps:
-    """Ops of some cores by step; integers of the smallest types.
-
-    Attributes:
-        row: int[n], the op in the host's table; step: int[n]. A step and op may have several entries, which add up.
-        self_ps, count: int[n], self time and occurrences.
-    """
-
-    row: NDArray[np.signedinteger]
-    step: NDArray[np.signedinteger]
-    self_ps: NDArray[np.signedinteger]
-    count: NDArray[np.signedinteger]
-
-
-@dataclass(frozen=True, slots=True)
 class StepsSummary(HostSummary):
     """What all pages of a profile need of one host, and the ops by step of the cores that have the host's steps."""
 
-    op_steps: tuple[OpSteps, ...]
+    op_steps: tuple[StepCells, ...]
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepsSummary:
     of_planes = dict[int, _OfCore]()
 
     def take(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        cells = sums.cells
-        ops = OpSteps(_narrow(cells.row), _narrow(cells.step), _narrow(cells.self_ps), _narrow(cells.count))
-        of_planes[plane.index] = _keys(sums.table), steps.start_ps, ops
+        of_planes[plane.index] = _keys(sums.table), steps.start_ps, sums.cells
 
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, take), file.part)
     rows = {key: row for row, key in enumerate(_keys(summary.table))}
@@ -288,13 +272,13 @@ STEPS_OF_HOST = Reduction("steps", StepsSummary, needed_bytes, _reduce, tables=(
 """What all pages need of a host, and its ops by step."""
 
 
-_OfCore = tuple[tuple[OpKey, ...], Int64s, OpSteps]
+_OfCore = tuple[tuple[OpKey, ...], Int64s, StepCells]
 """Of one core its ops, when its steps begin, and its ops by these steps."""
 
 
 def _in_steps(
     of_cores: Mapping[str, _OfCore], grid: AlignedSteps | None, rows: Mapping[OpKey, int]
-) -> tuple[OpSteps, ...]:
+) -> tuple[StepCells, ...]:
     """The ops of the cores that have the host's steps, added up by these steps; nothing without such steps.
 
     Args:
@@ -305,7 +289,8 @@ def _in_steps(
         return ()
     parts = []
     for name, start in dict(zip(grid.core_names, grid.core_start_ps, strict=True)).items():
-        keys, own_start, ops = of_cores[name]
+        keys, own_start, cells = of_cores[name]
+        ops = cells.each()
         row = np.array([rows.get(key, -1) for key in keys], np.int64)[ops.row]
         step = positions(own_start, start)[ops.step]
         kept = (row >= 0) & (step >= 0)  # others are in no step, or in no whole run
@@ -315,7 +300,7 @@ def _in_steps(
     at = np.searchsorted(known, place)
     step, row = np.divmod(known, max(len(rows), 1))
     sums = [sum_by_key(at, of, len(known)) for of in (self_ps, count)]
-    return (OpSteps(*map(_narrow, (row, step, *sums))),)
+    return (StepCells(*map(_narrow, (step, row, *sums))),)
 
 
 def _narrow(values: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:

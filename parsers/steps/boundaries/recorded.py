@@ -19,10 +19,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, interval_index, no_ints, opens
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, interval_index, opens
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
-from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.ops.core.sums import CoreSums, ModuleHoles
 from tpuprof.parsers.ops.device import HOLDS_OPS
 from tpuprof.parsers.ops.table import OpTable
@@ -59,18 +59,13 @@ class Pieces:
         own = np.append(_steps_of_runs(steps, runs), -1)[run]
         return cls(times, np.where(own >= 0, own, step), run)
 
-    @property
-    def spans(self) -> Intervals:
-        return self.times[:-1], self.times[1:]
-
     def sums_in_steps(self, sums: CoreSums) -> CoreSums:
         """The sums of a core's ops by piece as sums by step."""
-        of, cells = self.step[sums.all_reduce_step], sums.cells
-        step = self.step[cells.step]
-        kept, inside = step >= 0, of >= 0
+        of = self.step[sums.all_reduce_step]
+        inside = of >= 0
         return replace(
             sums,
-            cells=StepCells(step[kept].astype(np.int32), cells.row[kept], cells.self_ps[kept], cells.count[kept]),
+            cells=sums.cells.moved(self.step),
             all_reduce_step=of[inside],
             all_reduce_id=sums.all_reduce_id[inside],
             all_reduce_ps=sums.all_reduce_ps[inside],
@@ -104,9 +99,8 @@ class Recorded:
 
     def whole(self, table: OpTable) -> OpTable:
         """A table of the core's ops without those of holes."""
-        cells, chosen = self.cells, np.append(self.holes, False)[self.pieces.run[self.cells.step]]
-        row, of = cells.row[chosen], (cells.count[chosen].astype(np.int64), cells.self_ps[chosen])
-        return table.without(*(sum_by_key(row, column, len(table)) for column in of))
+        self_ps, count = self.cells.by_op(len(table), np.append(self.holes, False)[self.pieces.run])
+        return table.without(count, self_ps)
 
     def span(self) -> Intervals:
         """From where the first run starts to where the last one ends, by the device's clock."""
@@ -126,11 +120,11 @@ def recorded_runs(
         table: the core's ops; empty where none holds others.
     """
     run_ps = device_durations(runs.start_ps, runs.end_ps, pieces.times, device_times)
-    run = pieces.run[cells.step] + 1
-    holds = np.array([category in HOLDS_OPS for category in table.category], np.bool_)
-    around = np.flatnonzero(holds[cells.row]) if holds.any() else no_ints()
-    own = sum_by_key(run, cells.self_ps, len(runs) + 1)[1:]
-    inner = own - sum_by_key(run[around], cells.self_ps[around], len(runs) + 1)[1:]
+    holds = np.zeros(max(len(table), int(cells.row.max(initial=-1)) + 1), np.int64)
+    holds[: len(table)] = [category in HOLDS_OPS for category in table.category]
+    by_run = np.zeros((len(runs) + 1, 2), np.int64)
+    np.add.at(by_run, pieces.run, cells.by_kind(holds, 2, len(pieces.run)))  # the last is of no run
+    own, inner = by_run[:-1].sum(axis=1), by_run[:-1, 0]
     silence, without_op = (1.0 - np.minimum(of / np.maximum(run_ps, 1), 1.0) for of in (inner, own))
     share, lost, modules = np.zeros(len(runs)), np.zeros(len(runs)), list[ModuleHoles]()
     holes, total = np.zeros(len(runs), np.bool_), int(run_ps.sum())
@@ -142,7 +136,7 @@ def recorded_runs(
             continue
         more = silence[rows] - silence[rows].min()
         lacking, names = ~empty & (more >= LEAST_LOST), tuple[str, ...]()
-        ops = _run_ops(run - 1, cells, rows) if lacking.any() else None
+        ops = _run_ops(pieces, cells.each(), rows) if lacking.any() else None
         while ops is not None and lacking.any():
             by_run, by_op = _missing_ps(ops, rows[lacking], rows[~(empty | lacking)], len(runs))
             clear = (by_run == 0) | (2 * more[lacking] * run_ps[rows[lacking]] < by_run)
@@ -200,13 +194,14 @@ def _alone(runs: ModuleRuns) -> Bools:
     return alone
 
 
-def _run_ops(run: Int64s, cells: StepCells, rows: Int64s) -> tuple[Int64s, ...]:
+def _run_ops(pieces: Pieces, cells: StepCells, rows: Int64s) -> tuple[Int64s, ...]:
     """The ops of some runs: run, row, self time and occurrences; what has one run and row adds up.
 
     Args:
-        run: int64[cells], the run of each cell; -1 for none.
+        cells: sums by piece.
         rows: the runs.
     """
+    run = pieces.run[cells.step]
     chosen, ops = np.flatnonzero(np.isin(run, rows)), int(cells.row.max()) + 1
     key = run[chosen] * ops + cells.row[chosen]
     order = np.argsort(key, kind="stable")

@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Columns, Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.formats.xspace.parts_of_lines import PartOfLine
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import is_gpu
@@ -136,8 +136,6 @@ def lost_in_steps(gpu: StreamDevice, ops: OpEvents, start_ps: Int64s, end_ps: In
         pieces = Pieces.of(ends_of(none), runs)
         at = np.searchsorted(pieces.times, runs.start_ps)[run]
         took = (ops.end - ops.start)[mine]
-        cells = StepCells(
-            at.astype(np.int32), intervals.numbered(ops.op[mine]).astype(np.int32), took, np.ones_like(took)
-        )
+        cells = StepCells(at, intervals.numbered(ops.op[mine]), took, np.ones_like(took))
         lost_ps[steps] += recorded_runs(runs, pieces, cells, ends_of(none), None, EMPTY_TABLE).lost_ps
     return lost_ps

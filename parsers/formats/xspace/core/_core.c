@@ -173,7 +173,7 @@ INLINE int read_inner(Bytes bytes, int64_t at, int64_t stop, Field *field) {
 
 /* ---- arguments ---- */
 
-enum { MAX_ARRAYS = 31 };
+enum { MAX_ARRAYS = 32 };
 
 typedef struct {
     Py_buffer view[MAX_ARRAYS];
@@ -1043,7 +1043,7 @@ enum {
     DURATIONS, DEVICE_DURATIONS,                  /* sums, to see that none can overflow */
     TWO_CLOCKS,                                   /* whether any event's two starts differ */
     DEPTH,                                        /* open events on the stack */
-    STEP, STEP_OF_SUMS, TOUCHED,                  /* the latest step begun; whose sums by step these are; ids in them */
+    STEP, TABLE_STEPS, TABLE_IDS,                 /* the latest step begun; how much of the table by step is used */
     BUSY_FROM, BUSY_TO, WORK_FROM, WORK_TO,       /* the open interval of each union; empty before the first event */
     OFF_TO,                                       /* the latest end of an event off duty */
     OUTER, OUTER_START, OUTER_END, OUTER_DEVICE_START, OUTER_DEVICE_END, /* whether there is one, and the latest */
@@ -1055,7 +1055,7 @@ enum {
 enum { DONE = 0, NO_ROOM = 1, UNUSUAL = 2 };
 enum { ONLY_TIMES = 1, ALL_SPANS = 3 };
 enum { STACK_COLUMNS = 5, TIME_COLUMNS = 4, OUTPUT_KINDS = RUNS - CELLS };
-enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF, STACK_TRACED };
+enum { STACK_END, STACK_ID, STACK_ROW, STACK_SELF, STACK_TRACED };
 enum { TRACED_SELF = 3 }; /* the column of `traced` that is known only when the event is closed */
 enum { CODE_TRACED = 2, MOST_WRITTEN = 4 /* rows of one output, but for cells, that an event or the end may write */ };
 static const int64_t OUTPUT_COLUMNS[OUTPUT_KINDS] = {3, 2, 2, 2, 2, 3, 5, 3, 3};
@@ -1081,8 +1081,10 @@ typedef struct {
     int64_t ids;
     const uint8_t *off_duty;
     const uint8_t *code; /* of each id; NULL where no traced events are wanted */
-    int64_t *occurrences, *total, *self, *minimum, *step_self, *step_count;
-    int32_t *touched;
+    int64_t *occurrences, *total, *self, *minimum;
+    int64_t *table_self; /* self times and events by step that has events, and id that was given a column */
+    int32_t *table_count, *column; /* the column of each id; below 0 for none so far */
+    int64_t *table_step, columns; /* the step of each row of the table */
     Rows stack, out[OUTPUT_KINDS]; /* in the order of the state */
     int64_t steps, times;
     int spans; /* what else is wanted: nothing, the times, these and the unions but for `working`, or all */
@@ -1100,24 +1102,6 @@ INLINE int64_t *put(OpSums *to, int which, int64_t a, int64_t b, int64_t c) {
     return row;
 }
 
-/* A step and an id in one number; unsigned on the way, as a caller's nonsense may be negative. */
-INLINE int64_t cell_of(int64_t step, int64_t id) {
-    return (int64_t)((uint64_t)step << 32 | (uint64_t)id);
-}
-
-/* Writes the sums of the step that is over. */
-INLINE void end_step(OpSums *to) {
-    int64_t step = to->state[STEP_OF_SUMS];
-    for (int64_t i = 0; i < to->state[TOUCHED]; i++) {
-        int32_t id = to->touched[i];
-        if (UNLIKELY(id < 0 || id >= to->ids))
-            continue; /* a caller's nonsense */
-        put(to, CELLS, cell_of(step, id), to->step_self[id], to->step_count[id]);
-        to->step_self[id] = to->step_count[id] = 0;
-    }
-    to->state[TOUCHED] = 0;
-}
-
 /* Closes the innermost open event: its self time is known now. */
 INLINE void close_event(OpSums *to) {
     const int64_t *event = to->stack.cells + STACK_COLUMNS * --to->state[DEPTH];
@@ -1127,12 +1111,18 @@ INLINE void close_event(OpSums *to) {
     to->self[id] += self;
     if (event[STACK_TRACED] >= 0 && event[STACK_TRACED] < to->state[TRACED])
         to->out[TRACED - CELLS].cells[OUTPUT_COLUMNS[TRACED - CELLS] * event[STACK_TRACED] + TRACED_SELF] = self;
-    if (event[STACK_STEP] < 0)
+    uint64_t row = (uint64_t)event[STACK_ROW], columns = (uint64_t)to->columns; /* that of no step is far out */
+    if (row >= (uint64_t)to->state[TABLE_STEPS])
         return;
-    if (LIKELY(event[STACK_STEP] == to->state[STEP_OF_SUMS] && to->step_count[id]))
-        to->step_self[id] += self;
-    else
-        put(to, CELLS, cell_of(event[STACK_STEP], id), self, 0);
+    if (UNLIKELY(to->column[id] < 0) && to->state[TABLE_IDS] < to->columns)
+        to->column[id] = (int32_t)to->state[TABLE_IDS]++;
+    uint64_t column = (uint64_t)to->column[id], place = row * columns + column;
+    if (UNLIKELY(column >= columns)) {
+        put(to, CELLS, to->table_step[row], id, self);
+        return;
+    }
+    to->table_self[place] += self;
+    to->table_count[place]++;
 }
 
 /* Adds a span to a union whose open interval is at state[from] and state[from + 1]. */
@@ -1203,7 +1193,7 @@ INLINE void answer_times(OpSums *to, int64_t stop, int64_t device_stop, int is_l
 /* Whether every output has room for what one more event, or the end, may write. */
 INLINE int has_room(const OpSums *to) {
     const int64_t *s = to->state;
-    if (UNLIKELY(to->out[0].room - s[CELLS] < s[TOUCHED] + s[DEPTH] || s[DEPTH] >= to->stack.room))
+    if (UNLIKELY(to->out[0].room - s[CELLS] < s[DEPTH] || s[DEPTH] >= to->stack.room))
         return 0;
     for (int which = BUSY; which < RUNS; which++)
         if (UNLIKELY(to->out[which - CELLS].room - s[which] < MOST_WRITTEN))
@@ -1253,9 +1243,10 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     s[STEP] = step;
     if (step >= 0 && own_start >= to->step_end[step])
         step = -1;
-    if (UNLIKELY(step != s[STEP_OF_SUMS])) {
-        end_step(to);
-        s[STEP_OF_SUMS] = step;
+    if (step >= 0 && UNLIKELY(!s[TABLE_STEPS] || to->table_step[s[TABLE_STEPS] - 1] != step)) {
+        if (UNLIKELY(s[TABLE_STEPS] >= to->steps))
+            return 0;
+        to->table_step[s[TABLE_STEPS]++] = step;
     }
     while (s[DEPTH] && to->stack.cells[STACK_COLUMNS * (s[DEPTH] - 1) + STACK_END] < end)
         close_event(to);
@@ -1264,7 +1255,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
         top[STACK_SELF - STACK_COLUMNS] -= length;
     top[STACK_END] = end;
     top[STACK_ID] = id;
-    top[STACK_STEP] = step;
+    top[STACK_ROW] = step < 0 ? -1 : s[TABLE_STEPS] - 1;
     top[STACK_SELF] = length;
     top[STACK_TRACED] = to->code ? trace_event(to, id, s[DEPTH] ? top[STACK_ID - STACK_COLUMNS] : -1, start, end, own_start) : -1;
     s[DEPTH]++;
@@ -1274,11 +1265,6 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
         to->minimum[id] = length;
     if (block->device_duration)
         block->device_duration[i] = length;
-    if (step >= 0 && !to->step_count[id]++) {
-        if (UNLIKELY(s[TOUCHED] >= to->ids))
-            return 0;
-        to->touched[s[TOUCHED]++] = (int32_t)id;
-    }
     if (UNLIKELY(has_integer(block, 2, i)) && block->value[2][i] && step >= 0)
         put(to, REDUCES, step, block->value[2][i], length);
 
@@ -1313,7 +1299,6 @@ INLINE void end_line(OpSums *to) {
     int64_t *s = to->state;
     while (s[DEPTH])
         close_event(to);
-    end_step(to);
     if (s[BUSY_TO] > s[BUSY_FROM])
         put(to, BUSY, s[BUSY_FROM], s[BUSY_TO], 0);
     if (s[WORK_TO] > s[WORK_FROM])
@@ -1324,43 +1309,45 @@ INLINE void end_line(OpSums *to) {
         answer_times(to, 0, 0, 1);
 }
 
-/* take_ops(id, offset, duration, kind, value, off_duty, code, step_start, step_end, time, state, device_duration,
- *         occurrences, total, self, minimum, step_self, step_count, touched, stack, cells, busy, working, off, inside,
- *         reduces, traced, work, within, time_span, shift, at, count, is_end, spans, offset_row, duration_row,
+/* add_ops(id, offset, duration, kind, value, off_duty, code, step_start, step_end, time, state, device_duration,
+ *         occurrences, total, self, minimum, table_self, table_count, column, table_step, stack, cells, busy, working,
+ *         off, inside, reduces, traced, work, within, time_span, shift, at, count, is_end, spans, offset_row, duration_row,
  *         reduce_row)
  * -> (at, status)
  * Takes the events [at, count) of a block; status NO_ROOM: call again from `at` with larger outputs. The last three say
  * which rows of `kind` and `value` hold the stats; -1 for none. */
-static PyObject *core_take_ops(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
-    enum { INPUTS = 10, OUTPUTS = 20, NUMBERS = 8, ROWS = 5 /* the first of them */, FIRST_OUTPUT = 20, TIME_SPAN = 29 };
+static PyObject *core_add_ops(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given) {
+    enum { INPUTS = 10, OUTPUTS = 21, NUMBERS = 8, ROWS = 5 /* the first of them */, FIRST_OUTPUT = 21, TIME_SPAN = 30 };
     Arrays a;
     Py_ssize_t number[NUMBERS];
     if (!take(&a, args, given, INPUTS, OUTPUTS, NUMBERS, number))
         return NULL;
     const Py_buffer *v = a.view;
     Py_ssize_t capacity = v[0].len / 4, ids = v[5].len, steps = v[7].len / 8, times = v[9].len / 8;
-    Py_ssize_t at = number[1], count = number[2];
+    Py_ssize_t at = number[1], count = number[2], columns = steps ? v[17].len / 4 / steps : 0;
     int fits = holds(&a, 0, capacity, 4) && holds(&a, 1, capacity, 8) && holds(&a, 2, capacity, 8) &&
                holds(&a, 4, v[3].len, 8) && (v[6].len == 0 || v[6].len == ids) &&
                holds(&a, 7, steps, 8) && holds(&a, 8, steps, 8) && holds(&a, 9, times, 8) &&
                holds(&a, 10, STATE_SIZE, 8) && (v[11].len == 0 || holds(&a, 11, capacity, 8)) &&
-               holds(&a, 18, ids, 4) && holds(&a, TIME_SPAN, TIME_COLUMNS * times, 8) && at >= 0 && at <= count &&
+               holds(&a, 16, steps * columns, 8) && holds(&a, 17, steps * columns, 4) && holds(&a, 18, ids, 4) &&
+               holds(&a, 19, steps, 8) && holds(&a, TIME_SPAN, TIME_COLUMNS * times, 8) && at >= 0 && at <= count &&
                count <= capacity && number[0] >= -FAR && number[0] <= FAR;
-    for (int i = 12; i < 18; i++)
+    for (int i = 12; i < 16; i++)
         fits = fits && holds(&a, i, ids, 8);
-    for (int i = 19; i < TIME_SPAN; i++)
+    for (int i = FIRST_OUTPUT - 1; i < TIME_SPAN; i++)
         fits = fits && holds(&a, i, v[i].len / 8, 8);
     int64_t state[STATE_SIZE]; /* a copy, which no output can be suspected to overlap: it stays in registers */
     memcpy(state, v[10].buf, v[10].len < (Py_ssize_t)sizeof state ? 0 : sizeof state);
     OpSums to = {state, ids, v[5].buf, v[6].len ? v[6].buf : NULL, v[12].buf, v[13].buf, v[14].buf, v[15].buf,
-                 v[16].buf, v[17].buf, v[18].buf, {v[19].buf, v[19].len / 8 / STACK_COLUMNS}, {{0, 0}},
+                 v[16].buf, v[17].buf, v[18].buf, v[19].buf, columns, {v[20].buf, v[20].len / 8 / STACK_COLUMNS}, {{0, 0}},
                  steps, times, (int)number[4], v[7].buf, v[8].buf, v[9].buf, v[TIME_SPAN].buf};
     for (int i = 0; i < OUTPUT_KINDS; i++) {
         to.out[i].cells = v[FIRST_OUTPUT + i].buf;
         to.out[i].room = v[FIRST_OUTPUT + i].len / 8 / OUTPUT_COLUMNS[i];
         fits = fits && state[CELLS + i] >= 0 && state[CELLS + i] <= to.out[i].room;
     }
-    fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TOUCHED] >= 0 && state[TOUCHED] <= ids &&
+    fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TABLE_STEPS] >= 0 &&
+           state[TABLE_STEPS] <= steps && state[TABLE_IDS] >= 0 &&
            number[4] >= 0 && number[4] <= ALL_SPANS && state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
     for (int i = ROWS; i < NUMBERS; i++)
         fits = fits && has_row(number[i], capacity, v[3].len);
@@ -1450,7 +1437,7 @@ static PyObject *core_hash_packets(PyObject *Py_UNUSED(module), PyObject *const 
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(stats), FUNCTION(scan), FUNCTION(nest), FUNCTION(lanes), FUNCTION(runs),
-    FUNCTION(self_sums), FUNCTION(take_ops), FUNCTION(trim), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
+    FUNCTION(self_sums), FUNCTION(add_ops), FUNCTION(trim), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

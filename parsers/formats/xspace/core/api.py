@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import fallback, types
 from tpuprof.parsers.formats.xspace.core.compiled import CORE
 
@@ -258,37 +258,6 @@ def self_sums(ops: types.LanedEvents, keys: int) -> Int64s:
         has_room = CORE.self_sums(*ops[:4], ops.bounds[:-1].copy(), np.empty(3 * room, np.int64), out)
         room *= 2
     return out
-
-
-def cell_sums(
-    cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, with_ops: bool
-) -> types.CellSums:
-    """Sums by step of what is known by step and op.
-
-    Args:
-        kind: int64[ops], in [0, kinds).
-        weight: float64[ops].
-        with_ops: whether the events are wanted by op too.
-
-    Raises:
-        ValueError: a step, op or kind outside, or lengths that differ.
-    """
-    types.check_keys(cells.step, steps)
-    types.check_keys(cells.row, len(kind))
-    types.check_keys(kind, kinds)
-    step, of = cells.step.astype(np.int64), kind.take(cells.row)
-    by_kind = sum_by_key(step * kinds + of, cells.self_ps, steps * kinds).reshape(steps, kinds)
-    weighted = _floats_by_key(step, cells.self_ps * weight.take(cells.row), steps)
-    events = _floats_by_key(step, cells.count, steps).astype(np.int64)  # exact: they are far below 2^53
-    if not with_ops:
-        return types.CellSums(by_kind, weighted, events, None)
-    by_op = _floats_by_key(step * len(kind) + cells.row, cells.count, steps * len(kind))
-    return types.CellSums(by_kind, weighted, events, by_op.reshape(steps, len(kind)))
-
-
-def _floats_by_key(keys: Int64s, values: NDArray[Any], k: int) -> Floats:
-    """float64[k]: sums in the order of the values. (Without any, numpy's are integers.)"""
-    return np.bincount(keys, values, k).astype(np.float64, copy=False)
 
 
 def trim() -> None:

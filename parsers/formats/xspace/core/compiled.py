@@ -14,7 +14,7 @@ def loaded() -> Any:  # noqa: ANN401 - a module, whose functions check their arg
         module = import_module(NAME)
     except ImportError:
         return None
-    return module if hasattr(module, "take_ops") else None
+    return module if hasattr(module, "add_ops") else None
 
 
 CORE = loaded()

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from mmap import mmap
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core.compiled import CORE
-from tpuprof.parsers.formats.xspace.core.types import EventColumns, PassSums, StepCells, as_int64
+from tpuprof.parsers.formats.xspace.core.pass_sums import PassSums, StepCells, StepTable
+from tpuprof.parsers.formats.xspace.core.types import EventColumns, as_int64
 
 _DONE, _NO_ROOM = 0, 1
 
 # places in the state, see _core.c
 _EVENTS, _FIRST, _LAST, _OWN_FIRST, _OWN_LAST, _TWO_CLOCKS = 0, 4, 5, 6, 7, 10
-_DEPTH, _TOUCHED = 11, 14
+_DEPTH, _TABLE_STEPS, _TABLE_IDS = 11, 13, 14
 _OUTPUTS = 26
 _RUNS = 35
 _STATE_SIZE = 43
 _NO_SPANS, _ONLY_TIMES, _WITHOUT_WORKING, _ALL_SPANS = 0, 1, 2, 3
-_LOW_BITS = (1 << 32) - 1
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 _STACK_COLUMNS = 5
@@ -27,6 +29,9 @@ _OUTPUT_COLUMNS = (3, 2, 2, 2, 2, 3, 5, 3, 3)
 
 _MOST_WRITTEN = 4
 """How many rows of an output, other than cells, one event may write at most."""
+
+_MOST_CELLS = 2
+"""The table of steps by ops has at most this many times the cells that the outputs have rows at first."""
 
 
 class OpPass:
@@ -67,14 +72,20 @@ class OpPass:
         self.times = as_int64(times, "times")
         self._state = np.zeros(_STATE_SIZE, np.int64)
         self._state[1:_OUTPUTS] = [
-            *(_LOWEST, _LOWEST, _LOWEST, _HIGHEST, _LOWEST, _HIGHEST, _LOWEST, 0, 0, 0, 0, -1, -1, 0),
+            *(_LOWEST, _LOWEST, _LOWEST, _HIGHEST, _LOWEST, _HIGHEST, _LOWEST, 0, 0, 0, 0, -1, 0, 0),
             *(_LOWEST, _LOWEST, _LOWEST, _LOWEST, _LOWEST, 0, 0, 0, 0, 0, 0),
         ]
         self._state[_RUNS:] = _LOWEST
         self.device_duration = np.zeros(0, np.int64)
         self.occurrences, self.total_ps, self.self_ps = (np.zeros(ids, np.int64) for _ in range(3))
         self.minimum_ps = np.full(ids, _HIGHEST)
-        self._by_step = (np.zeros(ids, np.int64), np.zeros(ids, np.int64), np.zeros(ids, np.int32))
+        size = len(step_start), min(ids, _MOST_CELLS * room // max(len(step_start), 1))
+        # not numpy's zeros, which it may write: pages of the table that stay unwritten take no memory
+        cells = size[0] * size[1]
+        memory = mmap(-1, 12 * cells + 1)
+        self_ps, count = np.frombuffer(memory, np.int64, cells), np.frombuffer(memory, np.int32, cells, 8 * cells)
+        self._table = self_ps.reshape(size), count.reshape(size)
+        self._table_of = (np.full(ids, -1, np.int32), np.zeros(len(step_start), np.int64))
         self._stack = np.empty((64, _STACK_COLUMNS), np.int64)
         self._outputs = [np.empty((room, columns), np.int64) for columns in _OUTPUT_COLUMNS]
         self.time_span = np.zeros((len(times), 4), np.int64)
@@ -107,7 +118,7 @@ class OpPass:
     def _run(self, columns: EventColumns, shift: int, count: int, is_end: bool, rows: tuple[int, int, int]) -> bool:
         at, status = 0, _NO_ROOM
         while status == _NO_ROOM:
-            at, status = CORE.take_ops(
+            at, status = CORE.add_ops(
                 columns.metadata_id,
                 columns.offset_ps,
                 columns.duration_ps,
@@ -121,7 +132,8 @@ class OpPass:
                 self.total_ps,
                 self.self_ps,
                 self.minimum_ps,
-                *self._by_step,
+                *self._table,
+                *self._table_of,
                 self._stack,
                 *self._outputs,
                 self.time_span,
@@ -138,12 +150,12 @@ class OpPass:
 
     def _grow(self) -> None:
         """Makes more room wherever less than an eighth is left."""
-        depth, touched = int(self._state[_DEPTH]), int(self._state[_TOUCHED])
+        depth = int(self._state[_DEPTH])
         if 8 * depth >= 7 * len(self._stack):
             self._stack = _larger(self._stack, depth, 2 * len(self._stack))
         for index, rows in enumerate(self._outputs):
             used = int(self._state[_OUTPUTS + index])
-            needed = used + (touched + depth if index == 0 else _MOST_WRITTEN)
+            needed = used + (depth if index == 0 else _MOST_WRITTEN)
             if 8 * needed >= 7 * len(rows):
                 self._outputs[index] = _larger(rows, used, max(2 * len(rows), 2 * needed))
 
@@ -152,7 +164,7 @@ class OpPass:
         state = self._state.tolist()
         left = [rows[:count] for rows, count in zip(self._outputs, state[_OUTPUTS:_RUNS], strict=True)][::-1]
         self._outputs = []  # from here on each is let go when its columns are made: they are as large
-        cells, busy, working, off, inside = _cells(left.pop()), *(_columns(left.pop()) for _ in range(4))
+        cells, busy, working, off, inside = self._cells(left.pop()), *(_columns(left.pop()) for _ in range(4))
         return PassSums(
             occurrences=self.occurrences,
             total_ps=self.total_ps,
@@ -175,14 +187,22 @@ class OpPass:
             within=left.pop(),
         )
 
-
-def _cells(rows: Int64s) -> StepCells:
-    """The columns of the rows of steps and ops."""
-    step, ids, counts = (np.empty(len(rows), np.int32) for _ in range(3))
-    np.right_shift(rows[:, 0], 32, out=step, casting="unsafe")
-    np.bitwise_and(rows[:, 0], _LOW_BITS, out=ids, casting="unsafe")
-    counts[:] = rows[:, 2]
-    return StepCells(step, ids, rows[:, 1].copy(), counts)
+    def _cells(self, others: Int64s) -> StepCells:
+        """The table by step and op; with the rows of the ops that it has no room for, where there are such."""
+        steps, ids = self._state[[_TABLE_STEPS, _TABLE_IDS]].tolist()
+        column, step = self._table_of
+        self_ps, count = self._table
+        row = np.argsort(column, kind="stable")[len(column) - ids :]  # those without a column come first
+        table = StepTable(step[:steps].astype(np.int32), row, self_ps[:steps, :ids], count[:steps, :ids])
+        if not len(others):
+            return table
+        each, (at, of, own_ps) = table.each(), others.T
+        return StepCells(
+            np.append(each.step, at),
+            np.append(each.row, of),
+            np.append(each.self_ps, own_ps),
+            np.append(each.count, np.ones(len(others), np.int32)),
+        )
 
 
 def _columns(rows: Int64s) -> Intervals:

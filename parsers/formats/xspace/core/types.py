@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, nesting_order
+from tpuprof.parsers.base.intervals import Bools, Int64s, nesting_order
 from tpuprof.parsers.base.record import dataclass
 
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
@@ -181,79 +181,6 @@ class Runs(NamedTuple):
     end: Int64s
     label: NDArray[np.int32]
     apart: Bools
-
-
-@dataclass(frozen=True, slots=True)
-class StepCells:
-    """Sums by step and op; a step and op may have several entries, which add up.
-
-    Attributes:
-        step, row: int32[n]; which step, and which op.
-        self_ps: int64[n], the self time of the op's events that start in the step; count: int32[n], how many they are.
-    """
-
-    step: NDArray[np.int32]
-    row: NDArray[np.int32]
-    self_ps: Int64s
-    count: NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True)
-class PassSums:
-    """What a pass over a line's op events makes of them.
-
-    Attributes:
-        occurrences, total_ps, self_ps, minimum_ps: int64[ids], by metadata id.
-        events: how many events there were.
-        span, own_span: from the first start to the last end, by the device's clock and on the trace's; None without
-            events.
-        has_two_clocks: whether there are two events, and one of all has another start by the device's clock.
-        times: int64[n], as given; time_span: int64[n, 4], see `OpPass`.
-        cells: sums by step and op, whose row is its metadata id here.
-        busy, working: when an op ran, and when one on duty ran; disjoint, in order.
-        off, inside: spans of ops off duty, and of ops on duty that begin while others wait, or just where they begin
-            or end.
-        reduces: int64[m, 3]: step, id and duration of each all-reduce inside a step.
-        traced: int64[m, 5]: metadata id, start, end, self time and start on the trace's clock of each event of a traced
-            op.
-        work, within: int64[m, 3]: start, end and weight, see `parsers.ops.core.traced.TracedEvents`.
-    """
-
-    occurrences: Int64s
-    total_ps: Int64s
-    self_ps: Int64s
-    minimum_ps: Int64s
-    events: int
-    span: tuple[int, int] | None
-    own_span: tuple[int, int] | None
-    has_two_clocks: bool
-    times: Int64s
-    time_span: Int64s
-    cells: StepCells
-    busy: Intervals
-    working: Intervals
-    off: Intervals
-    inside: Intervals
-    reduces: Int64s
-    traced: Int64s
-    work: Int64s
-    within: Int64s
-
-
-class CellSums(NamedTuple):
-    """What cells add up to by step.
-
-    Attributes:
-        by_kind: int64[steps, kinds], self time by the kind of each op; it wraps around where int64 ends.
-        weighted: float64[steps], self time multiplied by each op's weight, added up in the order of the cells.
-        events: int64[steps].
-        by_op: float64[steps, ops], the events of each op; None where nobody asked for them.
-    """
-
-    by_kind: Int64s
-    weighted: Floats
-    events: Int64s
-    by_op: Floats | None
 
 
 # --- checks of the arguments ---

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.intervals import Intervals
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.core import api
 from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
-from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells, StepTable
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core import one_pass as module
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums, op_sums
@@ -66,7 +66,8 @@ roles = OpRoles(role_of, roles_of)
 def cells(sums: StepCells) -> dict[tuple[int, int], tuple[int, int]]:
     """Self time and events by step and row."""
     out: dict[tuple[int, int], tuple[int, int]] = {}
-    columns = (sums.step, sums.row, sums.self_ps, sums.count)
+    each = sums.each()
+    columns = (each.step, each.row, each.self_ps, each.count)
     for step, row, self_ps, count in zip(*(column.tolist() for column in columns), strict=True):
         known = out.get((step, row), (0, 0))
         out[step, row] = (known[0] + self_ps, known[1] + count)
@@ -257,11 +258,15 @@ def test_metadata_ids_may_be_wide_or_negative() -> None:
 
 @needs_compiled_core
 def test_outputs_grow_from_no_room_at_all() -> None:
+    """Sums by step are a table, or the rest has no room in it, or nothing has."""
     events: list[Event] = [(number % 6, number * 3, 100 - number if number < 90 else 2, {}) for number in range(400)]
     steps = borders([(at, at + 7) for at in range(0, 1200, 7)])
-    plane = plane_of(events)
-    expected = core_sums(plane, steps, np.arange(0, 1300, 50), roles=roles)
-    assert int(expected.cells.count.sum()) == 400
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "OpPass", lambda a, b, c, d, e, _, spans: OpPass(a, b, c, d, e, 0, spans))
-        assert_same(core_sums(plane, steps, np.arange(0, 1300, 50), roles=roles), expected)
+    made = list[CoreSums]()
+    for room in (3 * len(steps[0]), len(steps[0]), 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "OpPass", lambda a, b, c, d, e, _, spans: OpPass(a, b, c, d, e, room, spans))  # noqa: B023
+            made.append(core_sums(plane_of(events), steps, np.arange(0, 1300, 50), roles=roles))
+    assert [type(found.cells) for found in made] == [StepTable, StepCells, StepCells]
+    assert int(made[0].cells.count.sum()) == 400
+    for found in made[1:]:
+        assert_same(found, made[0])

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.steps.test_times import Op, ops_of, steps_of, sums_of
 from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
-from tpuprof.parsers.formats.xspace.core.api import cell_sums
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
@@ -47,8 +46,9 @@ def account(steps: Sequence[Span], ops: Sequence[Op], causes: IdleCauses) -> tup
 
 def account_of(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> tuple[Int64s, Int64s]:
     owners = op_owners(sums.table, peaks)
-    found = cell_sums(sums.cells, owners.owner, len(OWNERS), owners.ideal, len(steps), with_ops=False)
-    return core_account(steps, sums.busy, found.by_kind, found.weighted, causes, (no_ints(), no_ints()))
+    of_ops = sums.cells.by_kind(owners.owner, len(OWNERS), len(steps))
+    ideal = sums.cells.weighted(owners.ideal, len(steps))
+    return core_account(steps, sums.busy, of_ops, ideal, causes, (no_ints(), no_ints()))
 
 
 def times(row: Int64s) -> dict[str, int]:

@@ -236,7 +236,7 @@ def _hash_packets(rng: random.Random, core: ModuleType, data: array[int]) -> Non
 
 
 STATE = (
-    *(0, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, 0, 0, 0, -1, -1, 0),
+    *(0, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, 0, 0, 0, -1, 0, 0),
     *(INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, 0, 0, 0, *(0,) * 9),
     *((INT64_MIN,) * 8),
 )
@@ -249,13 +249,15 @@ def _op_pass(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     span, odd = sorted(rng.randrange(60) for _ in range(2 * steps)), 0.03 if rng.random() < 0.3 else 0.0
     state = array("q", STATE)
     if rng.random() < 5 * odd:
-        state[rng.choice((11, 12, 14, *range(25, 43)))] = rng.choice((-1, 1, 3, 1 << 40, *EXTREMES))
+        state[rng.choice((11, 12, 13, 14, *range(25, 43)))] = rng.choice((-1, 1, 3, 1 << 40, *EXTREMES))
     rooms = [rng.choice((0, 1, 2, 40)) if rng.random() < 5 * odd else 60 for _ in range(9)]
-    outputs = [_zeros("q", room * columns) for room, columns in zip(rooms, (3, 2, 2, 2, 2, 3, 5, 3, 3), strict=True)]
+    columns = rng.randrange(ids + 1)
+    outputs = [_zeros("q", room * width) for room, width in zip(rooms, (3, 2, 2, 2, 2, 3, 5, 3, 3), strict=True)]
     kept = [
         *(state, _zeros("q", rng.choice((0, n)))),
-        *(_zeros("q", ids) for _ in range(6)),
-        *(_zeros("i", ids), _zeros("q", 5 * rng.choice((0, 1, 8, 40) if odd else (40,))), *outputs),
+        *(*(_zeros("q", size) for size in (ids, ids, ids, ids, steps * columns)), _zeros("i", steps * columns)),
+        *(array("i", [rng.choice((-1, 0, ids)) if rng.random() < odd else -1 for _ in range(ids)]), _zeros("q", steps)),
+        *(_zeros("q", 5 * rng.choice((0, 1, 8, 40) if odd else (40,))), *outputs),
         _zeros("q", 4 * times),
     ]
     if rng.random() < 0.3:
@@ -271,7 +273,7 @@ def _op_pass(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
         value = [*(min(at, 1 << 61) + moved for at in offset), *(rng.randrange(20) for _ in range(n)), *_times(rng, n)]
         kinds = (3, 3, 3, 4, 0) if rng.random() < 0.2 else (rng.choice((3, 3, 0)),)
         try:
-            core.take_ops(
+            core.add_ops(
                 array("i", [rng.randrange(ids) if rng.random() > odd else rng.choice((-1, ids)) for _ in range(n)]),
                 array("q", offset),
                 array("q", [rng.randrange(20) if rng.random() > odd else rng.choice(EXTREMES) for _ in range(n)]),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tpuprof.parsers.base.intervals import subtract, weighted_until
 from tpuprof.parsers.formats.xspace.core.api import lane_order
-from tpuprof.parsers.formats.xspace.core.types import LanedEvents, StepCells
+from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 
 Spans = list[tuple[int, int]]
 
@@ -157,48 +157,6 @@ def test_self_times_by_key_are_those_of_the_nesting(core: ModuleType, ordered: l
 def test_self_times_of_a_deep_tower(core: ModuleType) -> None:
     tower = laid(core, [(at, 2000 - at, at % KEYS) for at in range(1000)])
     assert core.self_sums(tower, KEYS).tolist() == [500, 500, 500, 500]
-
-
-CELLS = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 2**62), st.integers(0, 2**31 - 1)), max_size=40
-)
-
-
-@given(CELLS, st.booleans())
-def test_sums_of_cells_are_those_of_each_cell(
-    core: ModuleType, of: list[tuple[int, int, int, int]], by_op: bool
-) -> None:
-    kind, weight = np.array([1, 0, 2, 1, 0]), np.array([0.5, 0.0, 1.0, 0.25, 0.1])
-    columns = np.array(of, np.int64).reshape(-1, 4).T
-    steps, rows, counts = (columns[at].astype(np.int32) for at in (0, 1, 3))
-    cells = StepCells(steps, rows, columns[2], counts)
-    by_kind, weighted, events = [[0] * 3 for _ in range(4)], [0.0] * 4, [0] * 4
-    each = [[0.0] * 5 for _ in range(4)]
-    for step, row, self_ps, count in of:
-        by_kind[step][kind[row]] += self_ps
-        weighted[step] += self_ps * float(weight[row])
-        events[step] += count
-        each[step][row] += count
-    found = core.cell_sums(cells, kind, 3, weight, 4, by_op)
-    assert found.by_kind.tolist() == [[(sum_ + 2**63) % 2**64 - 2**63 for sum_ in of_step] for of_step in by_kind]
-    assert (found.weighted.tolist(), found.events.tolist()) == (weighted, events)
-    assert (found.by_op is None) == (not by_op) and (found.by_op is None or found.by_op.tolist() == each)
-
-
-def test_cells_that_do_not_fit_are_refused(core: ModuleType) -> None:
-    one, time = np.zeros(1, np.int32), np.zeros(1, np.int64)
-    kind, weight = np.array([0, 1]), np.zeros(2)
-    for step, row, kinds in ((4, 0, 2), (-1, 0, 2), (0, 2, 2), (0, -1, 2), (0, 1, 1)):
-        with pytest.raises(ValueError, match=r"key|outside"):
-            core.cell_sums(
-                StepCells(one + np.int32(step), one + np.int32(row), time, one), kind, kinds, weight, 4, True
-            )
-    with pytest.raises(ValueError, match="outside"):
-        core.cell_sums(StepCells(one, one, time, one), kind, 2, weight, 0, True)
-    assert core.cell_sums(StepCells(one[:0], one[:0], time[:0], one[:0]), kind, 2, weight, 0, True).by_kind.shape == (
-        0,
-        2,
-    )
 
 
 def test_what_does_not_fit_is_refused(core: ModuleType) -> None:
