@@ -82,8 +82,9 @@ def _debugging(arguments: Sequence[str]) -> contextlib.AbstractContextManager[No
 
 
 def _run(arguments: Sequence[str]) -> int:
-    # Before numpy is imported: its threads would only cost start-up time and memory here.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    # Before numpy is imported: its threads would only cost start-up time and memory here. And helper threads take
+    # memory from one arena: what one of them freed, the others get. A library sets none of these for its process.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX"):
         os.environ.setdefault(name, "1")
     words = [word for word in arguments if word != "--debug"]
     try:

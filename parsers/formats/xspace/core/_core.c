@@ -14,6 +14,7 @@
 #include <Python.h>
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -1451,4 +1452,12 @@ static struct PyModuleDef definition = {
     .m_slots = slots,
 };
 
-PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }
+/* Where `tui/cli/main.py` wants one arena for memory: the C library itself reads the variable before that is set. */
+PyMODINIT_FUNC PyInit__core(void) {
+#ifdef __GLIBC__
+    const char *arenas = getenv("MALLOC_ARENA_MAX");
+    if (arenas && !strcmp(arenas, "1"))
+        mallopt(M_ARENA_MAX, 1);
+#endif
+    return PyModuleDef_Init(&definition);
+}
