@@ -84,7 +84,7 @@ class _Marks(Columns):
     """Events of a line in order of start.
 
     Attributes:
-        name: the number of each one's name.
+        name: the metadata id of each, which says its name.
         start, end: on the trace's clock; device_start, device_end: by the device's.
         group: the host step that launched each; -1 where that is unknown.
     """
@@ -97,25 +97,22 @@ class _Marks(Columns):
     group: Int64s
 
 
-def _marks(plane: Plane, line_name: str, group: Int64s) -> tuple[list[str], _Marks]:
-    """The names of a line's events, and these in order of start; several lines of one name count as one.
+def _marks(plane: Plane, line_name: str, group: Int64s) -> _Marks:
+    """A line's events in order of start; several lines of one name count as one.
 
     Args:
         group: of each event in file order; of another number of events it says nothing.
     """
-    names: list[str] = []
     parts: list[_Marks] = []
     for line in plane.lines:
         if line.name == line_name:
             events = line.events(DEVICE_SPAN)
             start, end = event_spans(line, events)
-            ids, which = np.unique(events.metadata_id, return_inverse=True)
-            unknown = np.full(len(start), -1)
-            parts.append(_Marks(which + len(names), start, end, *device_spans(events, start, end), unknown))
-            names += plane.event_metadata.labels(ids.astype(np.int64))
+            name, unknown = events.metadata_id.astype(np.int64), np.full(len(start), -1)
+            parts.append(_Marks(name, start, end, *device_spans(events, start, end), unknown))
     marks = _Marks.joined(parts)
     marks = replace(marks, group=group) if len(group) == len(marks) else marks
-    return names, marks.take(np.argsort(marks.start, kind="stable"))
+    return marks.take(np.argsort(marks.start, kind="stable"))
 
 
 def marked_steps(plane: Plane, host_steps: LaunchingSteps | None = None, line_name: str = STEPS_LINE) -> CoreSteps:
@@ -125,7 +122,7 @@ def marked_steps(plane: Plane, host_steps: LaunchingSteps | None = None, line_na
         host_steps: which host step launched each marker; None where that is unknown.
     """
     host_steps = host_steps or LaunchingSteps(no_ints(), {})
-    names, marks = _marks(plane, line_name, host_steps.group)
+    marks = _marks(plane, line_name, host_steps.group)
     marks = marks.take(marks.end > marks.start)
     first, last = _merged(marks.group, marks.end)
     marks = replace(marks.take(first), end=marks.end[last], device_end=marks.device_end[last])
@@ -133,10 +130,12 @@ def marked_steps(plane: Plane, host_steps: LaunchingSteps | None = None, line_na
         cut = np.minimum(marks.end, np.append(marks.start[1:], marks.end[-1]))
         marks = replace(marks, end=cut, device_end=marks.device_end - (marks.end - cut))
         marks = marks.take(cut > marks.start)  # of markers with one start the last is kept
-    known = zip(marks.group.tolist(), marks.name.tolist(), strict=True)
-    numbered = tuple(str(host_steps.step_numbers.get(of, names[name])) for of, name in known)
+    groups, numbers = marks.group.tolist(), host_steps.step_numbers
+    unnumbered = marks.name[[of not in numbers for of in groups]]  # only their labels are decoded
+    labels = iter(plane.event_metadata.labels(unnumbered))
+    names = tuple(str(numbers[of]) if of in numbers else next(labels) for of in groups)
     duration = marks.device_end - marks.device_start
-    return CoreSteps(numbered, marks.start, marks.end, np.where(duration > 0, duration, marks.end - marks.start))
+    return CoreSteps(names, marks.start, marks.end, np.where(duration > 0, duration, marks.end - marks.start))
 
 
 def steps_beside(runs: ModuleRuns, marked: CoreSteps, beside: ModuleRuns) -> CoreSteps:
