@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.regex import pattern
@@ -19,127 +20,20 @@ from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
 
 
-def _by_word(words_of: Mapping[str, str]) -> Mapping[str, str]:
-    return {word: ours for ours, words in words_of.items() for word in words.split()}
+def _tables() -> Mapping[str, Mapping[str, str]]:
+    """What is meant by words of other programs, by kind: a page, by a command's word."""
+    tables: dict[str, dict[str, str]] = {}
+    for line in Path(__file__).with_name("habits.txt").read_text("utf-8").splitlines():
+        if line.startswith("["):
+            of_kind = tables.setdefault(line.strip("[]"), {})
+        elif line and not line.startswith("#"):
+            ours, _, words = line.partition("<- ")
+            of_kind |= dict.fromkeys(words.split(), ours.strip())
+    return tables
 
 
-_COMMANDS = _by_word(
-    {
-        "report ops": "top",
-        "report runs": "ls list log ps sessions",
-        "report overview": "info summary stats stat show",
-        "report findings": "analyze check_host_boundness smart_suggestion",
-        "report": "get describe print",
-        "diff": "compare diff_sessions bisect",
-        "capture": "record profile capture_profile",
-        "query": "sql sqlite3 query_events_db trace_processor",
-        "query --schema": "tables schema columns",
-        "doctor": "check status config inspect inspect_capture fsck",
-        "oom": "errors",
-        "skill": "install-skills",
-        "--version": "version",
-        "": "open view serve server run xprof tensorboard",
-    }
-)
-_PAGES = _by_word(
-    {
-        "overview": "summary overview-page info profile-summary kpi-metrics",
-        "inference": "latency latencies percentiles inference-profile",
-        "model --by layer": "layers",
-        "model": "mfu",
-        "ledger --by step": "steps step-trace",
-        "timeline": "events trace trace-viewer xplane-events",
-        "ops": "hlo-stats hlo-ops top-hlo-ops",
-        "framework-ops": "framework-op-stats",
-        "op-profile": "hlo-op-profile",
-        "kernels": "kernel-stats",
-        "memory": "memory-viewer buffers hlo-modules peak-allocations",
-        "graph": "graph-viewer",
-        "roofline": "roofline-model",
-        "input": "input-pipeline input-pipeline-analyzer",
-        "cores": "pod-viewer",
-        "counters": "utilization-viewer perf-counters",
-        "findings": "why reasons",
-        "collectives": "communication megascale-stats dcn-collective-stats",
-        "live-arrays": "arrays",
-    }
-)
-"""Pages of XProf, and words with one meaning, with the page that they are here."""
-
-_OPTIONS = _by_word(
-    {
-        "--limit": "--top --head",
-        "--columns": "--fields --select",
-        "--filter": "--where --query",
-        "--sort": "--order-by --sort-by",
-        "--by": "--group-by --groupby",
-        "--run": "--tag",
-        "--op": "--node --node-name --op-name",
-        "--from": "--since",
-        "--to": "--until",
-        "--format csv": "--csv",
-        "--format json": "--to-json",
-        "--format html": "--html",
-        "--format text": "--stdio --text",
-        "--format csv --output": "--to-csv",
-        "--color never": "--no-color --no-colour --nocolor",
-        "--help": "--help-all --usage",
-        "": "--header --desc --descending",
-    }
-)
-_NEAR = _by_word(
-    {
-        "ops": "cost flops top fusion hotspots to-csv to-json grep find search cp",
-        "op-profile": "tree",
-        "ledger": "time idle waits",
-        "roofline": "bandwidth",
-        "memory": "hbm oom peak mem",
-        "counters": "utilization",
-        "findings": "stalls bottlenecks problems advice",
-        "kernels": "gpu",
-        "cores": "tpu tpus devices stragglers",
-        "hosts": "cpu",
-        "collectives": "network ici allreduce",
-        "sources": "code annotate blame flamegraph flame stacks",
-        "timeline": "script export dump convert timechart aggregate-xplane-events search-xplane-events",
-        "inference": "histogram sched",
-        "runs": "buildid-list history",
-        "oom": "logs",
-        "capture": "attach",
-        "share": "upload dev publish",
-        "--filter": "--event-regex --regex --pattern --match --grep -k",
-        "--from": "--start --begin",
-        "--to": "--end",
-        "--track": "--line",
-        "--by": "--print-summary",
-        "--format": "--type -t",
-        "--format or --filter": "-f",
-        "--sort or --step": "-s",
-        "--columns or --core": "-c",
-        "--core": "--device-id",
-        "--core or --host": "--rank",
-        "--op or --filter": "--name",
-        "--debug": "-v -vv -vvv --verbose",
-        "--fail-on-regression": "--threshold --tolerance --max-regression",
-        "--json": "--indent --pretty",
-        "--keys": "--jq",
-        "--before": "--run-a",
-        "--after": "--run-b",
-        "--output": "--out",
-        "--disk-limit": "--space",
-        "--duration": "-d",
-        "--md": "--stat",
-        'tpuprof-tui query PATH "$(cat FILE.sql)"': "--file",
-        "tpuprof-tui query PATH SQL": "-q",
-        "tpuprof-tui report inference PATH": "--percentile --percentiles --p50 --p90 --p99",
-        "tpuprof-tui doctor PATH": "--inspect",
-        "tpuprof-tui share PATH": "--all",
-        "tpuprof-tui watch HOST:PORT": "--pid --rate",
-        "tpuprof-tui diff BEFORE AFTER": "--logdir-spec",
-        "ssh -t HOST tpuprof-tui PATH": "--port --bind-all --host-port",
-    }
-)
-
+_TABLES = _tables()
+_COMMANDS, _PAGES, _OPTIONS, _NEAR = (_TABLES[kind] for kind in ("commands", "pages", "options", "near"))
 _OURS = frozenset((*COMMANDS, *PAGE_NAMES))
 _CORES = ("--device", "--device-id", "--plane", "--plane-regex", "--core")
 _SELECT = pattern(r"(?i)\s*(?:(?:select|with|show|describe)\s|\.tables|\.schema)")
@@ -148,7 +42,7 @@ _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
 _INSTANT = pattern(r"[0-9.]+ ?[mu]?s")
 _QUERY = frozenset(["--sql", "--query", "--execute", "-q", "-e"])
 """Options of other programs whose value is a query."""
-_VALUES = _by_word({"md": "markdown gfm", "0": "all none inf"})
+_VALUES = {"markdown": "md", "gfm": "md", **dict.fromkeys(("all", "none", "inf"), "0")}
 _PATHS = frozenset(
     ["--logdir", "--service-addr", "--session-id", "--baseline-session-id", "--optimized-session-id", "--input", "-i"]
 )

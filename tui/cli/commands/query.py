@@ -16,7 +16,7 @@ from tpuprof.tui.api.sql.query import MIB, SCHEMA_HINT, Limits, query
 from tpuprof.tui.api.sql.tables import EventsAsked
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import HERE
-from tpuprof.tui.cli.arguments.query import EXAMPLE, EXAMPLES
+from tpuprof.tui.cli.arguments.query import EXAMPLE, example_queries
 from tpuprof.tui.report.output import write_stderr
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
 
@@ -32,7 +32,7 @@ def run_query(args: argparse.Namespace) -> int:
     look = printing.report_look(args)
     if args.schema or args.examples:
         printing.check_output(args, Logdir(args.path, (), (), ()))
-        examples = "".join(f"{what}:\n  {sql}\n" for what, sql in EXAMPLES.items())
+        examples = "".join(f"{what}:\n  {sql}\n" for what, sql in example_queries().items())
         printing.write_report(args, SCHEMAS[args.format](look) if args.schema else examples, most=args.max_bytes)
         return EXIT_OK
     only = args.path if args.sql is None else args.sql

@@ -27,7 +27,7 @@ from tpuprof.tui.api.sql import tables
 from tpuprof.tui.api.sql.printing import ANSWERS, QueryResult
 from tpuprof.tui.api.sql.query import Answer, Database
 from tpuprof.tui.api.sql.tables import BY_NAME, TABLES
-from tpuprof.tui.cli.arguments.query import EXAMPLES
+from tpuprof.tui.cli.arguments.query import example_queries
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.report.page import FORMATS, TextLook
 
@@ -98,7 +98,7 @@ def same(value: Any) -> Any:
 @pytest.mark.parametrize(
     "sql",
     [
-        *EXAMPLES.values(),
+        *example_queries().values(),
         "SELECT name, a.occurrences / 7 AS n, 7 // 2 AS half, '1/2' AS x /* a / b */ FROM ops a ORDER BY 1, 2 -- 1/2",
         "WITH few AS (SELECT * FROM events) SELECT count(*) AS n, max(depth) AS deepest FROM few",
         "SELECT count(*) AS n FROM ops NATURAL JOIN modules",
