@@ -43,7 +43,6 @@ MIB = 1 << 20
 _SLACK = 256 * MIB
 """Of address space, for threads and what the interpreter takes."""
 
-_MOST_NAMES = 12
 NO_VALUE = "NULL: the profile does not say, or the query has no value for the row"
 _OF_QUERY = "a column of the query"
 _UNITS: Mapping[SqlType, str] = {
@@ -207,7 +206,7 @@ class Database:
         for table, name in ((table, name) for table in needed for name in ("core", "track") if name in needed[table]):
             sql = f'SELECT DISTINCT "{name}" FROM "{table}" WHERE "{name}" NOT NULL ORDER BY 1'  # noqa: S608 - names of ours
             there = [printable(str(row[0])) for row in self._connection.execute(sql)]
-            sentences.append(f"{table}.{name} is one of: {examples(there, _MOST_NAMES) or 'none'}")
+            sentences.append(f"{table}.{name} is one of: {examples(there, 12) or 'none'}")
         return tuple(sentences)
 
     def run(self, sql: str, most: int) -> tuple[Sequence[str], Sequence[SqlType], Sequence[Sequence[Any]]]:
@@ -415,10 +414,7 @@ def _deviation(numbers: Any, _: float = 0.0) -> float:  # noqa: ANN401 - an arra
 _AGGREGATES: Mapping[tuple[str, int], Callable[[Any, float], float]] = {
     ("median", 1): lambda numbers, _: float(np.median(numbers)),
     ("quantile_cont", 2): lambda numbers, share: float(np.quantile(numbers, share)),
-    **dict.fromkeys(
-        (("quantile", 2), ("quantile_disc", 2)),
-        lambda numbers, share: float(np.quantile(numbers, share, method="inverted_cdf")),
-    ),
+    ("quantile", 2): lambda numbers, share: float(np.quantile(numbers, share, method="inverted_cdf")),
     ("stddev", 1): _deviation,
     ("stddev_samp", 1): _deviation,
     ("stddev_pop", 1): lambda numbers, _: float(np.std(numbers)),

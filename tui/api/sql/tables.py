@@ -79,8 +79,8 @@ class SqlTable:
 
     def columns_in(self, sql: str) -> list[Column]:
         """The columns that the table has for a query."""
-        is_listed = "sqlite_" in sql
-        return [of for of in self.columns if of.key not in self.objects or of.key in sql.casefold() or is_listed]
+        words = sql.casefold()
+        return [of for of in self.columns if of.key not in self.objects or of.key in words or "sqlite_" in words]
 
     def keys(self, names: Sequence[str]) -> dict[str, str]:
         """The keys of the columns of these names that are of the page's table."""
@@ -101,8 +101,7 @@ def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: E
     events = profile.table("timeline", "events", columns=tuple(keys.values()), limit=most, **interval)
     if events.left_out:
         whole = len(events) + events.left_out
-        with_args = "" if most == MOST_EVENTS else " with their args"
-        sentence = f"These are {whole:,} events, more than the {most:,} that a query reads{with_args}."
+        sentence = f"These are {whole:,} events, more than the {most:,} that such a query reads."
         raise ProfileError("too_many", sentence, _FEWER_EVENTS, EXIT_USAGE)
     of_ops = profile.page(OPS).warnings  # what the profiler lost is known once ops are read
     return {name: events.values(key) for name, key in keys.items()}, (*events.warnings, *of_ops)

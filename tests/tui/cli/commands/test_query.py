@@ -169,7 +169,7 @@ def test_events_are_those_of_the_interval(call: Call) -> None:
 def test_too_many_events_are_none(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MOST_EVENTS", 1000)
     sentence, hint = call.error(EXIT_USAGE, "query", "demo", "SELECT count(*) FROM events")
-    assert sentence == "These are 69,007 events, more than the 1,000 that a query reads."
+    assert sentence == "These are 69,007 events, more than the 1,000 that such a query reads."
     assert hint.startswith("try: --from MS --to MS, or --track") and "--format parquet" in hint
 
 

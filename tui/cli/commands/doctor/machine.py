@@ -136,7 +136,6 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
     seen = f"{columns}x{lines}{least}" if columns and lines else "size unknown"
     given = {name: env[name] for name in _VARIABLES if name in env}
     shown = {name: "set" if value and name in _SESSIONS else repr(value) for name, value in given.items()}
-    unset = [name for name in _VARIABLES if name not in env]
     clipboard = [*(["tmux's buffer"] if env.get("TMUX") else []), "the terminal (OSC 52)", str(yank_file())]
     place = found.multiplexer or "no multiplexer"
     rows = [
@@ -152,7 +151,6 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
         DoctorLine("clipboard", ", ".join(clipboard)),
         DoctorLine("variables", ", ".join(f"{name}={value}" for name, value in shown.items()) or "none is set"),
     ]
-    rows += [DoctorLine("unset", ", ".join(unset))] if unset else []
     return DoctorSection("terminal", "Terminal", rows)
 
 
