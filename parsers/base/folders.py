@@ -11,6 +11,7 @@ import math
 import os
 import stat
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.text import printable
@@ -146,6 +147,37 @@ def cache_folder() -> str:
 def state_folder() -> str:
     """``$XDG_STATE_HOME/tpuprof-tui``, by default below ``~/.local/state``: what is kept between runs."""
     return _own("XDG_STATE_HOME", ".local/state")
+
+
+def write_state(name: str, text: str) -> str:
+    """Writes a text to a file of that name in `state_folder`, for this user's eyes; returns its path, or why it
+    could not be written.
+
+    Whatever has the file's name is replaced in one move: a link or a pipe there is not written into.
+    """
+    path = Path(state_folder(), name)
+    if not path.is_absolute():
+        return "not to a file (there is no home folder)"
+    partial = path.with_name(f"{name}.{os.urandom(8).hex()}.part")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            partial.touch(0o600, exist_ok=False)
+            partial.write_text(text + "\n", "utf-8")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        return f"not to a file ({error.strerror})"
+    return str(path)
+
+
+def read_state(name: str) -> str:
+    """What `write_state` has written to the file of that name; empty where it has written nothing."""
+    try:
+        return Path(state_folder(), name).read_text("utf-8").removesuffix("\n")
+    except (OSError, ValueError):
+        return ""
 
 
 def _own(variable: str, default: str) -> str:

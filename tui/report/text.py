@@ -13,12 +13,14 @@ from tpuprof.tui.report.page import TextLook
 LEAST_WIDTH = 60  # narrower than this no table makes sense; lines are left to the terminal to wrap
 SIMULATED = "SIMULATED: the times of this profile are made up, not measured"
 
-# Of the terminal's own 16 colours: they follow its theme, light or dark.
+# Of the terminal's own 16 colours, those that are seen on black and on white: no one asks what it has.
 _SGR: dict[StyleKey, str] = {
     **{"strong": "1", "title": "1", "key": "1", "mark": "1", "dim": "2", "rule": "2", "cursor": "7"},
-    **{"good": "32", "busy": "32", "warn": "33", "bad": "31", "badge": "30;43"},
-    **dict(zip(get_args(ClassStyle), ("32", "36", "33", "35", "31", "2", "37"), strict=True)),
-    **dict(zip(get_args(OnClassStyle), ("30;42", "30;46", "30;43", "30;45", "30;41", "2", "30;47"), strict=True)),
+    **{"busy": "94", "warn": "1", "bad": "1;4", "badge": "30;43"},
+    **dict(zip(get_args(ClassStyle), ("94", "91", "35", "95", "31", "90", "90"), strict=True)),
+    **dict(
+        zip(get_args(OnClassStyle), ("97;104", "30;101", "97;45", "30;105", "97;41", "30;100", "30;100"), strict=True)
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.folders import read_state
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
@@ -23,6 +24,7 @@ THEMES: tuple[Theme, ...] = get_args(Theme)
 
 THEME_VARIABLE = "TPUPROF_THEME"
 CACHE_VARIABLE = "TPUPROF_CACHE"
+BACKGROUND_FILE = "background"
 
 _SIZE = pattern(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kMGT]B)")
 _UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -99,7 +101,8 @@ class Terminal:
     Attributes:
         obstacle: why no screen can be drawn here at all, as a sentence; empty where one can.
         color: how many colours; `mono` means none, only bold, reverse and underline.
-        light, unicode: the background is light; block and line characters come out as such.
+        light: the background is light; None where nothing says so.
+        unicode: block and line characters come out as such.
         remote: reached over SSH, so bytes count and the mouse is left to the terminal.
         mouse: whether to ask the terminal for mouse events.
         multiplexer: `tmux`, `screen` or nothing.
@@ -107,7 +110,7 @@ class Terminal:
 
     obstacle: str
     color: ColorMode
-    light: bool
+    light: bool | None
     unicode: bool
     remote: bool
     mouse: bool
@@ -123,6 +126,7 @@ def detect(
     mouse: bool | None = None,
     is_tty: bool = True,
     theme: Theme = "auto",
+    kept: bool | None = None,
 ) -> Terminal:
     """Reads the terminal off its environment variables; what the user asked for goes before what they say.
 
@@ -131,13 +135,14 @@ def detect(
         ascii_only: True or False where the user said so, None to go by the locale.
         mouse: likewise; None means on, but off over SSH.
         is_tty: whether input and output are a terminal.
+        kept: whether the background that the user chose last is light; a theme of today goes before it.
     """
     term = environ.get("TERM", "")
     remote = any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))
     return Terminal(
         obstacle=_obstacle(term, is_tty),
         color=_CHOICES.get(color) or _color_mode(term, environ),
-        light=theme == "light" if theme in ("dark", "light") else _is_light(environ),
+        light=theme == "light" if theme in ("dark", "light") else _is_light(environ) if kept is None else kept,
         unicode=_is_utf8(term, environ) if ascii_only is None else not ascii_only,
         remote=remote,
         mouse=not remote if mouse is None else mouse,
@@ -182,12 +187,15 @@ def _color_mode(term: str, environ: Mapping[str, str]) -> ColorMode:
     return "256" if "256" in term else "16"
 
 
-def _is_light(environ: Mapping[str, str]) -> bool:
-    """A light background, by TEXTUAL_THEME, else by the last number of COLORFGBG (7 and 15 are white)."""
-    theme = environ.get("TEXTUAL_THEME", "")
-    if theme:
-        return "light" in theme
-    return environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
+def _is_light(environ: Mapping[str, str]) -> bool | None:
+    """A light background, by the last number of COLORFGBG (7 and 15 are white); the Linux console has a dark one."""
+    ground = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return ground in ("7", "15") if ground or environ.get("TERM") == "linux" else None
+
+
+def kept_background() -> bool | None:
+    """Whether the user chose the colours for a light background last; None where the user chose none."""
+    return {"light": True, "dark": False}.get(read_state(BACKGROUND_FILE))
 
 
 def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
@@ -202,7 +210,8 @@ def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
 def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None, theme: Theme = "auto") -> Terminal:
     """What the terminal can do; also sets it up for Textual, which reads its settings when it is imported."""
     _draw_on_standard_output()
-    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse, theme=theme)
+    kept = kept_background()
+    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse, theme=theme, kept=kept)
     for name, value in textual_settings(terminal, os.environ).items():
         if value is None:
             os.environ.pop(name, None)

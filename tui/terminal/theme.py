@@ -2,8 +2,8 @@
 
 The classes of ops have the colours of Okabe and Ito, darker on a light background; the other keys are greys and one
 accent. Words have a contrast of 4.5 to 1 with what they stand on, of 7 to 1 in the theme of high contrast. That for the
-colour-blind trades hues for lightness. With 16 colours the terminal's own stand in, and without colours bold, reverse
-and underline do.
+colour-blind trades hues for lightness. With 16 colours the terminal's own stand in: on a background that is not known
+they paint areas only. Without colours bold, reverse and underline do. A colour that is good or bad is no class's.
 """
 
 from __future__ import annotations
@@ -22,23 +22,10 @@ from tpuprof.tui.terminal.detect import ColorMode, Theme
 
 BarKey = Literal["bar", "bar.dim", "bar.strong", "bar.key"]  # the header line and the footer; the run's name is strong
 TabKey = Literal["tab", "tab.key", "tab.active"]  # the names of tabs
-PanelText = Literal["panel", "panel.dim", "panel.strong", "panel.key", "panel.warn"]
-PanelColour = Literal[
-    "panel.good",
-    "panel.bad",
-    "panel.busy",
-    "panel.class.compute",
-    "panel.class.vector",
-    "panel.class.copy",
-    "panel.class.collective",
-    "panel.class.host",
-    "panel.class.idle",
-    "panel.class.unknown",
-]
-PanelKey = Literal[
-    PanelText, PanelColour, "panel.title", "panel.frame", "panel.cursor"
-]  # lists and help above the screen
-ChromeKey = Literal[BarKey, TabKey, PanelKey, "input"]
+PanelWord = Literal["panel", "panel.key", "panel.dim", "panel.strong", "panel.rule", "panel.cursor"]
+PanelVerdict = Literal["panel.good", "panel.warn", "panel.bad", "panel.busy"]
+PanelKey = Literal[PanelWord, PanelVerdict]  # lists and help above the screen
+ChromeKey = Literal[BarKey, TabKey, PanelKey]
 """Styles of what surrounds a page; drawing functions know nothing of them."""
 
 AnyKey = StyleKey | ChromeKey
@@ -62,23 +49,21 @@ SHADES: _Shades = {
     "dim": (("#8a919e", 246), ("#5d626b", 240)),
     "strong": (("#ffffff", 231), ("#000000", 16)),
     "rule": (("#3c434f", 238), ("#c9c5bc", 251)),
-    "accent": (("#e3b45c", 179), ("#8a5a00", 94)),
+    "accent": (("#e3b45c", 179), ("#005f5f", 23)),
     "good": (("#5fc9a0", 79), ("#00734f", 29)),
-    "warn": (("#ffaf00", 214), ("#a85400", 94)),
+    "warn": (("#ffaf00", 214), ("#875f00", 94)),
     "bad": (("#ff7a66", 209), ("#c0281c", 124)),
     "ink": (("#13161b", 233), ("#ffffff", 231)),  # words on a coloured field
     "compute": (("#56b4e9", 74), ("#0072b2", 25)),
-    "vector": (("#009e73", 36), ("#007a59", 29)),
-    "copy": (("#f0e442", 221), ("#806600", 94)),
+    "vector": (("#8787ff", 105), ("#5f00af", 55)),
+    "copy": (("#f0e442", 221), ("#5f5f00", 58)),
     "collective": (("#cc79a7", 175), ("#a8457c", 125)),
-    "host": (("#d55e00", 166), ("#b84f00", 130)),
-    "idle": (("#7d8594", 244), ("#727272", 243)),
+    "host": (("#d9620a", 202), ("#b84f00", 130)),
+    "idle": (("#818998", 245), ("#707070", 243)),
     "unknown": (("#999999", 247), ("#5f5f5f", 240)),
     "step": (("#39465a", 238), ("#c3cddd", 252)),
     "module": (("#566274", 241), ("#a3b0c4", 248)),
     "match": (("#ff5fff", 207), ("#c000c0", 127)),
-    "host.panel": (("#d9620a", 202), ("#b84f00", 130)),  # of a class as words on a panel, which is nearer to it
-    "idle.panel": (("#818998", 245), ("#707070", 243)),
 }
 
 _HIGH_CONTRAST: _Shades = {
@@ -89,16 +74,16 @@ _HIGH_CONTRAST: _Shades = {
     "text": (("#ffffff", 231), ("#000000", 16)),
     "dim": (("#dadada", 253), ("#303030", 236)),
     "rule": (("#a8a8a8", 248), ("#585858", 240)),
-    "accent": (("#ffff5f", 227), ("#5f0000", 52)),
+    "accent": (("#ffff5f", 227), ("#000000", 16)),
     "good": (("#5fff87", 84), ("#005f00", 22)),
     "warn": (("#ffd700", 220), ("#870000", 88)),
     "bad": (("#ffafaf", 217), ("#870000", 88)),
     "ink": (("#000000", 16), ("#ffffff", 231)),
     "compute": (("#87d7ff", 117), ("#0000d7", 20)),
-    "vector": (("#87ff87", 120), ("#005f00", 22)),
-    "copy": (("#ffff00", 226), ("#5f3700", 52)),
-    "collective": (("#d787ff", 177), ("#870087", 90)),
-    "host": (("#d78700", 172), ("#af0000", 124)),
+    "vector": (("#afafff", 147), ("#5f00af", 55)),
+    "copy": (("#ffff00", 226), ("#5f0000", 52)),
+    "collective": (("#ff87d7", 212), ("#5f005f", 53)),
+    "host": (("#d78700", 172), ("#af005f", 125)),
     "idle": (("#9e9e9e", 247), ("#585858", 240)),
     "unknown": (("#e4e4e4", 254), ("#303030", 236)),
     "step": (("#303030", 236), ("#d0d0d0", 252)),
@@ -111,93 +96,83 @@ _COLOUR_BLIND: _Shades = {
     "warn": (("#ffff5f", 227), ("#875f00", 94)),
     "bad": (("#ff8700", 208), ("#5f0000", 52)),
     "compute": (("#0087ff", 33), ("#0000ff", 21)),
-    "vector": (("#5fff87", 84), ("#008700", 28)),
-    "copy": (("#ffff00", 226), ("#5f0000", 52)),
+    "vector": (("#5fff87", 84), ("#007f00", 28)),
+    "copy": (("#ffff00", 226), ("#000000", 16)),
     "collective": (("#d7afff", 183), ("#5f00af", 55)),
-    "host": (("#d75f00", 166), ("#af0087", 126)),
-    "idle": (("#808080", 244), ("#6c6c6c", 242)),
+    "host": (("#ff5f00", 202), ("#af0087", 126)),
+    "idle": (("#8a8a8a", 245), ("#6c6c6c", 242)),
     "unknown": (("#e4e4e4", 254), ("#303030", 236)),
-    "vector.panel": (("#5fff87", 84), ("#005f00", 22)),
-    "host.panel": (("#ff5f00", 202), ("#af0087", 126)),
-    "idle.panel": (("#8a8a8a", 245), ("#6c6c6c", 242)),
 }
 """Chosen among the 240 fixed colours so that the two classes nearest to each other are far apart to everybody."""
 
 _OTHERS: dict[Theme, _Shades] = {"high-contrast": _HIGH_CONTRAST, "colour-blind": _COLOUR_BLIND}
 
 _Poor = tuple[str, str, str]
-"""A style where colours are few, in rich's words: with 16 colours on dark and on light, and without colours."""
+"""A style where colours are few, in rich's words: with 16 colours on dark and on light, and without colours.
+
+Terminals draw bold words brighter, some in another colour: what is bold has no colour of its own, or a bright one.
+"""
 
 _PLAIN: _Poor = ("", "", "")
-_DIM: _Poor = ("dim", "bright_black", "")
+_DIM: _Poor = ("dim", "dim", "")
 _BOLD: _Poor = ("bold", "bold", "bold")
-_KEY: _Poor = ("bold bright_yellow", "bold blue", "bold")
-_WARN: _Poor = ("bold yellow", "bold magenta", "bold")
+_GOOD: _Poor = ("green", "", "")
 _REVERSE: _Poor = ("reverse", "reverse", "reverse")
-_ACTIVE: _Poor = ("bold black on bright_yellow", "bold bright_white on blue", "reverse bold")
-_SELECTED: _Poor = ("bold black on bright_white", "bold bright_white on black", "reverse bold underline")
-_MATCH: _Poor = ("bold underline bright_white on bright_blue", "bold underline black on yellow", "reverse")
-_ON_DARK, _ON_LIGHT = "bright_white on bright_black", "black on white"
 
-_STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
+_Look = tuple[str, str, str, _Poor]
+_STYLES: dict[str, _Look] = {
     "text": ("text", "page", "", _PLAIN),
     "dim": ("dim", "page", "", _DIM),
     "strong": ("strong", "page", "bold", _BOLD),
-    "title": ("accent", "page", "bold", (*_KEY[:2], "bold underline")),
+    "title": ("accent", "page", "bold", ("bold", "bold", "bold underline")),
     "rule": ("rule", "page", "", _DIM),
-    "good": ("good", "page", "", ("green", "green", "")),
-    "warn": ("warn", "page", "", _WARN),
-    "bad": ("bad", "page", "bold", ("bold red", "bold red", "bold")),
-    "key": ("accent", "page", "bold", _KEY),
+    "good": ("good", "page", "", _GOOD),
+    "warn": ("warn", "page", "", ("yellow", "red", "bold")),
+    "bad": ("bad", "page", "bold", ("bright_red", "underline red", "bold")),
+    "key": ("accent", "page", "bold", _BOLD),
     "cursor": ("strong", "cursor", "", _REVERSE),
     "mark": ("accent", "page", "bold", _BOLD),
-    "badge": ("ink", "warn", "bold", ("black on yellow", "black on yellow", "reverse bold")),
+    "badge": ("ink", "warn", "bold", ("black on yellow", "bright_white on red", "reverse bold")),
     "busy": ("compute", "page", "", ("cyan", "blue", "")),
     "bar": ("text", "bar", "", _PLAIN),
     "bar.dim": ("dim", "bar", "", _DIM),
     "bar.strong": ("strong", "bar", "bold", _BOLD),
-    "bar.key": ("accent", "bar", "bold", _KEY),
+    "bar.key": ("accent", "bar", "bold", _BOLD),
     "tab": ("dim", "page", "", _PLAIN),
     "tab.key": ("text", "page", "", _BOLD),
-    "tab.active": ("ink", "accent", "bold", _ACTIVE),
+    "tab.active": ("ink", "accent", "bold", ("reverse bold", "reverse bold", "reverse bold")),
     "panel": ("text", "panel", "", _PLAIN),
-    "panel.dim": ("dim", "panel", "", _DIM),
-    "panel.strong": ("strong", "panel", "bold", _BOLD),
-    "panel.title": ("accent", "panel", "bold", _KEY),
-    "panel.frame": ("rule", "panel", "", _DIM),
-    "panel.key": ("accent", "panel", "bold", _KEY),
-    "panel.warn": ("warn", "panel", "", _WARN),
-    "panel.good": ("good", "panel", "", ("green", "green", "")),
-    "panel.bad": ("bad", "panel", "bold", ("bold red", "bold red", "bold")),
-    "panel.busy": ("compute", "panel", "", ("cyan", "blue", "")),
     "panel.cursor": ("strong", "cursor", "bold", _REVERSE),
-    "input": ("strong", "bar", "bold", _BOLD),
-    "on.step": ("strong", "step", "", (_ON_DARK, _ON_LIGHT, "")),
-    "on.module": ("strong", "module", "", (_ON_LIGHT, _ON_DARK, "")),
-    "on.selected": ("page", "strong", "bold", _SELECTED),
-    "on.match": ("ink", "match", "bold underline", _MATCH),
+    "on.step": ("strong", "step", "", ("black on bright_black", "black on bright_black", "")),
+    "on.module": ("strong", "module", "", ("black on white", "bright_white on black", "")),
+    "on.selected": (
+        "page",
+        "strong",
+        "bold",
+        ("black on bright_white", "bold bright_white on black", "reverse bold underline"),
+    ),
+    "on.match": (
+        "ink",
+        "match",
+        "bold underline",
+        ("underline black on bright_yellow", "underline black on yellow", "reverse"),
+    ),
     "on.view": ("strong", "cursor", "", ("underline", "underline", "underline")),
 }
-"""Ink and ground among the shades, attributes, and the style where colours are few. Those of the classes are below."""
+"""Ink and ground among the shades, attributes, and the style where colours are few. Those of the classes are below;
+words on a panel have the inks of the page."""
 
-_DARK_16 = ("black", "bright_black", "blue", "red")  # colours that white words are read on
-_CLASSES_16: dict[str, tuple[str, str]] = {
-    "compute": ("cyan", "blue"),
-    "vector": ("green", "green"),
-    "copy": ("yellow", "cyan"),
-    "collective": ("magenta", "magenta"),
-    "host": ("red", "red"),
-    "idle": ("bright_black", "white"),
-    "unknown": ("white", "bright_black"),
+_DARK_16 = ("black", "blue", "red", "magenta", "bright_blue")  # colours that white words are read on
+_CLASSES_16: dict[str, _Poor] = {
+    "compute": ("cyan", "blue", "bright_blue"),
+    "vector": ("bright_blue", "bright_blue", "bright_red"),
+    "copy": ("magenta", "magenta", "magenta"),
+    "collective": ("bright_magenta", "bright_magenta", "bright_magenta"),
+    "host": ("red", "bright_red", "red"),
+    "idle": ("bright_black", "bright_black", "bright_black"),
+    "unknown": ("white", "black", "bright_black"),
 }
-"""The classes among 16 colours, on dark and on light."""
-
-_BRIGHT_BLUE = ("bright_blue", "blue")
-_OTHERS_16: dict[Theme, dict[str, tuple[str, str]]] = {
-    "high-contrast": {"idle": ("white", "black"), "unknown": ("bright_white", "black")},
-    "colour-blind": {"compute": _BRIGHT_BLUE, "host": ("bright_red", "red"), "good": _BRIGHT_BLUE},
-}
-"""Where a theme has others, also of other keys."""
+"""The classes among 16 colours: on dark, on light, and on either, where words have no colours then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +180,12 @@ class Palette:
     """A style for every key.
 
     Attributes:
-        color, light, theme: the number of colours that it is made for; for a light background; of which theme.
+        color, light, theme: how many colours it is made for; for a light background, None for either; of which theme.
         styles: every key of `KEYS`; each has a background, so that no cell is left unpainted.
     """
 
     color: ColorMode
-    light: bool
+    light: bool | None
     theme: Theme
     styles: Mapping[AnyKey, Style]
     _pairs: dict[Pair | PanelPair, Style] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -238,37 +213,37 @@ class Palette:
         return Style(color=color, bgcolor=area.bgcolor, underline=area.underline)
 
 
-def palette(color: ColorMode, light: bool = False, theme: Theme = "auto") -> Palette:
-    """The palette for that many colours on a dark or a light background, which the theme does not decide here."""
-    shades, named = {**SHADES, **_OTHERS.get(theme, {})}, _CLASSES_16 | _OTHERS_16.get(theme, {})
-    styles: dict[AnyKey, Style] = {}
+def palette(color: ColorMode, light: bool | None = False, theme: Theme = "auto") -> Palette:
+    """The palette for that many colours on a dark or a light background, or (None) on one that is not known.
 
-    def put(key: AnyKey, ink: str, ground: str, attributes: str, poor: _Poor) -> None:
+    Of many colours that is a dark one: they are painted on their own. The theme does not decide the background here.
+    """
+    light = light if color == "16" else bool(light)
+    shades = {**SHADES, **_OTHERS.get(theme, {})}
+
+    def style(ink: str, ground: str, attributes: str, poor: _Poor) -> Style:
         if color in ("16", "mono"):
             # the terminal's own colours, on its own background, which may be any; what has none says so
             own = Style(color=Color.default(), bgcolor=Color.default())
-            fades = poor == _DIM and theme == "high-contrast"  # what is dim there is so by what stands around it alone
-            styles[key] = own + Style.parse("" if fades else poor[2 if color == "mono" else light])
-            return
-        pair = (shades[ink][light], shades[ground][light])
+            # what has none of the kind in a theme is told by what stands around it
+            fades = poor == {"high-contrast": _DIM, "colour-blind": _GOOD}.get(theme)
+            is_any = light is None and " on " not in poor[0]  # words on an area are read wherever it is
+            return own + Style.parse("" if fades else poor[2 if color == "mono" or is_any else bool(light)])
+        pair = (shades[ink][bool(light)], shades[ground][bool(light)])
         front, back = (Color.parse(code) if color == "truecolor" else Color.from_ansi(index) for code, index in pair)
-        styles[key] = Style(color=front, bgcolor=back, bold="bold" in attributes, underline="underline" in attributes)
+        return Style(color=front, bgcolor=back, bold="bold" in attributes, underline="underline" in attributes)
 
-    for key, style in _STYLES.items():
-        few = named.get(key.removeprefix("panel."))
-        put(key, *style[:3], style[3] if few is None else (*few, ""))
+    looks: dict[str, _Look] = {**_STYLES}
     for name in OP_CLASSES:
-        on = [f"{'bright_white' if own in _DARK_16 else 'black'} on {own}" for own in named[name]]
-        put(CLASS_STYLE[name], name, "page", "", (*named[name], ""))
-        put(f"panel.{CLASS_STYLE[name]}", _on_panel(name, theme), "panel", "", (*named[name], ""))  # type: ignore[arg-type]
-        put(ON_CLASS_STYLE[name], "ink", name, "", (on[0], on[1], "reverse"))
-    return Palette(color, light, theme, styles)
-
-
-def _on_panel(name: str, theme: Theme) -> str:
-    """The shade of a class for words on a panel, which may be one of its own in the theme that decides the class's."""
-    own = _OTHERS.get(theme, {})
-    return f"{name}.panel" if f"{name}.panel" in (own if name in own else SHADES) else name
+        looks[CLASS_STYLE[name]] = (name, "page", "", _CLASSES_16[name] if color == "16" else _PLAIN)
+    for key in get_args(PanelKey):
+        if key not in looks:
+            ink, _, attributes, poor = looks[key.removeprefix("panel.")]
+            looks[key] = (ink, "panel", attributes, poor)
+    for name in OP_CLASSES:
+        on = [f"{'bright_white' if area in _DARK_16 else 'black'} on {area}" for area in _CLASSES_16[name]]
+        looks[ON_CLASS_STYLE[name]] = ("ink", name, "", (on[2 if light is None else 0], on[1], "reverse"))
+    return Palette(color, light, theme, {key: style(*looks[key]) for key in KEYS})
 
 
 def _area_key(fill: Fill | Literal["panel"]) -> AnyKey:

@@ -179,8 +179,8 @@ def prompt_line(text: str, found: str, pen: Pen, cursor: int | None = None, synt
     first = max(0, cursor - room + 2)  # the part before the cursor shows, and what fits of the rest
     before, under, behind = text[first:cursor], text[cursor : cursor + 1], text[cursor + 1 : first + room - 1]
     mark = pen.glyphs.ellipsis if first else ""
-    left: list[AnySpan] = [(" /", "bar.key"), (mark + pen.text(before), "input")]
-    left += [(pen.text(under), "panel.cursor"), (pen.text(behind), "input")] if under else [("_", "bar.key")]
+    left: list[AnySpan] = [(" /", "bar.key"), (mark + pen.text(before), "bar.strong")]
+    left += [(pen.text(under), "panel.cursor"), (pen.text(behind), "bar.strong")] if under else [("_", "bar.key")]
     if syntax and not text:
         left.append((f" {cut_words(syntax, max(0, room - 5), pen.glyphs)}", "bar.dim"))
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]

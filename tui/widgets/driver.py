@@ -15,6 +15,7 @@ import time
 from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from threading import Event
+from typing import ClassVar
 
 from textual._xterm_parser import XTermParser
 from textual.constants import ESCAPE_DELAY
@@ -31,6 +32,7 @@ _ESCAPE = re.compile(
     rb"""\x1b\[200~(?P<paste>.*?)\x1b\[201~
     | \x1b\[M(?P<mouse>.{3})  # with coordinates as bytes: of terminals that know no other form
     | (?P<keys>\x1b\[(?:\[[A-E]|(?!M|\[|200~)[0-?]*[ -/]*[@-~]))
+    | \x1b\]11;rgba?:(?P<red>[\da-fA-F]+)/(?P<green>[\da-fA-F]+)/(?P<blue>[\da-fA-F]+)(?:/[\da-fA-F]+)?(?:\x07|\x1b\\)
     | \x1b[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)  # a late answer to another program
     | (?P<begun>\x1b(?:\[(?:200~.*|M.{0,2}|\[|[0-?]*[ -/]*)?|[]PX^_][^\x07\x1b]*\x1b?)?\Z)
     | \x1b\[[0-?]*[ -/]*""",
@@ -39,6 +41,18 @@ _ESCAPE = re.compile(
 _NOT_ASKED = b"tR"  # reports of a size and of the cursor
 # Scroll region, origin, inserting, reverse video, character set and style: whatever another program left.
 _PLAIN = "\x1b[r\x1b[?6l\x1b[4l\x1b[?5l\x0f\x1b[m"
+
+
+class Background(Message):
+    """What a terminal answers that is asked for its background, if it knows the question: no one waits for that."""
+
+    ASKED: ClassVar[str] = "\x1b]11;?\x1b\\"
+
+    def __init__(self, *colour: bytes) -> None:
+        """Takes red, green and blue as hexadecimal digits, of which all ones are full."""
+        super().__init__()
+        red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in colour)
+        self.is_light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
 
 
 class Input:
@@ -62,6 +76,8 @@ class Input:
             at = found.end()
             if (paste := found["paste"]) is not None:
                 yield Paste(paste.decode("utf-8", "replace").replace("\0", ""))
+            elif found["red"]:
+                yield Background(found["red"], found["green"], found["blue"])
             elif found["mouse"]:
                 yield from self._parsed(self._modern(found["mouse"]), whole=True)
             elif (keys := found["keys"]) and len(keys) <= _LONGEST_SEQUENCE and keys[-1] not in _NOT_ASKED:

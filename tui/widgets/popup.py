@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from textual.geometry import Region, Size
 
 from tpuprof.tui.draw.pen import Pen, cut
-from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Fill, Ink, Line
+from tpuprof.tui.draw.spans import CLASS_STYLE, Fill, Ink, Line
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
-from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan, PanelPair
+from tpuprof.tui.terminal.theme import KEYS, AnyKey, AnyLine, AnySpan, PanelKey, PanelPair
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
@@ -23,21 +23,11 @@ HELP = KeyRow("help", "help")
 CLOSE = KeyRow("back", "close", "Close (q does too)")
 BACK = KeyRow("back", "back", "Back")
 
-_ON_COLOURS: tuple[AnyKey, ...] = ("badge", "on.step", "on.module", "on.selected", "on.match", "on.view")
-_ON_PANEL: dict[str, AnyKey] = {
-    "dim": "panel.dim",
-    "strong": "panel.strong",
-    "title": "panel.title",
-    "rule": "panel.frame",
-    "warn": "panel.warn",
-    "good": "panel.good",
-    "bad": "panel.bad",
-    "busy": "panel.busy",
-    "key": "panel.key",
-    "cursor": "panel.cursor",
-    "mark": "panel.key",
-    **{key: key for key in (*ON_CLASS_STYLE.values(), *_ON_COLOURS)},
-    **{key: f"panel.{key}" for key in CLASS_STYLE.values()},  # type: ignore[misc]
+_ON_PANEL: dict[str, AnyKey | PanelPair] = {
+    **{key.removeprefix("panel."): key for key in get_args(PanelKey)},
+    **{key: key for key in KEYS if key.startswith("on.") or key == "badge"},
+    **{key: (name, "panel") for name, key in CLASS_STYLE.items()},
+    **dict.fromkeys(("mark", "title"), "panel.key"),
 }
 
 
@@ -67,15 +57,15 @@ def meanings(*rows: tuple[str, str], cells: int = 13) -> Lines:
 def framed(title: str, body: Sequence[AnyLine], foot: str, pen: Pen) -> list[AnyLine]:
     """Lines of `width` - 4 cells in a frame, with a title above and a text below."""
     corners = "╭╮╰╯" if pen.glyphs.name == "block" else "++++"
-    side: AnySpan = (pen.glyphs.vertical, "panel.frame")
+    side: AnySpan = (pen.glyphs.vertical, "panel.rule")
     head, tail = (cut(text, pen.width - 6, pen.glyphs) for text in (title, foot))
 
     def edge(left: str, before: int, words: AnySpan, after: int, right: str) -> AnyLine:
         rule = pen.glyphs.horizontal
-        return (left + rule * before, "panel.frame"), words, (rule * after + right, "panel.frame")
+        return (left + rule * before, "panel.rule"), words, (rule * after + right, "panel.rule")
 
-    words: AnySpan = (f" {tail} ", "panel.dim") if tail else (pen.glyphs.horizontal * 2, "panel.frame")
-    top = edge(corners[0], 1, (f" {head} ", "panel.title"), pen.width - len(head) - 5, corners[1])
+    words: AnySpan = (f" {tail} ", "panel.dim") if tail else (pen.glyphs.horizontal * 2, "panel.rule")
+    top = edge(corners[0], 1, (f" {head} ", "panel.key"), pen.width - len(head) - 5, corners[1])
     bottom = edge(corners[2], pen.width - len(words[0]) - 3, words, 1, corners[3])
     return [top, *((side, (" ", "panel"), *line, (" ", "panel"), side) for line in body), bottom]
 

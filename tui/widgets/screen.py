@@ -28,19 +28,20 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.folders import write_state
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal import ending
-from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
-from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.clipboard import YANK_FILE, load_tmux_buffer
+from tpuprof.tui.terminal.detect import BACKGROUND_FILE, Terminal, kept_background
 from tpuprof.tui.terminal.grammar import BY_NAME, KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.driver import TerminalDriver, run_in_front
+from tpuprof.tui.widgets.driver import Background, TerminalDriver, run_in_front
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
 from tpuprof.tui.widgets.popup import Lines, Popup, PopupLayer, meanings
 
@@ -88,10 +89,20 @@ class ScreenApp(App[Any]):
         self._signal: int | None = None
 
     def on_mount(self) -> None:
-        """Draws everything when the app comes back from the background."""
+        """Asks for the terminal's background, and draws everything when the app comes back from behind others."""
+        now = self.look.palette
+        if self._driver is not None and now.color != "mono" and now.theme not in ("dark", "light"):
+            self._driver.write(Background.ASKED)
         # The terminal comes back empty, and with the size it had: nothing else draws it.
         self.app_resume_signal.subscribe(self, lambda _: self.action_draw_anew())
         self._loop_there.set_result(asyncio.get_running_loop())
+
+    def on_background(self, answer: Background) -> None:
+        """Draws for the background that the terminal has; what the user chose stays where the page has its own."""
+        if kept_background() is None or self.look.palette.color == "16":
+            for screen in self.screen_stack:
+                if isinstance(screen, AppScreen):
+                    screen.set_background(answer.is_light)
 
     def action_draw_anew(self) -> None:
         """Writes the whole screen, for a terminal that shows anything else."""
@@ -301,9 +312,14 @@ class AppScreen(Screen[None]):
         self.popups.fit(self.app.size)
 
     def swap_background(self) -> None:
+        """Has the colours for the other background, also when it starts again."""
+        self.set_background(not self.look.palette.light)
+        write_state(BACKGROUND_FILE, "light" if self.look.palette.light else "dark")
+
+    def set_background(self, light: bool) -> None:
         now = self.look.palette
-        self.look = replace(self.look, palette=palette(now.color, not now.light, now.theme))
-        for canvas in self._canvases:
+        self.look = replace(self.look, palette=palette(now.color, light, now.theme))
+        for canvas in self._canvases if now.light != light else ():
             canvas.set_look(self.look)
 
     def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
@@ -480,7 +496,7 @@ class AppScreen(Screen[None]):
     def copy(self, text: str) -> None:
         """Copies a text as one line that does nothing where it is pasted; the footer says where to."""
         text = printable(text)
-        message = Yanked(text, load_tmux_buffer(text, self.environ), write_yank_file(text))
+        message = Yanked(text, load_tmux_buffer(text, self.environ), write_state(YANK_FILE, text))
         if self.is_running:
             self.post_message(message)
 

@@ -11,12 +11,25 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from tests.support.app.scene import after, list_above, press, scene
-from tests.support.app.stage import LOGDIR, NEWEST, OLDER, ReadyPages, frame, make_app, overview_tab, settled, until
+from tests.support.app.stage import (
+    ENVIRONMENT,
+    LOGDIR,
+    NEWEST,
+    OLDER,
+    ReadyPages,
+    frame,
+    make_app,
+    overview_tab,
+    settled,
+    until,
+)
 from tests.support.made.pages import training_overview
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsList
-from tpuprof.tui.pages.overview.view import OverviewTab
+from tpuprof.tui.terminal.detect import ColorChoice, detect, kept_background
+from tpuprof.tui.widgets.driver import Background
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 
@@ -247,15 +260,23 @@ async def test_what_is_copied_is_one_line_that_no_shell_obeys(tmp_path: Path, mo
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-async def test_background_swaps() -> None:
-    async with scene() as (app, pilot):
-        assert not app.main.look.palette.light
+@pytest.mark.parametrize("color", ["16", "256"])
+async def test_colours_follow_the_terminal(color: ColorChoice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it answers, and then the key, which is kept but for the few that are on the terminal's own background."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with scene(make_app(options=AppOptions(color=color, theme="colour-blind"))) as (app, pilot):
+        assert app.main.look.palette.light is (None if color == "16" else False)
+        for answered in (True, False):
+            app.post_message(Background(*[b"ff" if answered else b"00"] * 3))
+            await settled(pilot)
+            assert app.main.look.palette.light is answered
         await pilot.press("T")
-        assert app.main.look.palette.light
-        assert isinstance(app.main.tab, OverviewTab)
-        assert app.main.tab.look.palette.light
-        await pilot.press("T")
-        assert not app.main.look.palette.light
+        now = overview_tab(app).look.palette
+        assert now.light and now.theme == app.main.look.palette.theme == "colour-blind"
+        app.post_message(Background(b"00", b"00", b"00"))
+        await settled(pilot)
+        assert app.main.look.palette.light is (color == "256")
+    assert kept_background() and detect(ENVIRONMENT, kept=True).light
 
 
 async def test_mouse_shows_tabs_and_chooses_rows() -> None:

@@ -178,6 +178,6 @@ def test_lists_of_runs_keep_to_their_width_and_characters(width: int, ascii_only
 
 
 def test_colours_are_those_of_the_terminal() -> None:
-    line: Line = (("a", "good"), ("b", "text"), ("  ", "on.copy"))
-    assert render([line, ()], True) == "\x1b[32ma\x1b[0mb\x1b[30;43m  \x1b[0m\n\n"
+    line: Line = (("a", "bad"), ("b", "text"), ("  ", "on.copy"))
+    assert render([line, ()], True) == "\x1b[1;4ma\x1b[0mb\x1b[97;45m  \x1b[0m\n\n"
     assert render([line, ()], False) == "ab\n\n"

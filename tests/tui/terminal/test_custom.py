@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app.scene import press, scene
-from tests.support.app.stage import make_app, ops_tab
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.terminal.detect import THEMES, Config, detect, read_config
+from tpuprof.tui.terminal.detect import Config, read_config
 
 # --- the variables
 
@@ -78,16 +76,3 @@ def test_the_app_gets_what_the_variables_say(monkeypatch: pytest.MonkeyPatch) ->
     assert cli.main(["demo"]) == cli.main(["demo", "--theme", "high-contrast"]) == EXIT_OK
     assert [options.theme for options in got] == ["light", "high-contrast"]
     assert not got[0].cache
-
-
-# --- themes
-
-
-async def test_a_theme_stays_while_its_background_is_swapped() -> None:
-    async with scene(make_app(options=AppOptions(theme="colour-blind"))) as (app, pilot):
-        for key, is_light in (("T", True), ("T", False), ("3", False)):
-            await press(pilot, key)
-            palette = ops_tab(app).look.palette
-            assert (palette.theme, palette.light) == ("colour-blind", is_light)
-    themes = {theme: detect({"COLORFGBG": "0;15"}, theme=theme).light for theme in THEMES[:3]}
-    assert themes == {"auto": True, "dark": False, "light": True}

@@ -21,7 +21,6 @@ VARIABLES = {
     "COLORTERM": st.sampled_from(("", "truecolor", "24BIT", "yes")),
     "NO_COLOR": st.sampled_from(("", "1")),
     "COLORFGBG": st.sampled_from(("15;0", "0;15", "0;default;7", "7;8", "")),
-    "TEXTUAL_THEME": st.sampled_from(("", "textual-light", "textual-dark")),
     "TEXTUAL_FPS": st.just("60"),
     **dict.fromkeys(
         ("LC_ALL", "LC_CTYPE", "LANG"), st.sampled_from(("", "C", "C.UTF-8", "de_DE.utf8", "en_GB.latin1"))
@@ -54,8 +53,8 @@ def test_the_first_rule_that_holds_says_what_a_terminal_can_do(
     assert is_tty is ("terminal." not in found.obstacle) and (
         term not in TERMS[1:3] or not is_tty or term in found.obstacle
     )
-    theme, ground = environ.get("TEXTUAL_THEME", ""), environ.get("COLORFGBG", "")
-    assert found.light == (theme == "textual-light" or (not theme and ground in ("0;15", "0;default;7")))
+    ground = environ.get("COLORFGBG", "")
+    assert found.light == (ground in ("0;15", "0;default;7") if ground or term == "linux" else None)
     has_utf8 = locale in ("C.UTF-8", "de_DE.utf8") and term != "linux"
     assert found.unicode == (has_utf8 if ascii_only is None else not ascii_only)
     assert found.remote == bool(first_set(environ, "SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))

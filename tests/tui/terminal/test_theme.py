@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from rich.color import Color, ColorType
 from rich.style import Style
+from rich.terminal_theme import TerminalTheme
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Fill, Key
-from tpuprof.tui.terminal.detect import THEMES, ColorMode, Theme
+from tpuprof.tui.terminal.detect import ColorMode, Theme
 from tpuprof.tui.terminal.theme import KEYS, _area_key, palette
 from tpuprof.tui.widgets.popup import on_panel
 
@@ -20,9 +21,6 @@ Floats = NDArray[np.float64]
 
 LEAST: dict[Theme, float] = {"auto": 4.5, "high-contrast": 7.0, "colour-blind": 4.5}
 """WCAG 2.2, success criteria 1.4.3 (level AA) and 1.4.6 (level AAA)."""
-
-LINES = ("rule", "panel.frame")
-"""What is no text: lines between parts."""
 
 LEAST_DISTANCE = 18.0
 """CIE 1976 distance of any two classes, to anybody; 2.3 is a just noticeable difference."""
@@ -45,19 +43,37 @@ TO_XYZ = np.array(
 """Linear sRGB (IEC 61966-2-1), white at D65."""
 
 
-def linear(style: Style, *, ground: bool) -> Floats:
-    """float64[3]; ink or ground of a style, linear, from 0 to 1."""
-    color = style.bgcolor if ground else style.color
+XTERM = TerminalTheme(
+    *((255, 255, 255), (0, 0, 0)),
+    [(0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0), (0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229)],
+    [(127,) * 3, (255, 0, 0), (0, 255, 0), (255, 255, 0), (92, 92, 255), (255, 0, 255), (0, 255, 255), (255,) * 3],
+)
+"""What xterm makes of 16 colours, by default on white."""
+
+GROUNDS = [*product(("truecolor", "256", "16"), (False, True)), ("16", None)]
+
+
+def linear(style: Style, *, ground: bool, light: bool = True, brightens: bool = False) -> Floats:
+    """float64[3]; ink or ground of a style, linear, from 0 to 1.
+
+    Args:
+        light, brightens: of a terminal that has colours of its own: on white, not black; bold words are brighter.
+    """
+    color = style.bgcolor if ground != bool(style.reverse) else style.color
     assert color is not None
-    encoded = np.array(color.get_truecolor()) / 255
+    if brightens and style.bold and not ground and color.number is not None and color.number < 8:
+        color = Color.from_ansi(color.number + 8)
+    encoded = np.array(color.get_truecolor(XTERM, ground == (not light))) / 255
+    encoded = encoded * 2 / 3 if style.dim and not ground else encoded
     decoded: Floats = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
     return decoded
 
 
-def contrast(style: Style) -> float:
+def contrast(style: Style, light: bool = True, brightens: bool = False) -> float:
     """WCAG 2.2's contrast ratio of a style's ink and ground, by relative luminance."""
-    dark, light = sorted(float(TO_XYZ[1] @ linear(style, ground=ground)) for ground in (False, True))
-    return (light + 0.05) / (dark + 0.05)
+    both = [linear(style, ground=ground, light=light, brightens=brightens) for ground in (False, True)]
+    dark, bright = sorted(float(TO_XYZ[1] @ color) for color in both)
+    return (bright + 0.05) / (dark + 0.05)
 
 
 def lab(color: Floats) -> Floats:
@@ -73,37 +89,41 @@ def test_the_formulas_give_the_known_figures() -> None:
     assert lab(linear(Style.parse("#ff0000"), ground=False)) == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
 
 
-@pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("truecolor", "256"), (False, True))))
-def test_all_words_can_be_read(theme: Theme, color: ColorMode, light: bool) -> None:
+@pytest.mark.parametrize(("color", "light"), GROUNDS)
+@pytest.mark.parametrize("theme", LEAST)
+def test_words_and_marks_can_be_read(theme: Theme, color: ColorMode, light: bool | None) -> None:
+    """On a background that is not known too: on black and on white; words have no colour there."""
+    of = palette(color, light, theme)
+    assert set(of.styles) == set(KEYS)
+    lines = ("rule", "panel.rule")  # between parts
+    marks = dict.fromkeys(lines, 1.0) if color != "16" else dict.fromkeys((*lines, *CLASS_STYLE.values()), 3.0)
+    on_panels = {CLASS_STYLE[name]: of.style((name, "panel")) for name in OP_CLASSES}
+    for key, style in (*of.styles.items(), *on_panels.items()):
+        for white, brightens in product((False, True) if light is None else (light,), (False, True)):
+            least = marks.get(key, LEAST[theme] if color != "16" else 4.5)
+            assert contrast(style, white, brightens) >= least, key
+        parts = [part for part in (style.color, style.bgcolor) if part]
+        assert color != "16" or {part.type for part in parts} <= {ColorType.DEFAULT, ColorType.STANDARD}
+        assert light is not None or key in marks or parts[0].is_default or not parts[1].is_default, key
+
+
+@pytest.mark.parametrize(("color", "light"), GROUNDS)
+@pytest.mark.parametrize("theme", LEAST)
+def test_no_colour_says_two_things(theme: Theme, color: ColorMode, light: bool | None) -> None:
+    """Among many, colour-blind people tell classes from classes in their theme, and verdicts from verdicts."""
     styles = palette(color, light, theme).styles
-    assert set(styles) == set(KEYS)
-    low = {key: contrast(style) for key, style in styles.items() if contrast(style) < LEAST[theme]}
-    assert not low.keys() - set(LINES), low
-
-
-@pytest.mark.parametrize(("color", "light"), list(product(("truecolor", "256"), (False, True))))
-@pytest.mark.parametrize("sight", SIGHTS)
-def test_colour_blind_people_tell_classes_and_verdicts_apart(sight: str, color: ColorMode, light: bool) -> None:
-    styles = palette(color, light, "colour-blind").styles
-    seen = {name: lab(SIGHTS[sight] @ linear(styles[ON_CLASS_STYLE[name]], ground=True)) for name in OP_CLASSES}
-    told = {key: lab(SIGHTS[sight] @ linear(styles[key], ground=False)) for key in ("good", "warn", "bad")}
-    groups: tuple[dict[Any, Floats], ...] = (seen, told)
-    for group in groups:
-        near = {(a, b): float(np.linalg.norm(group[a] - group[b])) for a, b in combinations(group, 2)}
-        assert min(near.values()) >= LEAST_DISTANCE, sorted(near.items(), key=lambda pair: pair[1])[:3]
-
-
-@pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("16", "mono"), (False, True))))
-def test_few_colours_are_the_terminals_own(theme: Theme, color: ColorMode, light: bool) -> None:
-    styles = palette(color, light, theme).styles
-    for key, style in styles.items():
-        for part in (style.color, style.bgcolor):
-            assert part is not None and (part.is_default or (color == "16" and part.number is not None)), key
-    assert color != "mono" or all(style.color is not None and style.color.is_default for style in styles.values())
-    if theme == "high-contrast":
-        assert not styles["dim"].dim and styles["dim"] == styles["text"]
-    names = [styles[CLASS_STYLE[name]] for name in OP_CLASSES if name not in ("idle", "unknown")]
-    assert len(set(map(str, names))) == (5 if color == "16" else 1)
+    told = {key: styles[key] for key in ("good", "warn", "bad", "key") if styles[key].color != Color.default()}
+    inks: dict[str, Floats] = {key: linear(style, ground=False) for key, style in told.items()}
+    areas: dict[str, Floats] = {name: linear(styles[ON_CLASS_STYLE[name]], ground=True) for name in OP_CLASSES}
+    is_strict = theme == "colour-blind" and color != "16"
+    alike = () if is_strict else ({"idle", "unknown"}, {"warn", "bad"})  # nothing that is known; trouble
+    for sight, group in product(SIGHTS, (inks, areas)) if is_strict else ():
+        seen = [lab(SIGHTS[sight] @ colour) for key, colour in group.items() if key != "key"]
+        assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) >= LEAST_DISTANCE
+    of = {**inks, **areas, "match": linear(styles["on.match"], ground=True)}
+    pairs = [(a, b) for a, b in combinations(of, 2) if {a, b} not in alike]
+    near = {(a, b): float(np.linalg.norm(lab(of[a]) - lab(of[b]))) for a, b in pairs}
+    assert min(near.values()) >= LEAST_DISTANCE, min(near, key=lambda pair: near[pair])
 
 
 @pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("truecolor", "256", "16"), (False, True))))
@@ -114,31 +134,17 @@ def test_two_fills_that_share_a_cell_have_their_own_colours_there(theme: Theme, 
         style, both = of.style((ink, ground)), [of.styles[_area_key(fill)].bgcolor for fill in (ink, ground)]
         assert [style.color, style.bgcolor][:: -1 if style.reverse else 1] == both or ink == ground == "page"
         assert mono.style((ink, ground)) in mono.styles.values()
-
-
-def test_dark_and_light_are_no_colours_of_their_own() -> None:
-    usual = [palette("truecolor", theme=theme).styles == palette("truecolor").styles for theme in THEMES]
-    assert usual == [True] * 3 + [False] * 2
+    assert all(style.color and style.color.is_default for style in mono.styles.values())
 
 
 @pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("truecolor", "256", "16"), (False, True))))
 def test_a_popup_has_the_colours_of_its_page(theme: Theme, color: ColorMode, light: bool) -> None:
     of = palette(color, light, theme)
     kept: list[Key] = [*CLASS_STYLE.values(), *ON_CLASS_STYLE.values(), "good", "bad", "busy", "badge"]
-    kept += [(OP_CLASSES[0], OP_CLASSES[1]), ("words", OP_CLASSES[0])]
-    for key in kept:
+    for key in (*kept, (OP_CLASSES[0], OP_CLASSES[1]), ("words", OP_CLASSES[0])):
         ((text, shown),) = on_panel((("x", key),))
         page, popup = of.style(key), of.style(shown)
-        assert text == "x" and page.bold == popup.bold
-        if color == "16" or f"{key}".partition(".")[0] != "class":
-            assert page.color == popup.color
-        else:  # perhaps a shade of it
-            shown_as = lab(linear(popup, ground=False))
-            away = {
-                other: float(np.linalg.norm(lab(linear(of.style(other), ground=False)) - shown_as))
-                for other in CLASS_STYLE.values()
-            }
-            assert min(away, key=lambda other: away[other]) == key
+        assert (text, bool(page.bold), page.color) == ("x", bool(popup.bold), popup.color)
     for ink, ground in ((OP_CLASSES[0], "page"), ("page", OP_CLASSES[0])):
         ((_, shown),) = on_panel((("x", (ink, ground)),))  # type: ignore[arg-type]
         style, plain = of.style(shown), of.style("panel")

@@ -9,7 +9,7 @@ from textual.events import Event, Key, MouseEvent, Paste
 from textual.message import Message
 
 from tests.tui.terminal.pty.hostile import PIECES
-from tpuprof.tui.widgets.driver import Input
+from tpuprof.tui.widgets.driver import Background, Input
 
 
 def said(messages: list[Message]) -> list[tuple[object, ...]]:
@@ -21,9 +21,11 @@ def said(messages: list[Message]) -> list[tuple[object, ...]]:
         if isinstance(message, Paste)
         else (type(message).__name__, message.x, message.y, message.button)
         if isinstance(message, MouseEvent)
+        else ("light" if message.is_light else "dark",)
+        if isinstance(message, Background)
         else (type(message).__name__,)
         for message in messages
-        if isinstance(message, Event)
+        if isinstance(message, (Event, Background))
     ]
 
 
@@ -41,6 +43,7 @@ MEANT = {
     "a paste with an escape sequence": (b"\x1b[200~\xe9\x1b[A\x1bQ\0\x1b[201~", [("paste", "\ufffd\x1b[A\x1bQ")]),
     "a sequence without an end": (b"\x1b[" + b"9" * 5000 + b"q\x1b[A", [("up", None)]),
     "answers to another program": (b"\x1b[>1;4000;30c\x1b[5;9R\x1b]11;rgb:1e1e/1e1e\x1b\\\x1bP1+r\x1b\\", []),
+    "its background": (b"\x1b]11;rgb:ff/FF/d\x07\x1b]11;rgba:2e/1e/0/f\x1b\\", [("light",), ("dark",)]),
     "numbers that are none": (b"\x1b[1:2;3u\x1b[1;1;99999999999u\x1b[48;0;0;0;0t\x1b[A", [("up", None)]),
     "a sequence that another cuts off": (b"\x1b[12\x1b[A", [("up", None)]),
     "a key of the Linux console": (b"\x1b[[A", [("f1", None)]),

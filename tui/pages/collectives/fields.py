@@ -70,7 +70,7 @@ def _name(source: CollectiveRows, glyphs: Glyphs, row: int) -> Span:
 
 def _axis(source: CollectiveRows, _: Glyphs, row: int) -> Span:
     if source.rows.network[row] == DCN:
-        return DCN, "class.host"
+        return DCN, "strong"
     axis = source.rows.axis[row]
     return (axis, "text") if axis else (UNKNOWN, "dim")
 

@@ -92,7 +92,7 @@ def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
         return [label, [("none waits" if page.infeed_percent is not None else UNKNOWN, "dim")], []]
     step = page.steps[worst]
     core: list[Span] = [("on ", "dim"), (step.core or "", "text")] if step.core else []
-    name: list[Span] = [(step.name, "strong"), (f" {percent(step.percent_maximum)}", "class.host")]
+    name: list[Span] = [(step.name, "strong"), (f" {percent(step.percent_maximum)}", "strong")]
     return [label, name, core]
 
 
@@ -170,14 +170,13 @@ def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, pen: Pen
     spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if step.wait_ps is None:
         return pen.fit([*spans, (", waiting for input unknown", "dim")])
-    if step.core is None:
-        if not step.wait_ps:
-            return pen.fit([*spans, (", no core waits for input", "dim")])
-        share: Span = (f" = {percent(step.percent_maximum)}", "class.host")
-        return pen.fit([*spans, (", waits ", "dim"), (duration(step.wait_ps, pen.glyphs.is_ascii), "text"), share])
+    if step.core is None and not step.wait_ps:
+        return pen.fit([*spans, (", no core waits for input", "dim")])
     spans += [(", waits ", "dim"), (duration(step.wait_ps, pen.glyphs.is_ascii), "text")]
-    spans += [(f" = {percent(step.percent_maximum)}", "class.host"), (" on ", "dim")]
-    spans += [(step.core, "text")]
+    spans.append((f" = {percent(step.percent_maximum)}", "strong"))
+    if step.core is None:
+        return pen.fit(spans)
+    spans += [(" on ", "dim"), (step.core, "text")]
     least, mean = percent(step.percent_minimum), percent(step.percent_average)
     spread = f"; mean {mean}, least {least}"
     if least != percent(step.percent_maximum) and line_width(tuple(spans)) + len(spread) <= pen.width:

@@ -132,7 +132,7 @@ def step_detail(steps: Sequence[Step], parts: Floats, cursor: int | None, pen: P
     if len(steps) > 1:
         spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
     for group, size in _by_excess(parts, index):
-        more: Line = (("  ", "text"), (group.word, group.key), (f" {duration(size, pen.glyphs.is_ascii)}", "text"))
+        more: Line = (("  ", "text"), (group.word, "dim"), (f" {duration(size, pen.glyphs.is_ascii)}", "text"))
         if line_width((*spans, *more)) > pen.width:
             break  # the details of the step have them all
         spans += more
@@ -150,27 +150,16 @@ def _by_excess(parts: Floats, index: int) -> list[tuple[StepGroup, float]]:
 def parts_legend(parts: Floats, glyphs: Glyphs, room: int) -> Line:
     """What the colours of the columns mean, from the bottom up, in at most so many cells.
 
-    Groups of one colour have one entry; where there are no colours each has a letter. Nothing where no step is taken
-    apart.
+    Each group has a swatch, where there are no colours its letter. Nothing where no step is taken apart.
     """
     if (parts > 0).any(axis=0).sum() < 2:
         return ()
     most = (parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0)).max(axis=0)
     named = [(group, float(share)) for group, share in zip(GROUPS, most, strict=True) if share >= _LEAST_NAMED]
     while named:
-        legend = _entries([group for group, _ in named], glyphs)
+        signs = [(group.letter if glyphs.letters else glyphs.full, group) for group, _ in named]
+        legend = tuple(span for sign, of in signs for span in ((sign, of.key), (f" {of.word}  ", "dim")))
         if line_width(legend) <= room:
             return legend
         named.remove(min(named, key=lambda of: of[1]))
     return ()
-
-
-def _entries(groups: Sequence[StepGroup], glyphs: Glyphs) -> Line:
-    if glyphs.letters:
-        signs = [(group.letter, group.key, group.word) for group in groups]
-    else:
-        words: dict[StyleKey, list[str]] = {}
-        for group in groups:
-            words.setdefault(group.key, []).append(group.word)
-        signs = [(glyphs.full, key, ", ".join(of_key)) for key, of_key in words.items()]
-    return tuple(span for sign, key, word in signs for span in ((sign, key), (f" {word}  ", "dim")))

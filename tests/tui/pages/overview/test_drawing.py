@@ -120,10 +120,10 @@ def test_the_groups_of_a_step_hold_every_owner_once_and_add_up_to_it() -> None:
     assert without[:, 0].tolist() == [step.duration_ps for step in page.steps] and not without[:, 1:].any()
 
 
-def test_the_legend_names_groups_that_are_there_by_colour_or_by_letter() -> None:
+def test_the_legend_names_groups_that_are_there_each_with_its_colour_or_letter() -> None:
     page = training_overview()
     parts = step_parts(page.steps, page.account)
-    assert plain(parts_legend(parts, BLOCK, 80)) == "█ busy  █ collectives, waiting  █ input wait  █ idle  "
+    assert plain(parts_legend(parts, BLOCK, 80)) == "█ busy  █ collectives  █ waiting  █ input wait  █ idle  "
     assert plain(parts_legend(parts, ASCII, 80)) == "B busy  N collectives  W waiting  I input wait  . idle  "
     assert plain(parts_legend(parts, ASCII, 40)) == "B busy  N collectives  I input wait  "
     assert parts_legend(step_parts(page.steps, None), BLOCK, 80) == ()

@@ -92,14 +92,6 @@ def test_a_signal_ends_the_app_and_restores_the_terminal(log: str, number: signa
         assert app.is_restored
 
 
-def test_no_colours_and_ascii(log: str) -> None:
-    with PtyApp("oom", log, width=80, height=24, environ={"NO_COLOR": "1", "LC_ALL": "C"}) as app:
-        app.wait_for_text(VERDICT)
-        assert app.text.isascii()
-        app.press("q")
-        assert app.wait_for_exit() == 0
-
-
 def piped(command: str) -> PtyApp:
     """A shell's pipe with the command line in it, in a terminal."""
     script = command.replace("{ run; }", '"$0" -c "$1"')

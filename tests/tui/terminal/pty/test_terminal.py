@@ -281,31 +281,25 @@ def test_an_idle_screen_writes_nothing() -> None:
         leave(app, "q")
 
 
-def test_ascii_where_the_locale_is_not_utf8() -> None:
-    with demo(80, 24, LANG="C", LC_ALL="C") as app:
-        assert app.text.isascii()
-        assert "SIMULATED" in app.text
+def test_ascii_without_colours_where_the_terminal_has_neither() -> None:
+    with demo(80, 24, LANG="C", LC_ALL="C", NO_COLOR="1") as app:
+        app.settle()
+        colours = (b"\x1b[38;", b"\x1b[48;", b";38;5;", b";48;5;", b";38;2;", b";48;2;", b"\x1b]11;")
+        assert app.text.isascii() and not any(code in app.written for code in colours)
+        assert "SIMULATED" in app.text and "RRR" in app.text and "LLL" in app.text  # the owners are spelt
         app.press("?")
         app.wait_for_text("Help")
         assert app.text.isascii()
-        leave(app, "Q")
-
-
-def test_no_colour_writes_no_colour() -> None:
-    with demo(80, 24, NO_COLOR="1") as app:
-        app.settle()
-        colours = (b"\x1b[38;", b"\x1b[48;", b";38;5;", b";48;5;", b";38;2;", b";48;2;")
-        assert not any(code in app.written for code in colours)
-        assert "RRR" in app.text and "LLL" in app.text  # the owners are spelt
         leave(app, "\x03")
 
 
-def test_sixteen_colours_write_no_others() -> None:
+def test_sixteen_colours_are_those_that_are_seen_on_the_background_that_it_answers() -> None:
     with demo(80, 24, TERM="screen") as app:
         app.settle()
-        assert b"38;5;" not in app.written
-        assert b"38;2;" not in app.written
-        assert b"\x1b[" in app.written
+        assert b"\x1b]11;?" in app.written and not re.search(rb"[;[](33|93|38;[25])[;m]", app.written)
+        app.send(b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\")
+        app.wait_for(lambda at: b"[31;" in at.written)
+        assert not re.search(rb"[;[](32|33|36|93|38;[25])[;m]", app.written)
         leave(app, "\x11")
 
 

@@ -23,7 +23,7 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
 from tpuprof.tui.cli.common import on_terminal, version_of, with_own_pip
 from tpuprof.tui.draw.format import size
-from tpuprof.tui.terminal.clipboard import yank_file
+from tpuprof.tui.terminal.clipboard import YANK_FILE
 from tpuprof.tui.terminal.detect import CACHE_VARIABLE, THEME_VARIABLE, Config, detect
 
 PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")  # what every installation has
@@ -136,7 +136,8 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
     seen = f"{columns}x{lines}{least}" if columns and lines else "size unknown"
     given = {name: env[name] for name in _VARIABLES if name in env}
     shown = {name: "set" if value and name in _SESSIONS else repr(value) for name, value in given.items()}
-    clipboard = [*(["tmux's buffer"] if env.get("TMUX") else []), "the terminal (OSC 52)", str(yank_file())]
+    yanked = os.path.join(state_folder(), YANK_FILE)
+    clipboard = [*(["tmux's buffer"] if env.get("TMUX") else []), "the terminal (OSC 52)", yanked]
     place = found.multiplexer or "no multiplexer"
     rows = [
         DoctorLine(
@@ -144,7 +145,7 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
             f"{found.obstacle} Reports are printed instead." if found.obstacle else f"can be drawn, {seen}",
             is_small or (is_terminal and bool(found.obstacle)),
         ),
-        DoctorLine("colours", f"{_COLOURS[found.color]}, on a {'light' if found.light else 'dark'} background"),
+        DoctorLine("colours", f"{_COLOURS[found.color]}, {_GROUNDS[found.light]}"),
         DoctorLine("characters", "UTF-8" if found.unicode else f"ASCII: {_why_ascii(env)}"),
         DoctorLine("mouse", "on" if found.mouse else "off, since this is SSH; --mouse turns it on"),
         DoctorLine("inside", f"{place}, over SSH" if found.remote else place),
@@ -154,6 +155,7 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
     return DoctorSection("terminal", "Terminal", rows)
 
 
+_GROUNDS = {True: "on a light background", False: "on a dark background", None: "on the terminal's background"}
 _COLOURS = {"truecolor": "16 million", "256": "256", "16": "16", "mono": "none: only bold and reverse"}
 
 

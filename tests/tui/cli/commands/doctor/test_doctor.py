@@ -107,7 +107,7 @@ def test_extras_are_those_of_the_package() -> None:
         ({"LANG": "C"}, ("characters ASCII: the locale 'C' is not UTF-8; try LANG=C.UTF-8",)),
         ({"LANG": ""}, ("characters ASCII: no locale is set",)),
         ({"TERM": "linux"}, ("characters ASCII: the Linux console",)),
-        ({"NO_COLOR": "1"}, ("colours none: only bold and reverse, on a dark", "NO_COLOR='1'")),
+        ({"NO_COLOR": "1"}, ("colours none: only bold and reverse, on the terminal's background", "NO_COLOR='1'")),
         ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, ("colours 16 million, on a light background",)),
         ({}, ("colours 256", "TERM='xterm-256color', LANG='C.UTF-8'")),
     ],
