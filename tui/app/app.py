@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from textual.geometry import Region
@@ -22,14 +22,14 @@ from tpuprof.tui.app.runs import Comparisons, ListPopups
 from tpuprof.tui.app.watch import RunWatcher
 from tpuprof.tui.draw.pen import Pen, gutter_lines
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages import TAB_NAMES, TABS, load_above, report_named
+from tpuprof.tui.pages import SYNONYMS, TAB_NAMES, TABS, load_above, report_named
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.chrome import KeyRow, verb_row
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.lists.popup import ChoiceRow, command_list
+from tpuprof.tui.widgets.lists.popup import Act, ChoiceRow, command_list
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, OpenScreen, PageWanted, Tab
@@ -259,7 +259,12 @@ class MainScreen(AppScreen):
             (has_page, verb_row("search", search, short="search", rank=2)),
             (is_searching, verb_row("next_match", lambda: self.tab.next_match(1), short="next", rank=1)),
             (is_searching, verb_row("previous_match", lambda: self.tab.next_match(-1))),
-            (tab.selection is not None, verb_row("copy", self._copy, "Copy the selected name", "copy name", rank=4)),
+            (
+                tab.selection is not None,
+                verb_row(
+                    "copy", partial(self.copy, tab.selection or ""), "Copy the selected name", "copy name", rank=4
+                ),
+            ),
             (has_page, verb_row("export", self._ask_export)),
             (runs > 0, verb_row("runs", self.lists.open_runs, short="runs", rank=3)),
             (runs > 1, verb_row("compare", partial(self.lists.open_runs, shows.run))),
@@ -286,10 +291,15 @@ class MainScreen(AppScreen):
         if not verbs_of(key):
             return False
         if (of_tab := chrome.act_of(self.tab.keys, key)) is not None:
-            answer = self.tab.do(of_tab)
+            self._do(partial(self.tab.do, of_tab))
         else:
             of_all = chrome.act_of((self._tab_keys, self._motions), key) or chrome.act_of(self.keys, key)
-            answer = self.tab.why_nothing(key) if of_all is None else of_all()
+            self._do(of_all or partial(self.tab.why_nothing, key))
+        return True
+
+    def _do(self, act: Callable[[], object]) -> None:
+        """Does something, then what its answer asks for: a jump, a filter, a sentence to be shown."""
+        answer = act()
         if isinstance(answer, Jump):
             self.jumps.follow(answer)
         elif isinstance(answer, FilterWanted):
@@ -298,7 +308,6 @@ class MainScreen(AppScreen):
             self.flash = answer
         self.searches.note()
         self.redraw()
-        return True
 
     @property
     def awaited(self) -> str:
@@ -361,14 +370,28 @@ class MainScreen(AppScreen):
         self.open(TextPopup(self.look, title, lines, about))
 
     def _list_commands(self) -> None:
-        tabs = [ChoiceRow((f"Show {tab.title}", f"{at}"), f"{at}") for at, tab in enumerate(TABS, 1)]
-        others = [choice for choice, tab in zip(tabs, TABS, strict=True) if tab.name != self.tab_name]
         motions = [self._motions] if self.tab.has_page else []
-        keys, press = (self._tab_keys, *self.tab.keys, *self.keys, *motions), partial(self.call_later, self.act)
-        self.open(command_list(self.look, keys, press, listings.ABOUT_PALETTE, others))
+        keys, do = (self._tab_keys, *self.tab.keys, *self.keys, *motions), partial(self.call_later, self._do)
+        self.open(command_list(self.look, keys, self.act, do, self._places(), self._named))
 
-    def _copy(self) -> None:
-        self.copy(self.tab.selection or "")
+    def _places(self) -> Iterator[ChoiceRow[Act]]:
+        """The tabs, and their views besides the first."""
+        for number, tab in enumerate(TABS, 1):
+            cells = f"Show {tab.title}", f"{number}"
+            yield ChoiceRow(cells, partial(self.act, cells[1]), synonyms=f"{tab.name} {SYNONYMS[tab.name]}")
+            for view, title in [*self.tabs[tab.name].views.items()][1:]:
+                words, show = f"{title} {SYNONYMS.get(view, '')}", partial(Jump, tab.name, view)
+                yield ChoiceRow((f"Show {title}", f"{number} v"), show, synonyms=words)
+
+    def _named(self, is_wanted: Callable[[str], bool]) -> Iterator[ChoiceRow[Act]]:
+        """The hosts, columns, ops and modules with a name that is wanted."""
+        if (run := self.current_run.run) is not None:
+            for host in (each.host for each in run.hosts if is_wanted(each.host.casefold())):
+                yield ChoiceRow((host, "host"), partial(self.current_run.open_host, run, host))
+        for tab in self.tabs.values():
+            for (to, what), names in tab.names.items():
+                for name in dict.fromkeys(name for name in names if is_wanted(name.casefold())):
+                    yield ChoiceRow((name, what.removeprefix("framework_")), partial(Jump, to, what, name))
 
     def _edit(self) -> None:
 

@@ -105,12 +105,10 @@ class Searches:
 # --- keys that wait for what is still being read: for the shown tab, or for what opens above the tabs
 
 _ABOVE = "above"  # what is typed ahead of what opens above the tabs is kept under
-_AT_ONCE = frozenset(
-    (
-        *("pick", "next_tab", "previous_tab", "runs", "hosts", "compare", "capture", "notes", "reload"),
-        *("back", "background", "help", "palette", "quit", "leave"),
-    )
-)
+_AT_ONCE = {
+    *("pick", "next_tab", "previous_tab", "runs", "hosts", "compare", "capture", "notes", "reload"),
+    *("back", "background", "help", "palette", "quit", "leave"),
+}
 """Verbs that wait for no page."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, key_lines, pad
-from tpuprof.tui.widgets.lists.popup import ChoiceRow
 from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ ABOUT_NOTES = meanings(
     ("!", "what is wrong with the files or their contents; below it what to try."),
     ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
 )
-ABOUT_PALETTE = meanings(("", "All commands that work now, with their keys. Type a part of a name, then Enter."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +55,6 @@ def changed_run_sentence(run: Run, hosts_before: int) -> str:
     now = counted(len(run.hosts), "host")
     words = f"now has {now}" if len(run.hosts) != hosts_before else "has changed"
     return f"{printable(run.name)} {words}: r reads it again"
-
-
-def host_choices(run: Run) -> list[ChoiceRow[str | None]]:
-    """All hosts merged, then each host, then the files that cannot be read."""
-    merged = f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)
-    choices: list[ChoiceRow[str | None]] = [ChoiceRow(merged, None)] if len(run.hosts) != 1 else []
-    choices += [ChoiceRow((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
-    for problem in run.problems:
-        choices.append(ChoiceRow((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
-    return choices
 
 
 def heading(

@@ -15,12 +15,10 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.pages.shared.key import Later, named_in
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
-from tpuprof.tui.app.listings import host_choices
 from tpuprof.tui.app.loader import opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import load_above
-from tpuprof.tui.widgets.lists.popup import ChoicePopup, ListPopup
-from tpuprof.tui.widgets.popup import meanings
+from tpuprof.tui.widgets.lists.popup import ListPopup
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
@@ -85,12 +83,6 @@ _compared = Later("tpuprof.parsers.session.diff.compare:compare")
 def _identity(run: Run) -> tuple[str, float, int, int]:
     """What a run's facts belong to: its path and its files as they are."""
     return run.path, run.modified, run.size_bytes, len(run.hosts)
-
-
-_ABOUT_HOSTS = meanings(
-    ("", "The files of the run, one per host. Choose one to narrow every page to it; the first row merges them all."),
-    ("size", "of the file on disk. A grey row can't be read; the reason is beside it."),
-)
 
 
 class Series:
@@ -257,19 +249,13 @@ class ListPopups:
             self._context.redraw()
 
     def open_hosts(self) -> None:
-        """Compares the hosts of the run and their cores, or lists the hosts where nothing is known of them yet."""
+        """Compares the hosts of the run and their cores, where they are read by now."""
         run = self._current_run.run
-        if run is None:
-            return
-        if run.hosts and self._current_run.has_overview and not self._current_run.is_loading:
+        if run is None or not self._current_run.has_overview or self._current_run.is_loading:
+            self._context.flash = "The hosts are not read yet: ctrl+p and the name of a host opens that one alone."
+        else:
             self._context.flash = f"Comparing {counted(len(run.hosts), 'host')}" if len(run.hosts) > 1 else ""
             self._current_run.load_page("hosts", of_all_hosts=True)
-            return
-        choices, chosen = host_choices(run), partial(self._current_run.open_host, run)
-        start = next((row for row, choice in enumerate(choices) if choice.value == self._current_run.host), 0)
-        title = f"Hosts of {printable(run.name)}"
-        columns = "host", "size"
-        self._context.open(ChoicePopup(self._context.look, title, columns, choices, chosen, _ABOUT_HOSTS, start))
 
     def show_hosts(self, page: HostsPage) -> None:
         run = self._current_run.run

@@ -49,7 +49,8 @@ class Listing:
         return replace(self, **every)
 
     def sorted_by_next(self, orders: Sequence[str]) -> Self:
-        return self.anew(sort=orders[(orders.index(self.sort) + 1) % len(orders)], is_reversed=False)
+        at = orders.index(self.sort) if self.sort in orders else -1
+        return self.anew(sort=orders[(at + 1) % len(orders)], is_reversed=False)
 
     def turned_round(self) -> Self:
         return self.anew(is_reversed=not self.is_reversed)

@@ -304,6 +304,18 @@ TABS: tuple[TabEntry, ...] = (
 
 TAB_NAMES: tuple[str, ...] = tuple(tab.name for tab in TABS)
 
+SYNONYMS: Mapping[str, str] = {
+    "overview": "step steps percentiles latency throughput verdict bottleneck idle compile",
+    "input": "data dataset loading infeed tf.data",
+    "op-profile": "ops kernels pallas fusions layers hlo time",
+    "timeline": "trace zoom perfetto events gantt steps measure spans",
+    "memory": "hbm vmem peak oom buffers allocators padding",
+    "collectives": "all-reduce all-gather network ici dcn communication",
+    "kernels": "pallas mosaic custom",
+    "roofline": "mxu flops bandwidth bound intensity",
+}
+"""Words that people look for tabs and their views by and that are not in their titles."""
+
 _ABOVE = {
     "runs": "runs.popup:RunsList",
     "hosts": "hosts.popup:HostsList",

@@ -29,6 +29,7 @@ class Verb:
         why_keys: why it has more than one key.
         page: the one page that has it; empty for a verb of all pages.
         why_shared: why its key is another verb's elsewhere.
+        words: synonyms by which ctrl+p finds it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Verb:
     why_keys: str = ""
     page: str = ""
     why_shared: str = ""
+    words: str = ""
 
     @property
     def key(self) -> str:
@@ -72,20 +74,8 @@ _TYPED = "While letters are typed into a list's filter, letters can't move the c
 MOTIONS: tuple[Verb, ...] = (
     Verb("down", ("j", "down"), "Next row", "This is the last row.", _ARROWS),
     Verb("up", ("k", "up"), "Previous row", "This is the first row.", _ARROWS),
-    Verb(
-        "left",
-        ("h", "left"),
-        "To the left, close; the previous step, core or point",
-        "There is nothing to the left.",
-        _ARROWS,
-    ),
-    Verb(
-        "right",
-        ("l", "right"),
-        "To the right, open; the next step, core or point",
-        "There is nothing to the right.",
-        _ARROWS,
-    ),
+    Verb("left", ("h", "left"), "Left, close; the previous step, core or point", "Nothing is to the left.", _ARROWS),
+    Verb("right", ("l", "right"), "Right, open; the next step, core or point", "Nothing is to the right.", _ARROWS),
     Verb("first", ("g", "Home"), "First row", "This is the first.", _ARROWS),
     Verb("last", ("G", "End"), "Last row", "This is the last.", _ARROWS),
     Verb("page_down", ("PgDn",), "One screen down", _END),
@@ -95,31 +85,29 @@ MOTIONS: tuple[Verb, ...] = (
 )
 
 GOING: tuple[Verb, ...] = (
-    Verb("open", ("Enter",), "Open what is under the cursor", "There is nothing to open here."),
-    Verb("back", ("Esc",), "Close what was opened last", "Nothing is open; q quits."),
+    Verb("open", ("Enter",), "Open what is under the cursor", "There is nothing to open here.", words="details expand"),
+    Verb("back", ("Esc",), "Close what was opened last", "Nothing is open; q quits.", words="close undo"),
     Verb("pick", _DIGITS, "The tab, view or advice of that number", "Nothing here has that number.", _ONE_EACH),
     Verb("next_tab", ("Tab",), "Next tab", "There are no tabs here."),
     Verb("previous_tab", ("shift+Tab",), "Previous tab", "There are no tabs here."),
     Verb("view", ("v",), "Next view of the page", "This page has only one view."),
     Verb("previous_view", ("V",), "Previous view", "This page has only one view."),
-    Verb("there", ("o",), "Go to the page with more on it", "No other page has more on it."),
-    Verb("timeline", ("O",), "Its longest run on the timeline; n N its other runs", "It has no run on the timeline."),
-    Verb("graph", ("u",), "Its graph: operands and users", _NO_OP),
-    Verb("buffers", ("B",), "Its buffers in memory", _NO_OP),
-    Verb("edit", ("e",), "Its source line in your editor", "It has no known source line."),
+    Verb("there", ("o",), "Go to the page with more on the op, step, bar or finding", "No other page has more on it."),
+    Verb("timeline", ("O",), "The op's longest run on the timeline; n N its other runs", "It has no run there."),
+    Verb("graph", ("u",), "The op's graph: operands, users, text of the HLO", _NO_OP),
+    Verb("buffers", ("B",), "The op's buffers in memory", _NO_OP),
+    Verb("edit", ("e",), "Its source line in your editor", "It has no known source line.", words="source code vim"),
 )
 
 ROWS: tuple[Verb, ...] = (
-    Verb("sort", ("s",), "Sort by the next column", "These rows have a fixed order."),
+    Verb("sort", ("s",), "Sort by the next column", "These rows have a fixed order.", words="order rank"),
     Verb("reverse", ("S",), "Reverse the order", "These rows have a fixed order."),
-    Verb("group", ("b",), "Group rows another way", "These rows have no groups."),
-    Verb("search", ("/",), "Search; in a table, filter", "There is nothing to search here."),
+    Verb("group", ("b",), "Group by source line, scope, program or category; clones", "These rows have no groups."),
+    Verb("search", ("/",), "Search; in a table, filter", "There is nothing to search here.", words="find grep"),
     Verb("next_match", ("n",), "Next match, or next run of the op", "There is no search yet: / starts one."),
     Verb("previous_match", ("N",), "Previous match or run", "There is no search yet: / starts one."),
-    Verb("exclude", ("x",), "Hide or show rows of less interest", "There is nothing to hide here."),
-    Verb(
-        "top", ("t",), "Ten children of each row, those that make up 90%, or all", "Nothing is cut to a top ten here."
-    ),
+    Verb("exclude", ("x",), "Leave out idle time, rows of less interest; and back", "There is nothing to hide here."),
+    Verb("top", ("t",), "Ten children of a row, those that make up 90%, or all", "Nothing is cut to ten rows here."),
     Verb("compare_runs", ("c",), "Mark a run; on another one: compare both", "Runs are compared in their list: R."),
     Verb("mark", ("space",), "Mark it: try it, begin or end an interval", "Nothing here can be marked."),
 )
@@ -136,20 +124,20 @@ PLACES: tuple[Verb, ...] = (
 )
 
 GENERAL: tuple[Verb, ...] = (
-    Verb("figures", ("i",), "Every figure, with what it means", "All figures of this page are shown."),
-    Verb("copy", ("y",), "Copy the name or summary", "There is nothing to copy under the cursor."),
-    Verb("export", ("E",), "Write what is shown to a file", "There is nothing to write yet."),
-    Verb("notes", ("W",), "Verdict in full, notes and problems", "There are no notes here."),
-    Verb("runs", ("R",), "Choose a run", "No runs were found."),
-    Verb("compare", ("D",), "Compare with another run", "There is only one run: nothing to compare it with."),
-    Verb("hosts", ("H",), "Hosts and cores: compare, choose one", "No hosts were read."),
+    Verb("figures", ("i",), "Every figure, with what it means", "All figures of this page are shown.", words="metrics"),
+    Verb("copy", ("y",), "Copy the name or summary", "There is nothing to copy under the cursor.", words="yank"),
+    Verb("export", ("E",), "Write what is shown to a file", "There is nothing to write.", words="csv save screenshot"),
+    Verb("notes", ("W",), "Verdict in full, notes and problems", "There are no notes here.", words="warnings errors"),
+    Verb("runs", ("R",), "Choose a run", "No runs were found.", words="run history switch"),
+    Verb("compare", ("D",), "Compare with another run", "There is only one run.", words="diff baseline"),
+    Verb("hosts", ("H",), "Hosts and cores: compare, choose one", "No hosts were read.", words="straggler late core"),
     Verb("live_arrays", ("L",), "Live arrays: who holds the memory", _NO_ARRAYS),
     Verb("capture", ("C",), "Capture a profile of a running program", "A capture can't begin here."),
-    Verb("reload", ("r",), "Look for runs again and reload", "There is nothing to read again."),
-    Verb("background", ("T",), "Light or dark background", "There are no colours to change."),
-    Verb("help", ("?",), "Keys, and what the numbers mean", "This is the help: Esc closes it."),
+    Verb("reload", ("r",), "Look for runs again and reload", "There is nothing to read again.", words="refresh update"),
+    Verb("background", ("T",), "Light or dark background", "There are no colours.", words="theme colour settings"),
+    Verb("help", ("?",), "Keys, and what the numbers mean", "This is the help: Esc closes it.", words="options mouse"),
     Verb("palette", ("ctrl+p",), "All commands that work now", "Close this first: Esc."),
-    Verb("quit", ("q",), "Quit", "Close this first: Esc."),
+    Verb("quit", ("q",), "Quit", "Close this first: Esc.", words="exit leave"),
     Verb("leave", ("Q", "ctrl+c", "ctrl+q"), "Quit from anywhere", "", _WAY_OUT),
     Verb("suspend", ("ctrl+z",), "Suspend (fg brings it back)", ""),
     Verb("repaint", ("ctrl+l",), "Repaint the whole screen", ""),

@@ -100,24 +100,13 @@ def motion_keys(
 
 
 HELPS, LAST = 5, 9  # ranks in the footer: of the key of help, and of the key that always shows
-TITLES: Mapping[str, str] = {
-    "group": "Group by program, category, scope, source; clones; op types; spans taken for requests",
-    "sort": "Sort by time or waste; in a table by the next column",
-    "exclude": "Leave out idle time, or infeed and outfeed; and back",
-    "figures": "All figures, with what they mean",
-    "there": "Go to the page with more on the op, step, bar or finding",
-    "timeline": "The op's longest run on the timeline; n N its other runs",
-    "graph": "The op's graph: operands, users, text of the HLO",
-    "buffers": "The op's buffers in memory",
-}
-"""What help says of verbs that several tabs have, where that is more than the grammar says."""
 
 
 def verb_row(
     verb: str, act: Callable[..., object], title: str = "", short: str = "", *, foot: str = "", rank: int = 0
 ) -> KeyRow:
-    """A row of one verb; without a title of its own, help takes it from `TITLES` or from the grammar."""
-    return KeyRow(verb, short, title or TITLES.get(verb) or BY_NAME[verb].meaning, {verb: act}, foot, rank)
+    """A row of one verb; without a title of its own, help takes it from the grammar."""
+    return KeyRow(verb, short, title or BY_NAME[verb].meaning, {verb: act}, foot, rank)
 
 
 def footer(keys: Iterable[KeyRow]) -> list[tuple[str, str]]:

@@ -140,6 +140,30 @@ class Tab(LineCanvas):
         return ""
 
     @property
+    def views(self) -> Mapping[str, str]:
+        """Titles of its views by name, in the order of their key; none where there is only one."""
+        return {}
+
+    @property
+    def shown_view(self) -> str:
+        """Name of that among them which is shown."""
+        return self.view_name
+
+    def next_view(self, by: int = 1) -> str:
+        names = [*self.views]
+        return names[(names.index(self.shown_view) + by) % len(names)]
+
+    def view_keys(self, title: str, short: str = "", rank: int = 0) -> tuple[KeyRow, ...]:
+        """The keys of the next view, which help calls by `title` and the footer `short`, and of the one before."""
+        view, previous = (partial(self.go_to, self.next_view(by), "") for by in (1, -1))
+        return verb_row("view", view, title, short, rank=rank), verb_row("previous_view", previous)
+
+    @property
+    def names(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """Names to be found on it, by the tab that shows what is called so and what that is (`Jump`)."""
+        return {}
+
+    @property
     def has_matches(self) -> bool:
         """Whether there is more than what was typed to step through, such as the runs of an op."""
         return False
@@ -249,7 +273,7 @@ class Tab(LineCanvas):
         return ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Goes to what a `Jump` leads to, now or when the page is there; says what is not."""
+        """Goes to what a `Jump` leads to, or to a view of that name, now or when it is read; says what is not there."""
         return ""
 
     def rule_place(self, width: int) -> tuple[int, int] | None:

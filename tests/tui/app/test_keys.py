@@ -163,16 +163,6 @@ async def test_search_counts_while_typing_and_moves() -> None:
         assert await at("escape", "n") == PanelItem("ops", 7), "the search has ended"
 
 
-async def test_search_finds_nothing_and_says_so() -> None:
-    async with scene() as (app, pilot):
-        assert "/qQ1_" in await after(pilot, "/", "q", "Q", "1")
-        assert "no row" in frame(app)
-        await pilot.press("escape")
-        assert overview_tab(app).place == PanelItem("findings", 0)
-        assert app.main.tab_name == "overview"
-        assert app.is_running
-
-
 async def test_backspace_in_an_empty_prompt_leaves_it() -> None:
     async with scene(keys=["/", "backspace", "2"]) as (app, _):
         assert app.main.tab_name == "input"
@@ -207,15 +197,6 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
         await press(pilot, "H", "0")
         assert app.main.current_run.host is None
     assert pages.asked == [None, "host1", None]
-
-
-async def test_palette_does_what_is_chosen() -> None:
-    async with scene(keys=["ctrl+p", *"memory", "enter"]) as (app, pilot):
-        await pilot.pause()
-        assert app.main.tab_name == "memory"
-        await pilot.press("ctrl+p", *"quit", "enter")
-        await pilot.pause()
-        assert app._exit
 
 
 async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:

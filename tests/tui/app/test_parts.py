@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from tests.support.app.stage import LOGDIR, LOOK, NEWEST, OLDER, ReadyPages
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.capture.model import CaptureProgress
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N
-from tpuprof.tui.app.current_run import CurrentRun, Jumps
+from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.widgets.chrome import State
 from tpuprof.tui.widgets.popup import Popup
-from tpuprof.tui.widgets.tab import Jump, Payload, Tab
+from tpuprof.tui.widgets.tab import Payload, Tab
 
 
 class PlainTab(Tab):
@@ -26,8 +24,6 @@ class PlainTab(Tab):
     def __init__(self) -> None:
         super().__init__(LOOK)
         self.parts: list[str] = []
-        self.state: State | None = None
-        self.gone_to = ""
 
     @property
     def has_page(self) -> bool:
@@ -38,11 +34,7 @@ class PlainTab(Tab):
         return f"shows {part}"
 
     def show_state(self, state: State) -> None:
-        self.parts, self.state = [], state
-
-    def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        self.gone_to = f"{what} {name}"
-        return self.gone_to
+        self.parts = []
 
 
 class PlainContext:
@@ -100,21 +92,6 @@ def test_the_first_page_is_loaded_and_then_that_of_the_shown_tab() -> None:
         "timeline": ["timeline", "flows"],
     }
     assert context.flash == "shows flows"
-
-
-@pytest.mark.parametrize(("what", "gone_to"), [("op", "op fusion.1"), ("", "")])
-def test_a_jump_leads_to_a_tab_and_back(what: str, gone_to: str) -> None:
-    context, jump = PlainContext(), Jump("memory", what, "fusion.1")
-    context.tab_name = "timeline"
-    jumps = Jumps(context, shown_on(context))
-    jumps.follow(jump)
-    assert (context.tab_name, context.flash, context.tabs["memory"].gone_to) == ("memory", gone_to, gone_to)
-    jumps.back()
-    assert context.tab_name == "timeline"
-    assert not jumps.back() and context.tab_name == "timeline"
-    jumps.follow(jump)
-    jumps.forget()
-    assert not jumps.back() and context.tab_name == "memory"
 
 
 def test_a_capture_warns_once_before_it_is_left() -> None:

@@ -143,8 +143,8 @@ def test_every_kind_of_popup_is_walked_through() -> None:
         return {kind for one in below for kind in kinds(one)} | {one for one in below if not one.__subclasses__()}
 
     names = {kind.__name__ for of in (Popup, PanelList) for kind in kinds(of) if kind.__module__.startswith("tpuprof")}
-    lists = {"ChoiceList", "RunsList", "HostsList", "MeasuredList"}
-    assert names == {"TextPopup", "ChoicePopup", "PromptPopup", *lists}
+    lists = {"CommandList", "RunsList", "HostsList", "MeasuredList"}
+    assert names == {"TextPopup", "ListPopup", "PromptPopup", *lists}
 
 
 @pytest.mark.parametrize("name", MAIN)

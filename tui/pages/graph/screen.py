@@ -32,7 +32,7 @@ from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import HELPS, LAST, ROW_KEYS, KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.lists.popup import ChoicePopup, ChoiceRow
+from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, ListPopup
 from tpuprof.tui.widgets.lists.screen import PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.tab import Jump
@@ -314,8 +314,8 @@ class GraphScreen(PageScreen):
             self._into(called[0])
         else:
             choices = [ChoiceRow((one.role, one.name, count(one.instructions)), one) for one in called]
-            columns = ("as", "computation", "instructions")
-            self.open(ChoicePopup(self.look, "Into which computation", columns, choices, self._into, _ABOUT_CALLED))
+            listed = ChoiceList(("as", "computation", "instructions"), choices, self._into, _ABOUT_CALLED)
+            self.open(ListPopup(self.look, "Into which computation", listed))
 
     def _into(self, one: CalledComputation) -> None:
         if one.root is not None:

@@ -38,6 +38,7 @@ Details = tuple[str, Callable[[Pen], list[Line]]]
 class BuffersView(ListView["int | BufferGroup"]):
     """A module's memory `space` on the screen: a list of buffers, or of groups; None where no module has figures."""
 
+    choice = "module"  # what is chosen, for the footer
     listing: table.MemoryState
     composed: ComposedMemory | None = None
 
@@ -193,10 +194,6 @@ class BuffersView(ListView["int | BufferGroup"]):
         return bool(self._pages.page.modules)
 
     @property
-    def choice(self) -> str:
-        return "" if self.space is None else "module"
-
-    @property
     def keys(self) -> Sequence[KeyRow]:
         if self.space is None:
             return (TABS_KEY,)
@@ -208,10 +205,6 @@ class BuffersView(ListView["int | BufferGroup"]):
             verb_row("next_peak", partial(self.to_next_peak, 1), "Next peak"),
             verb_row("whole", self.to_peak, "Back to the highest peak"),
         )
-
-    @property
-    def has_spaces(self) -> bool:
-        return len(self._spaces()) > 1
 
     def metric_lines(self, pen: Pen) -> list[Line]:
         return pen.labelled(readable_metrics(self.space), 26) if self.space is not None else []
@@ -345,14 +338,14 @@ class BuffersView(ListView["int | BufferGroup"]):
 
     # --- other modules and spaces
 
-    def _spaces(self) -> list[int]:
+    def spaces(self) -> list[int]:
         shown = self._shown_index
         return sorted(self._pages.page.modules[shown].peaks) if shown is not None else []
 
     def next_space(self, awaited: SpaceRequest | None, by: int = 1) -> SpaceRequest:
         """The shown module's next or previous memory space, from the one on that is awaited already."""
         assert self._shown is not None
-        spaces, space = self._spaces(), (awaited or self._shown).space
+        spaces, space = self.spaces(), (awaited or self._shown).space
         at = bisect_right(spaces, space) - 1
         return SpaceRequest(self._shown.module, spaces[(at + by) % len(spaces)] if spaces else space)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,7 +15,7 @@ from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, State, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.lists.popup import ChoicePopup
+from tpuprof.tui.widgets.lists.popup import ChoiceList, ListPopup
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, ViewsTab, jump_row
 
@@ -150,27 +150,27 @@ class MemoryTab(ViewsTab):
     def keys(self) -> Sequence[KeyRow]:
         if self._pages is None:
             return super().keys
-        view, buffers, op = self.view, self._buffers if self.space_shown is not None else None, self.op_name
+        view, buffers, op, space = self.view, self._buffers, self.op_name, self.space_shown
         title = "Next view: buffers of a module, allocators over time, the map of a module"
-        rows = [
-            verb_row("view", partial(self._turn, 1), title, "" if view is None else view.other),
-            verb_row("previous_view", partial(self._turn, -1)),
-        ]
+        rows = [*self.view_keys(title, "" if view is None else view.other)]
         if view is not None and view.has_choices:
             rows.append(verb_row("module", self._choose, "Choose a module, or an allocator", view.choice))
-        if buffers is not None and buffers.has_spaces:
+        if buffers is not None and space is not None and len(buffers.spaces()) > 1:
             title = "Next memory space: HBM, VMEM, SMEM, ..."
             rows.append(verb_row("next_step", partial(self._next_space, 1), title))
             rows.append(verb_row("previous_step", partial(self._next_space, -1), "Previous memory space"))
         rows += [TABS_KEY] if view is None else view.keys
-        if buffers is not None:
-            rows.append(verb_row("figures", self._open_figures))
+        if buffers is not None and space is not None:
+            named = f"{space.name} of {space.module}"
+            figures = OpenPopup(TextPopup(self.look, named, buffers.metric_lines, self.meaning_lines))
+            rows.append(verb_row("figures", partial(self.post_message, figures)))
         if self._arrays is not None and self._arrays.page is not None:
             title = "Live arrays: who holds the memory, from the file beside"
-            rows.append(verb_row("live_arrays", self._open_arrays, title))
-        if buffers is not None:
+            arrays = OpenScreen("live-arrays", self._arrays.page)
+            rows.append(verb_row("live_arrays", partial(self.post_message, arrays), title))
+        if buffers is not None and space is not None:
             title = "What to do first: suggestions, and what-if"
-            rows.append(verb_row("advice", self._advise, title, "what to do"))
+            rows.append(verb_row("advice", partial(self._work_out, space), title, "what to do"))
             rows.append(verb_row("reverse", partial(buffers.sort, reverse=True)))
         across = "Another point of the program, or another time"
         enter = "Everything about the buffer; a group's buffers"
@@ -244,44 +244,32 @@ class MemoryTab(ViewsTab):
     def why_not(self, verb: str) -> str:
         if self._pages is None:
             return ""
-        words = {
-            "live_arrays": "There is no device memory profile (*.prof) beside this profile.",
-            "there": "No op creates it, so no other page has more on it.",
-        }
         own = self.view.why_not(verb) if self.view is not None else ""
-        return own or words.get(verb, "")
+        return own or ("No op creates it, so no other page has more on it." if verb == "there" else "")
 
     def next_match(self, direction: int) -> str:
         self.move(0, direction)
         return ""
 
-    def _open_arrays(self) -> None:
-        if self._arrays is not None and self._arrays.page is not None:
-            self.post_message(OpenScreen("live-arrays", self._arrays.page))
-
     def _next_space(self, by: int) -> str:
         return "" if self._buffers is None else self._ask(self._buffers.next_space(self._awaited, by))
 
-    def _open_figures(self) -> None:
-        space, buffers = self.space_shown, self._buffers
-        if space is not None and buffers is not None:
-            title = f"{space.name} of {space.module}"
-            self.post_message(OpenPopup(TextPopup(self.look, title, buffers.metric_lines, self.meaning_lines)))
+    @property
+    def views(self) -> Mapping[str, str]:
+        if self._buffers is None:
+            return {}
+        views = {"buffers": "Buffers", "allocators": "Allocators over time", "map": "Map of the buffers"}
+        return views if self._buffers.space is not None else {name: views[name] for name in ("buffers", "allocators")}
 
-    def _advise(self) -> None:
-        if self.space_shown is not None:
-            self._work_out(self.space_shown)
+    @property
+    def shown_view(self) -> str:
+        is_map = self._buffers is not None and self._buffers.shows_map
+        return "map" if is_map and not self._is_profile else self.view_name
 
-    def _turn(self, by: int) -> None:
-        """The next view: buffers, allocators, the map of the buffers."""
-        buffers = self._buffers
-        has_map = buffers is not None and buffers.space is not None
-        views = ("buffers", "allocators", *(("map",) if has_map else ()))
-        at = 1 if self._is_profile else 2 if has_map and buffers is not None and buffers.shows_map else 0
-        to = views[(at + by) % len(views)]
-        self._is_profile = to == "allocators"
-        if buffers is not None and has_map:
-            buffers.show_map(to == "map")
+    @property
+    def names(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        modules = () if self._pages is None else self._pages.page.modules
+        return {("memory", "module"): [str(each.module) for each in modules if each.problem is None]}
 
     @work(thread=True, exclusive=True, group="triage", description="triage")
     def _work_out(self, space: SpaceMemory) -> None:
@@ -300,8 +288,8 @@ class MemoryTab(ViewsTab):
             return
         columns, choices, start = self.view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
-        popup = ChoicePopup(self.look, title, columns, choices, self._chosen, _ABOUT_CHOICES, start)
-        self.post_message(OpenPopup(popup))
+        listed = ChoiceList(columns, choices, self._chosen, _ABOUT_CHOICES, start)
+        self.post_message(OpenPopup(ListPopup(self.look, title, listed)))
 
     def _chosen(self, value: object) -> None:
         if isinstance(value, int) and self._allocators is not None:
@@ -337,7 +325,14 @@ class MemoryTab(ViewsTab):
         if self._pages is None or self._buffers is None:
             self._wanted_op = (name, program)
             return ""
-        self._is_profile = False
+        self._is_profile = what == "allocators"
+        if what in self.views:
+            self._buffers.show_map(what == "map")
+            self.redraw()
+            return ""
+        if what == "module":
+            self._chosen(next((each for each in self._pages.page.modules if str(each.module) == name), None))
+            return ""
         if (wanted := self._buffers.elsewhere(name, program)) is not None:
             return self._ask(wanted)
         answer = self._buffers.go_to(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import ClassVar
 
 from textual import work
@@ -180,6 +179,17 @@ class OpsTab(SearchingTab):
         return self.at
 
     @property
+    def views(self) -> Mapping[str, str]:
+        others = {} if self._are_others_known else {view.name: view.title for view in views_of("op-profile")}
+        return self.titles | others
+
+    @property
+    def names(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        ops = () if self.pages is None else self.pages.listed.table.name
+        titles = [*self.view.orders.values()] if isinstance(self.view, RowsView) else []
+        return {("op-profile", "sort by"): titles, ("op-profile", "op"): ops}
+
+    @property
     def titles(self) -> dict[str, str]:
         """Titles of the views, by name; kernels are those of GPUs."""
         own = {name: title for name, title in TITLES.items() if name != KERNELS or KERNELS in self._views}
@@ -228,7 +238,8 @@ class OpsTab(SearchingTab):
             lines = inner.wrap(self.headline, "text", [(" ", "text")])
             rest = " ".join(plain(line).strip() for line in lines[1:])
             lines[1:] = [inner.fit([(f" {cut_words(rest, inner.width - 1, pen.glyphs)}", "text")])] if rest else []
-        self._status_drawn = self._status_drawn if self.card_is_late else self._status
+        if not self.card_is_late:
+            self._status_drawn = "" if view is None else view.status()
         lines.append(views_line(self.titles, self.at, self._status_drawn, pen))
         if view is None:
             return [*lines, *self._missing(pen, height - len(lines))]
@@ -247,11 +258,6 @@ class OpsTab(SearchingTab):
         one = f"{self.titles[self.at]}: being read now. After Esc, r reads it again."
         words = _READ_LATER if self.at == FRAMEWORK else one
         return pen.wrap(words, "dim", [("  ", "dim")])
-
-    @property
-    def _status(self) -> str:
-        """How the view is grouped, sorted and filtered."""
-        return "" if self.view is None else self.view.status()
 
     def rule_place(self, width: int) -> tuple[int, int] | None:
         is_there = self.has_page and self.view is not None and width >= WIDE
@@ -331,10 +337,7 @@ class OpsTab(SearchingTab):
         if not self.has_page:
             return super().keys
         title = "Next view: profile, HLO ops, framework ops, roofline, kernels"
-        views = (
-            verb_row("view", partial(self._turn, 1), title, "view"),
-            verb_row("previous_view", partial(self._turn, -1)),
-        )
+        views = self.view_keys(title, "view")
         return (*views, *(motion_keys(enter=ENTER) if self.view is None else (*self.view.keys, *self._op_keys)))
 
     @property
@@ -380,11 +383,6 @@ class OpsTab(SearchingTab):
         if self._before is not None:
             self.at, self._before = self._before, None
 
-    def _turn(self, by: int) -> None:
-        names = list(self.titles)
-        self.at, self._before = names[(names.index(self.at) + by) % len(names)], None
-        self.ask_for_page()
-
     def _same_op(self) -> str:
         """From a table to the op in the tree, from the tree to the op in the table."""
         row, before = self.op_row, self.at
@@ -426,9 +424,13 @@ class OpsTab(SearchingTab):
         return ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        if any(view.name == what for view in views_of("op-profile")):
+        self._before = None
+        if what in self.views:
             said = self._go_to_page(what, name)
             self.ask_for_page()
+        elif what == "sort by" and isinstance(self.view, RowsView):
+            said = self.view.sort(by=name)
+            self.find_asked()
         elif what == "framework_op":
             said = self._go_to_framework_op(name)
         else:

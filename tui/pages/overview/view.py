@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.pages.overview.model import Overview
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.describe import Section
 
 _model_meanings = drawn_by("tpuprof.tui.pages.overview.ledger.model_use.screen:meanings")
-
-View = Literal["overview", "model", "latencies"]
 
 MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
@@ -99,7 +96,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
-        self._view: View = "overview"
+        self._view = "overview"
         self._model: ModelView | None = None
         """What the view of the model shows, once that is read."""
         self._no_model: ProfileError | None = None
@@ -107,10 +104,10 @@ class OverviewTab(StepGraphTab[Overview]):
         """The annotation whose spans are taken for requests."""
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
-        if self._shown == "latencies" and page.inference is not None:
+        if self.view_name == "latencies" and page.inference is not None:
             shown = replace(self._latencies_of(page.inference), warnings=page.warnings)
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
-        if self._shown == "model":
+        if self.view_name == "model":
             pen = Pen(width, self.look.glyphs)
             return self._model.compose(pen, cursor) if self._model else self._waiting(pen, height)
         return compose(page, Pen(width, self.look.glyphs), height, cursor)
@@ -123,44 +120,44 @@ class OverviewTab(StepGraphTab[Overview]):
         return ComposedGraph(tuple(pen.wrap(words, "dim", [("  ", "dim")])), -1, -1, -1)
 
     @property
-    def _views(self) -> tuple[View, ...]:
-        """The views that the page has something for, in the order in which the key shows them."""
+    def views(self) -> Mapping[str, str]:
+        """The views that the page has something for; of a program that serves the latencies come first."""
         page = self._page
         if page is None:
-            return ("overview",)
-        model: tuple[View, ...] = ("model",) if page.account is not None else ()
-        latencies: tuple[View, ...] = ("latencies",) if page.inference is not None else ()
-        return ("overview", *latencies, *model) if page.infers else ("overview", *model, *latencies)
+            return {}
+        model = {"model": "Model: layers, blocks, MFU"} if page.account is not None else {}
+        latencies = {"latencies": "Latency of requests or runs"} if page.inference is not None else {}
+        return {"overview": "Overview", **(latencies | model if page.infers else model | latencies)}
 
     @property
-    def _shown(self) -> View:
-        return self._view if self._view in self._views else "overview"
+    def view_name(self) -> str:
+        return self._view if self._view in self.views else "overview"
 
-    def _view_after(self, by: int) -> View:
-        views = self._views
-        return views[(views.index(self._shown) + by) % len(views)]
+    @property
+    def names(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        return {} if self._page is None else {("op-profile", "framework_op"): [op.name for op in self._page.top_ops]}
 
     def _written(self, page: Overview) -> tuple[str, object]:
-        if self._shown == "model" and self._model is not None:
+        if self.view_name == "model" and self._model is not None:
             return "model", self._model.content
-        return ("inference", page.inference) if self._shown == "latencies" else ("overview", page)
+        return ("inference", page.inference) if self.view_name == "latencies" else ("overview", page)
 
     def _steps(self, page: Overview) -> Sequence[NamedStep]:
-        return () if self._shown != "overview" or page.serves else page.steps
+        return () if self.view_name != "overview" or page.serves else page.steps
 
     def _sections(self, page: Overview) -> Sequence[Section]:
-        return sections(page) if self._shown != "model" or self._model is None else self._model.sections
+        return sections(page) if self.view_name != "model" or self._model is None else self._model.sections
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
-        if self._shown == "model":
+        if self.view_name == "model":
             model: Mapping[str, str] = _model_meanings()
             return model.items()
-        return (drawing.MEANINGS if self._shown == "latencies" else MEANINGS).items()
+        return (drawing.MEANINGS if self.view_name == "latencies" else MEANINGS).items()
 
     @property
     def note(self) -> str:
-        if self._shown != "latencies" or self._page is None or self._page.inference is None:
+        if self.view_name != "latencies" or self._page is None or self._page.inference is None:
             return ""
         return self._latencies_of(self._page.inference).note
 
@@ -172,11 +169,11 @@ class OverviewTab(StepGraphTab[Overview]):
     def keys(self) -> Sequence[KeyRow]:
         if self._page is None:
             return super().keys
-        is_overview, there = self._shown == "overview", self._there
+        is_overview, there = self.view_name == "overview", self._there
         words = "go there" if is_overview and self._panel != "ops" else "in ops"
         leads_on = jump_row("there", there, words, 2 if is_overview else 4)
         if not is_overview:
-            what = "module" if self._shown == "latencies" else "block"
+            what = "module" if self.view_name == "latencies" else "block"
             motions = motion_keys(what, "", f"Details of the {what}", ends="one", short=(what, "", "details"))
             figures = verb_row("figures", self._open_figures, short="figures", rank=3)
             return (*motions, figures, *self._view_keys, *self._request_keys, *leads_on)
@@ -187,28 +184,25 @@ class OverviewTab(StepGraphTab[Overview]):
     @property
     def _view_keys(self) -> Sequence[KeyRow]:
         """The keys of the views, where there are several; of a program that serves the footer has them first."""
-        if len(self._views) == 1:
+        if len(self.views) == 1:
             return ()
-        is_first = self._shown != "overview" or (self._page is not None and self._page.serves)
+        is_first = self.view_name != "overview" or (self._page is not None and self._page.serves)
         title = "Next view: latencies of requests or runs, the model, and back"
-        return (
-            verb_row("view", partial(self._turn, 1), title, self._view_after(1), rank=0 if is_first else 4),
-            verb_row("previous_view", partial(self._turn, -1)),
-        )
+        return self.view_keys(title, self.next_view(), 0 if is_first else 4)
 
     @property
     def _request_keys(self) -> Sequence[KeyRow]:
         """The key that takes other spans for requests, where there are some."""
-        page = self._page.inference if self._page is not None and self._shown == "latencies" else None
+        page = self._page.inference if self._page is not None and self.view_name == "latencies" else None
         return () if page is None or not page.offers else (verb_row("group", self._take_next, short="requests"),)
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
-        return page.inference.modules[index] if self._shown == "latencies" and page.inference is not None else None
+        return page.inference.modules[index] if self.view_name == "latencies" and page.inference is not None else None
 
     def _listed(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
-        if self._shown == "latencies" and page.inference is not None:
+        if self.view_name == "latencies" and page.inference is not None:
             return {"ops": [row.name for row in page.inference.modules]}
-        if self._shown == "model":
+        if self.view_name == "model":
             return {"ops": () if self._model is None else self._model.names}
         return {
             "findings": [finding.title for finding in page.findings],
@@ -218,10 +212,10 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _bars(self, page: Overview) -> Sequence[Bar]:
         """The bars of the waterfall that are drawn, or the parts of the one bar of a low screen."""
-        return () if self._shown != "overview" else shown_bars(page.account, self.size.height)
+        return () if self.view_name != "overview" else shown_bars(page.account, self.size.height)
 
     def _searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
-        if self._shown != "overview":
+        if self.view_name != "overview":
             return self._listed(page)
         ops = (filter(None, (op.name, op.category, op.hlo_category, op.op_class)) for op in page.top_ops)
         return {**self._listed(page), "ops": ["\n".join(words) for words in ops]}
@@ -238,7 +232,7 @@ class OverviewTab(StepGraphTab[Overview]):
             return finding_line(page.findings[place.index], pen)
         if module := self._module(page, place.index):
             return pen.fit([(" module ", "dim"), (module.name, "strong")])
-        if self._shown == "model" and self._model is not None:
+        if self.view_name == "model" and self._model is not None:
             return self._model.line(place.index, pen)
         return op_line(page.top_ops[place.index], pen)
 
@@ -252,14 +246,14 @@ class OverviewTab(StepGraphTab[Overview]):
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):
             return module_details(module, pen)
-        if self._shown == "model" and self._model is not None:
+        if self.view_name == "model" and self._model is not None:
             return self._model.details(place.index, pen)
         return op_details(page.top_ops[place.index], page, pen)
 
     @property
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         found = super().details
-        title = {"latencies": "Module", "model": "Block"}.get(self._shown)
+        title = {"latencies": "Module", "model": "Block"}.get(self.view_name)
         return (title, found[1]) if found is not None and title is not None else found
 
     def show(self, part: str, payload: Payload) -> None:
@@ -270,7 +264,7 @@ class OverviewTab(StepGraphTab[Overview]):
             return
         self._model = self._no_model = None
         old, self._page = self._page, payload
-        self._view = self._shown
+        self._view = self.view_name
         self._keep_cursors(old, payload)
         if old is None or not payload.findings:
             self._panel = self._first_panel(payload)
@@ -278,9 +272,6 @@ class OverviewTab(StepGraphTab[Overview]):
         findings = self._lists["findings"]
         self._lists["findings"] = findings.at(findings.cursor, len(payload.findings))
         self.redraw()
-
-    def _turn(self, by: int) -> None:
-        self._show_view(self._view_after(by))
 
     def _take_next(self) -> str:
         """Takes the spans of the next annotation for requests, after the last one none."""
@@ -290,21 +281,18 @@ class OverviewTab(StepGraphTab[Overview]):
         self._taken = names[(at + 1) % len(names)]
         return "" if self._taken is None else f"sessions are the spans of {self._taken}"
 
-    def _show_view(self, wanted: View) -> None:
-        page, self._view = self._page, wanted
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
+        page, self._view = self._page, what
         self.ask_for_page()
         self._lists = {panel: Listing() for panel in self._lists if panel != "steps"}
         if page is not None:
             self._panel = self._list = self._first_panel(page)
         self.scroll_lines_to(0)
+        return ""
 
     @property
     def opened(self) -> Mapping[str, Callable[[], object]]:
-        return {self._shown: lambda: self._show_view("overview")} if self._shown != "overview" else {}
-
-    @property
-    def view_name(self) -> str:
-        return self._shown
+        return {self.view_name: lambda: self.go_to("overview", "")} if self.view_name != "overview" else {}
 
     @property
     def op_elsewhere(self) -> str | None:
@@ -316,7 +304,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def wanted(self) -> str:
-        is_missing = self._shown == "model" and self._model is None and self._no_model is None
+        is_missing = self.view_name == "model" and self._model is None and self._no_model is None
         return "model" if is_missing else ""
 
     def show_failure(self, page: str, error: ProfileError) -> None:
@@ -327,7 +315,7 @@ class OverviewTab(StepGraphTab[Overview]):
     def _target(self) -> Jump | None:
         """Where to look for the finding or the owner under the cursor."""
         page, place = self._page, self.place
-        if page is None or place is None or self._shown != "overview":
+        if page is None or place is None or self.view_name != "overview":
             return None
         if place.panel == "findings":
             return Jump(*jump_to(page, page.findings[place.index].place))
@@ -339,9 +327,9 @@ class OverviewTab(StepGraphTab[Overview]):
     def _there(self) -> Jump | None:
         """To where a finding or an owner points, from an op or a block to the ops tab, from a step to the timeline."""
         place, name = self.place, self.selection
-        if place is None or name is None or self._shown == "latencies":
+        if place is None or name is None or self.view_name == "latencies":
             return None
-        if self._shown == "model":
+        if self.view_name == "model":
             largest = "" if self._model is None else self._model.largest_op(place.index)
             return Jump("op-profile", "op", largest) if largest else None
         if place.panel == "ops":
@@ -351,7 +339,7 @@ class OverviewTab(StepGraphTab[Overview]):
     @property
     def _op(self) -> str | None:
         place = self.place
-        return self.selection if self._shown == "overview" and place is not None and place.panel == "ops" else None
+        return self.selection if self.view_name == "overview" and place is not None and place.panel == "ops" else None
 
     @property
     def _graph(self) -> Jump | None:

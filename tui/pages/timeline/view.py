@@ -36,7 +36,6 @@ _READ = "tpuprof.tui.pages.timeline.report.read"  # imported when events are wri
 _LEAST_DRAG = 2  # columns that the mouse moves with its button down to mark an interval
 
 _GAP = "{} gap longer than 5% of a step"
-_NEXT_HOST = "Next host, on the same row if it is open"
 _MOTIONS = (
     KeyRow("left right", title="Select: the cursor, a cell to the left or right"),
     KeyRow("down up", title="Next, previous row"),
@@ -220,7 +219,7 @@ class TimelineTab(Tab):
             verb_row("base", view.next_base),
             verb_row("fold", view.fold),
             verb_row("fold_all", view.fold_all, "Close or open all sections; with several hosts, all hosts"),
-            verb_row("next_host", partial(view.next_host, 1), _NEXT_HOST, host, foot="J K"),
+            verb_row("next_host", partial(view.next_host, 1), "Next host, on the same row", host, foot="J K"),
             verb_row("previous_host", partial(view.next_host, -1)),
             verb_row("hold", view.pin, "Pin the track on top"),
             verb_row("reverse", view.sort, "Tracks by busy time, or in their own order"),

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain, islice, starmap
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import completions_of, has_words, said_of
 from tpuprof.tui.draw.pen import Composed, Pen, clean, cut_middle, cut_words
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 from tpuprof.tui.draw.table import Listing
-from tpuprof.tui.terminal.grammar import BY_NAME
+from tpuprof.tui.terminal.grammar import BY_NAME, VERBS, Verb
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.asking import LineEditor
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, as_many, pad
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.view import ListView, Row
-from tpuprof.tui.widgets.popup import BACK, Lines, Popup, on_panel
+from tpuprof.tui.widgets.popup import BACK, Lines, Popup, meanings, on_panel
 
 T = TypeVar("T")
+_WORD = pattern(r"[\w.-]+")
 
 
 class PanelList(ListView[Row]):
@@ -163,12 +166,14 @@ class ChoiceRow(Generic[T]):
         cells, value: one text a column, and what choosing it answers.
         warning: a text after the columns that says what is wrong with it.
         possible: whether it can be chosen.
+        synonyms: words that find it and that it does not show.
     """
 
     cells: tuple[str, ...]
     value: T
     warning: str = ""
     possible: bool = True
+    synonyms: str = ""
 
 
 class ChoiceList(PanelList[ChoiceRow[T]]):
@@ -204,7 +209,7 @@ class ChoiceList(PanelList[ChoiceRow[T]]):
 
     @property
     def searched(self) -> Sequence[str]:
-        return [" ".join((*one.cells, one.warning)) for one in self.choices]
+        return [" ".join((*one.cells, one.warning, one.synonyms)) for one in self.choices]
 
     @property
     def total(self) -> int:
@@ -260,34 +265,47 @@ def _row_line(cells: Sequence[str], warning: str, widths: Sequence[int], key: St
     return pen.fit([*spans, (" " * (pen.width - line_width(spans)), key)])
 
 
-class ChoicePopup(ListPopup):
-    """A list to choose from, with a filter."""
+Act = Callable[[], object]
+Named = Callable[[Callable[[str], bool]], Iterable[ChoiceRow[Act]]]
+_MOST_NAMED = 20
+ABOUT_COMMANDS = meanings(("", "What can be done now, and its keys. Type words or the begin of a name, then Enter."))
 
-    def __init__(
-        self,
-        look: ScreenLook,
-        title: str,
-        columns: tuple[str, ...],
-        choices: Sequence[ChoiceRow[T]],
-        chosen: Callable[[T], object],
-        about: Lines,
-        start: int = 0,
-        typing: bool = False,
-    ) -> None:
-        super().__init__(look, title, ChoiceList(columns, choices, chosen, about, start), types=typing)
+
+class CommandList(ChoiceList[Act]):
+    """What can be done now. Typed words find names too, and rows with whole words come first, then synonyms."""
+
+    named: Named = staticmethod(lambda _: ())
+
+    def _matching(self) -> list[ChoiceRow[Act]]:
+        typed = self.listing.words.casefold().split()
+
+        def rank(row: ChoiceRow[Act]) -> tuple[bool, bool, int]:
+            words = _WORD.findall(f"{row.synonyms} {row.cells[0]}".casefold())
+            begins = [at for at, word in enumerate(words) if word.startswith(typed[0])]
+            return not {*typed} <= {*words}, bool(row.warning), min(begins, default=len(words))
+
+        named = islice(self.named(has_words(self.listing.words)), _MOST_NAMED) if typed else ()
+        return sorted([*super()._matching(), *named], key=rank) if typed else super()._matching()
 
 
 def command_list(
     look: ScreenLook,
     keys: Iterable[KeyRow],
     press: Callable[[str], object],
-    about: Lines,
-    first: Sequence[ChoiceRow[str]] = (),
-) -> ChoicePopup:
-    """A list of all that keys do now, to be found by words; choosing a row calls `press` with its key."""
-    choices = [*first]
-    for row in keys:
-        for verb in (BY_NAME[name] for name in row.acts if name not in ("palette", "pick")):
-            title = row.title if len(row.acts) == 1 and row.title else verb.meaning
-            choices.append(ChoiceRow((title, verb.key), verb.typed[0]))
-    return ChoicePopup(look, "Commands", ("action", "key"), choices, press, about, typing=True)
+    do: Callable[[Act], object],
+    first: Iterable[ChoiceRow[Act]] = (),
+    named: Named = lambda _: (),
+) -> ListPopup:
+    """A list of what keys do now, and `first`. Typed words find what they can't do, and why, and what is `named`."""
+
+    def row(verb: Verb, title: str, absent: str = "") -> ChoiceRow[Act]:
+        words = f"{verb.name.replace('_', ' ')} {verb.words} {verb.meaning}".casefold()
+        return ChoiceRow((title or verb.meaning, verb.key), partial(press, verb.typed[0]), absent, synonyms=words)
+
+    of_rows = {name: key.title if len(key.acts) == 1 else "" for key in keys for name in key.acts}
+    titles = {BY_NAME[name]: title for name, title in of_rows.items() if name not in ("palette", "pick")}
+    taken = {verb.key for verb in titles}
+    absent = [row(verb, "", verb.absent) for verb in VERBS if verb.absent and not verb.page and verb.key not in taken]
+    listed = CommandList(("action", "key"), [*first, *starmap(row, titles.items())], do, ABOUT_COMMANDS)
+    listed.named = lambda is_wanted: chain((one for one in absent if is_wanted(one.synonyms)), named(is_wanted))
+    return ListPopup(look, "Commands", listed, types=True)

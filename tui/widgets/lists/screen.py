@@ -17,13 +17,11 @@ from tpuprof.tui.widgets.chrome import HELPS, LAST, KeyRow, act_of, footer, key_
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.lists.popup import command_list
 from tpuprof.tui.widgets.lists.view import ListView
-from tpuprof.tui.widgets.popup import ABOUT_HELP, MOTIONS, MOVES, Lines, TextPopup, meanings
+from tpuprof.tui.widgets.popup import ABOUT_HELP, MOTIONS, MOVES, Lines, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.shared.exporting import ShownTable
-
-ABOUT_COMMANDS = meanings(("", "All commands of this screen, with their keys. Type a part of a name, then Enter."))
 
 
 class PageScreen(AppScreen):
@@ -64,12 +62,12 @@ class PageScreen(AppScreen):
 
     def last_keys(self, leave: str = "") -> Sequence[KeyRow]:
         """The last rows of every table: colours, help, and the ways back; `leave` is what help says of ``q``."""
-        way = "quit" if self._is_alone else "back"
+        way, about = "quit" if self._is_alone else "back", TextPopup(self.look, "Help", self.help_lines, ABOUT_HELP)
         return (
             KeyRow("background", title="Light or dark background", acts={"background": self.swap_background}),
             KeyRow("palette", title="All commands that work now", acts={"palette": self._open_palette}),
             KeyRow("export", title="Write the screen to a file", acts={"export": self._ask_export}),
-            KeyRow("help", "help", acts={"help": self._help}, rank=HELPS),
+            KeyRow("help", "help", acts={"help": partial(self.open, about)}, rank=HELPS),
             KeyRow("back", title="Back one level", acts={"back": self.back}),
             KeyRow("quit", way, leave or way.capitalize(), {"quit": self.leave}, rank=LAST),
         )
@@ -142,13 +140,10 @@ class PageScreen(AppScreen):
         """What the last line says of a key that does nothing here."""
         return verb.absent
 
-    def _help(self) -> None:
-        self.open(TextPopup(self.look, "Help", self.help_lines, ABOUT_HELP))
-
     def _open_palette(self) -> None:
         moves = {name: partial(self.move, *step) for name, step in MOTIONS.items()}
-        keys, press = (*self.keys, KeyRow("down up", acts=moves)), partial(self.call_later, self.act)
-        self.open(command_list(self.look, keys, press, ABOUT_COMMANDS))
+        keys = (*self.keys, KeyRow("down up", acts=moves))
+        self.open(command_list(self.look, keys, self.act, self.call_later))
 
     def _say(self, act: Callable[[], object]) -> None:
         if isinstance(said := act(), str):

@@ -243,11 +243,12 @@ class RowsView(Filterable, ListView[int]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {name: name for name in self.table()[0].sorted_by}
+        return {name: look.title for name, field in self.table()[0].sorted_by.items() if (look := field.screen)}
 
-    def sort(self, reverse: bool = False) -> str:
+    def sort(self, reverse: bool = False, by: str = "") -> str:
         listing = self.listing if self.sorting is None else self.sorting.listing
-        wanted = self._sorting(listing.turned_round() if reverse else listing.sorted_by_next(list(self.orders)))
+        orders = [order for order, title in self.orders.items() if by in ("", order, title)]
+        wanted = self._sorting(listing.turned_round() if reverse else listing.sorted_by_next(orders))
         if self.is_long:
             self.sorting = wanted
             return f"sorting by {wanted.listing.sort}"

@@ -87,5 +87,3 @@ async def test_of_lists_above_a_page() -> None:
     async with scene(keys=["R", "slash"]) as (_, pilot):
         assert "/train_" in await after(pilot, *"tr", "tab"), "as far as all of them agree"
         assert "no row; train_b has some" in await after(pilot, "ctrl+u", *"trian_b")
-    async with scene(keys=["ctrl+p"]) as (_, pilot):
-        assert "no row; Timeline has some" in await after(pilot, "ctrl+u", *"Timelien")

@@ -24,6 +24,7 @@ AT_THE_BOTTOM = "Nothing is open; q quits."
 OPENED: dict[str, list[str]] = {
     "latencies": ["v"],
     "search": ["slash", *"dot", "enter"],
+    "same op in the tree": ["3", "v", "j", "o"],
     "filter of ops": ["3", "v", "slash", *"fusion", "enter"],
     "group of ops": ["3", "v", "b", "enter"],
     "search of the tree": ["3", "slash", *"fusion", "enter"],
@@ -61,13 +62,6 @@ async def test_what_was_opened_last_is_closed_first() -> None:
         assert view.listing.words == "" and ops_tab(app).at == HLO
         await press(pilot, "slash", *"dot", "enter", "escape", "escape")
         assert ops_tab(app).at == FRAMEWORK
-
-
-async def test_the_same_op_in_another_view_and_back() -> None:
-    async with scene(keys=["3", "v", "j", "j", "o"]) as (app, pilot):
-        assert ops_tab(app).at == TREE
-        await press(pilot, "escape")
-        assert ops_tab(app).at == HLO and table(app).listing.cursor == 2
 
 
 async def test_giving_up_what_is_typed_leaves_what_was_searched_for_before() -> None:

@@ -32,7 +32,7 @@ from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.asking import PromptPopup
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.lists.popup import ChoicePopup
+from tpuprof.tui.widgets.lists.popup import ListPopup
 from tpuprof.tui.widgets.tab import Jump
 
 
@@ -140,7 +140,7 @@ async def test_an_end_says_so() -> None:
 
 async def test_into_computations_and_out() -> None:
     async with Graphs("while.1").played(">") as (scene, pilot):
-        assert isinstance(scene.screen.popup, ChoicePopup)
+        assert isinstance(scene.screen.popup, ListPopup)
         await press(pilot, "j", "enter")
         assert scene.at == "less" and "path  main ▸ while.1/condition ▸ less" in frame(pilot)
         await press(pilot, "<")

@@ -25,7 +25,7 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.pages.memory.load import SiblingArrays, load
-from tpuprof.tui.widgets.lists.popup import ChoicePopup
+from tpuprof.tui.widgets.lists.popup import ListPopup
 from tpuprof.tui.widgets.popup import TextPopup
 
 
@@ -75,7 +75,7 @@ async def test_another_module() -> None:
     async with on_memory() as (app, pilot):
         assert "jit_train_step(1)" in frame(app)
         await press(pilot, "m")
-        assert isinstance(app.main.popups.popup, ChoicePopup)
+        assert isinstance(app.main.popups.popup, ListPopup)
         await press(pilot, "j", "enter")
         assert str(space_of(app).module) == "jit_eval_step(2)"
         assert "number 2 by peak of 2" in frame(app)

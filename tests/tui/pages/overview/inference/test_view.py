@@ -16,16 +16,6 @@ def words(app: TpuprofApp) -> str:
     return " ".join(frame(app).replace("│", " ").split())
 
 
-async def test_v_shows_latencies_and_v_or_escape_the_overview_again() -> None:
-    async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
-        assert "─ Steps" not in frame(app) and "Latency of a run" in frame(app) and "v latencies" in frame(app)
-        for back in ("v", "escape"):
-            await pilot.press("v")
-            assert "Histogram" in frame(app) and "v overview" in frame(app)
-            await pilot.press(back)
-            assert "Top ops" in frame(app) and "v latencies" in frame(app)
-
-
 async def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
     async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         tab = overview_tab(app)
