@@ -40,7 +40,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("op:attention", "in the framework op only."),
     ("prog:jit_step", "in the program only."),
     ("bound:hbm", "in what bounds the op: compute, hbm, vmem read, unknown and so on."),
-    ("src:model.py", "in the source file and line, model.py:12."),
+    ("src:model.py", "in the source file and line, model.py:12; a file of Python needs no src:."),
     ("hlo:gather(", "in the op's HLO text."),
     ("shape:bf16[8,", "in the shape of its result, with its layout."),
     ("hlo:~a.*b", "a regex in one of these; so name:~, cat:~, op:~, prog:~, src:~ and shape:~."),
@@ -86,6 +86,7 @@ LATER = ("source", "expression", "shape", "remat", "side")
 _TOKEN = re.compile(
     rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(PREFIXES)}):~?|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
 )
+_FILE = re.compile(r"\S+\.py(:[0-9]*)?")
 _BOUND = re.compile(r"(>=|<=|>|<)([0-9]*\.?[0-9]*)(.*)", re.DOTALL)
 
 
@@ -335,7 +336,7 @@ def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareT
         return _in_column(lead, value)
     if token["bare"] and value[0] in "<>":
         return _bound(value)
-    return TextTerm(_ANYWHERE, value)
+    return TextTerm(("source",) if token["bare"] and _FILE.fullmatch(value) else _ANYWHERE, value)
 
 
 def _in_column(lead: str, value: str) -> TextTerm | RegexTerm:

@@ -21,7 +21,7 @@ from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView
 from tpuprof.tui.report.choice import op_columns
 
 
-@pytest.mark.parametrize("text", ["hlo:all-gather", "src:model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])
+@pytest.mark.parametrize("text", ["hlo:all-gather", "model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])
 async def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
     async with play("/", *text, "enter") as (app, pilot):
         await until(pilot, lambda: tree(app).asked is None)
@@ -52,7 +52,7 @@ async def test_every_table_takes_every_term(views: list[str], keys: list[str]) -
     async with play(*views, *keys) as (app, pilot):
         view = table(app)
         every = len(view.rows)
-        for text in ("hlo:fusion(", "shape:bf16", "src:model.py", "side:device", "remat:no", "!remat:yes"):
+        for text in ("hlo:fusion(", "shape:bf16", "model.py", "side:device", "remat:no", "!remat:yes"):
             await pilot.press("/", *text, "enter")
             await until(pilot, lambda: view.asked is None)
             assert 0 < len(view.rows) <= every, text
