@@ -209,11 +209,6 @@ class MainScreen(AppScreen):
         words = listings.heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, shows.core)
         return listings.header_lines(words, self.tab_name, self._note_count, Pen(width, self.look.glyphs))
 
-    def point_at_head(self, x: int, y: int) -> None:
-        name = listings.tab_at(x, self.tab_name, self.size.width) if y == 1 and self.popup is None else None
-        if name is not None:
-            self.show_tab(name)
-
     def foot_line(self, width: int) -> AnyLine:
         glyphs, progress = self.look.glyphs, self.current_run.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:

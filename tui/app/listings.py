@@ -153,7 +153,7 @@ def help_lines(keys: Iterable[KeyRow], meaning: Sequence[Line], pen: Pen) -> lis
 def header_lines(heading: Heading, tab: str, notes: int, pen: Pen) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of: so many notes."""
     badge = f" {heading.badge} " if heading.badge else ""
-    tabs = line_width(tuple(span for _, spans in _tab_spans(tab, pen.width) for span in spans))
+    tabs = line_width(_tab_spans(tab, pen.width))
     if badge and tabs + len(badge) + 1 > pen.width:  # no room beside the tabs
         place = _place(heading, pen.narrower(len(badge)))
         return [(*place, (badge, "badge")), _tabs("", tab, notes, pen.width)]
@@ -173,7 +173,7 @@ def _place(heading: Heading, pen: Pen) -> AnyLine:
 
 
 def _tabs(warning: str, tab: str, notes: int, width: int) -> AnyLine:
-    left = [span for _, spans in _tab_spans(tab, width) for span in spans]
+    left = _tab_spans(tab, width)
     badge: list[AnySpan] = [(f" {warning} ", "badge"), (" ", "tab")] if warning else []
     long: list[AnySpan] = []
     short: list[AnySpan] = []
@@ -187,19 +187,13 @@ def _tabs(warning: str, tab: str, notes: int, width: int) -> AnyLine:
     return pad(left, width, "tab")
 
 
-def tab_at(x: int, tab: str, width: int) -> str | None:
-    """Name of the tab in column `x`."""
-    names = [name for name, spans in _tab_spans(tab, width) for _ in range(line_width(spans))]
-    return names[x] if 0 <= x < len(names) else None
-
-
-def _tab_spans(shown: str, width: int) -> list[tuple[str | None, list[AnySpan]]]:
-    parts: list[tuple[str | None, list[AnySpan]]] = [(None, [(" ", "tab")])]
+def _tab_spans(shown: str, width: int) -> list[AnySpan]:
+    spans: list[AnySpan] = [(" ", "tab")]
     for number, tab in enumerate(TABS, 1):
         title = tab.title if width >= 100 else tab.short_title
         if tab.name == shown:
-            parts.append((tab.name, [(f" {number} {title} ", "tab.active")]))
+            spans.append((f" {number} {title} ", "tab.active"))
         else:
-            parts.append((tab.name, [(f" {number}", "tab.key"), (f" {title} ", "tab")]))
-        parts.append((None, [(" ", "tab")]))
-    return parts
+            spans += [(f" {number}", "tab.key"), (f" {title} ", "tab")]
+        spans.append((" ", "tab"))
+    return spans

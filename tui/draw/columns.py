@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.model import StepSource, StepTime
@@ -24,14 +26,30 @@ class Cursor:
     owner: int | None = None
 
 
+Panel = Literal["findings", "owners", "ops", "steps"]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelItem:
+    """A finding, an owner of a step's time, an op or a step of a page, by index."""
+
+    panel: Panel
+    index: int
+
+
 @dataclass(frozen=True, slots=True)
 class ComposedGraph:
-    """A page in lines; where its graph begins and ends and its ops begin, -1 for what is not shown."""
+    """A page in lines; where its graph begins and ends, -1 without one, and what the lines are that are rows."""
 
     lines: tuple[Line, ...]
     first_step_line: int
     last_step_line: int
-    first_op_line: int
+    rows: Mapping[int, PanelItem] = field(default_factory=dict)
+
+
+def rows_from(line: int, of: Panel, shown: Iterable[int]) -> dict[int, PanelItem]:
+    """What the lines from one on are about: rows of a list."""
+    return {line + at: PanelItem(of, row) for at, row in enumerate(shown)}
 
 
 WIDE_CARD = 31  # cells from which on the card of the step time has its range too

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.pen import Pen, clean
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.popup import BACK, Lines, Popup, on_panel
+from tpuprof.tui.widgets.popup import BACK, Lines, Popup, meanings, on_panel
 
 LONGEST = 4000  # most characters of a line
 MOST_HISTORY = 100  # lines that are kept
@@ -144,6 +144,20 @@ _EDITS: dict[str, _Edit] = {
 def _forwards(line: LineEditor, end: int) -> None:
     """Deletes from the cursor on; it stays."""
     line.replace(line.cursor, end, "")
+
+
+TABLE_WORDS = (
+    "The end of the name chooses the format: .csv, .json, .md the table as it is filtered and sorted; .svg, .html, "
+    ".txt the screen.",
+)
+SCREEN_WORDS = ("It never overwrites a file, and writes nothing among profiles.",)
+ABOUT_EXPORT = meanings(
+    ("", "Writes what is shown to a file; the end of its name chooses the format."),
+    (".csv .json", "the rows that show, in their order, with the keys and units of `report`."),
+    (".md", "the same as a Markdown table."),
+    (".svg .html", "the screen with its colours; .txt without."),
+    ("where", "in the working folder, or in a folder of this program if the working folder has profiles."),
+)
 
 
 class PromptPopup(Popup):

@@ -8,15 +8,15 @@ cursor step sends one to four kilobytes.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
-from textual import on
 from textual.binding import BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.events import Resize
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -24,6 +24,7 @@ from textual.strip import Strip
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
 from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.grammar import typed_name, verbs_of
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette
 
 
@@ -41,6 +42,9 @@ class ScreenLook:
 
 
 Drawing = Callable[[int, int], Sequence[AnyLine]]
+Clicked = Callable[[int, int, bool], "str | None"]
+"""Takes a click in a column of a line, and whether the one before it was at the same place. Returns the key that it
+stands for, by Textual's name; empty where it has done something itself; None where nothing is there to do."""
 
 
 class LineCanvas(ScrollView, inherit_bindings=False):
@@ -51,8 +55,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
 
     Args:
         drawing: takes width and height and returns the lines, for canvases that are no subclass.
-        clicked, scrolled: called with the column and the line that were clicked, and with 1 for the wheel turned down,
-            -1 for up, where the owner wants to know.
+        clicked: takes clicks on canvases that are no subclass.
         background: the style key of cells that no line covers.
     """
 
@@ -68,8 +71,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         self,
         look: ScreenLook,
         drawing: Drawing | None = None,
-        clicked: Callable[[int, int], None] | None = None,
-        scrolled: Callable[[int], None] | None = None,
+        clicked: Clicked | None = None,
         *,
         background: AnyKey = "text",
         id: str | None = None,
@@ -77,7 +79,6 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._clicked = clicked
-        self._scrolled = scrolled
         self.look = look
         self._drawing = drawing
         self._background = background
@@ -151,17 +152,10 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     def on_resize(self, event: Resize) -> None:
         self.redraw()
 
-    def on_click(self, event: Click) -> None:
-        if self._clicked is not None:
-            event.stop()
-            self._clicked(event.x, event.y)
-
-    @on(MouseScrollDown)
-    @on(MouseScrollUp)
-    def _wheel_turned(self, event: MouseScrollDown | MouseScrollUp) -> None:
-        if self._scrolled is not None:
-            event.stop()
-            self._scrolled(1 if isinstance(event, MouseScrollDown) else -1)
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        """Takes a click (`Clicked`); one on a key that is drawn is that key."""
+        key = None if self._clicked is None else self._clicked(x, y, again)
+        return key_at(self.lines[y], x) if key is None and y < len(self.lines) else key
 
     def _set_line_count(self, width: int, count: int) -> None:
         """Tells Textual how far there is to scroll, without the layout (and repaint) of the screen that it would do."""
@@ -207,6 +201,32 @@ def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "t
         segments.append(Segment(text, style))
     strip = Strip(segments)
     return strip if strip.cell_length == width else strip.adjust_cell_length(width, ground)
+
+
+BUTTONS: frozenset[AnyKey] = frozenset(("key", "bar.key", "tab.key", "tab.active"))
+"""Styles of keys that a click presses, as one on the words behind them does."""
+
+
+def key_at(line: AnyLine, x: int) -> str | None:
+    """The key that is drawn in a column of a line, or before the words there, as Textual calls it."""
+    begin, keys, is_label = 0, dict[int, str](), False
+    for text, style in line:
+        is_key = style in BUTTONS
+        keys = {begin + at: key for at, key in _keys_in(text)} if is_key else keys if is_label else {}
+        begin, is_label = begin + len(text), is_key
+        if x < begin:
+            first = next(iter(keys.values()), None)
+            return next((key for at, key in reversed(keys.items()) if is_key and at <= x), first)
+    return None
+
+
+def _keys_in(text: str) -> Iterator[tuple[int, str]]:
+    """The keys that a text begins with, and where each stands."""
+    for found in re.finditer(r"[wasd](?=[wasd]*$)|\d|[^ \d-][^ ]*", text):
+        key = typed_name(found.group())
+        if not verbs_of(key):
+            return
+        yield found.start(), key
 
 
 def _is_marked(style: Style) -> bool:

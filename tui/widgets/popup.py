@@ -158,8 +158,9 @@ class Popup:
         key = typed if typed.isdigit() else verb.key
         return f"Not here: Esc closes this, {key} works {words}."
 
-    def click(self, row: int) -> None:
-        """A click on a line of the panel, counted from its upper edge."""
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        """Takes a click in a column of a line of the panel (`tui.widgets.line_canvas.Clicked`)."""
+        return None
 
     def step(self, lines: int, screens: float) -> None:
         self.top = self._within(self.top + lines + round(screens * self.room))
@@ -204,7 +205,7 @@ class PopupLayer(LineCanvas):
     """
 
     def __init__(self, look: ScreenLook, turned: Callable[[], object] = lambda: None, *, id: str) -> None:
-        super().__init__(look, clicked=self._click, scrolled=self._wheel, background="panel", id=id)
+        super().__init__(look, background="panel", id=id)
         self._turned = turned
         self.popup: Popup | None = None  # the open one: what gets the keys
         self.below: Popup | None = None  # what the open one is the help of
@@ -241,13 +242,8 @@ class PopupLayer(LineCanvas):
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         return () if self.popup is None or width < self.popup.inner_width else self.popup.draw(width, height)
 
-    def _click(self, _: int, row: int) -> None:
-        if self.popup is not None:
-            self.popup.click(row)
-            self._after(self.popup)
-
-    def _wheel(self, by: int) -> None:
-        self.press("down" if by > 0 else "up", None)
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        return None if self.popup is None else self.popup.clicked(x, y, again)
 
     def _after(self, popup: Popup) -> None:
         """Draws what a key has changed; a popup that opened another one is gone already."""

@@ -20,16 +20,14 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import work
+from textual import on, work
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
-from textual.events import Key, Paste, Resize
-from textual.message import Message
+from textual.events import Click, Key, MouseScrollDown, MouseScrollUp, Paste, Resize
 from textual.screen import Screen
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import write_state
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.draw.pen import Pen
@@ -39,11 +37,12 @@ from tpuprof.tui.terminal.detect import BACKGROUND_FILE, Terminal, kept_backgrou
 from tpuprof.tui.terminal.grammar import BY_NAME, KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
-from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered
+from tpuprof.tui.widgets.asking import ABOUT_EXPORT, SCREEN_WORDS, TABLE_WORDS, LineEditor, PromptPopup, remembered
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.driver import Background, TerminalDriver, run_in_front
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
-from tpuprof.tui.widgets.popup import Lines, Popup, PopupLayer, meanings
+from tpuprof.tui.widgets.popup import Lines, Popup, PopupLayer
+from tpuprof.tui.widgets.tab import Yanked
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -52,18 +51,7 @@ if TYPE_CHECKING:
 
 _SOURCES = "tpuprof.parsers.files.source_lines"  # imported when a line of it is asked for
 _EXPORTING = "tpuprof.tui.report.shared.exporting"  # imported when something is written
-TABLE_WORDS = (
-    "The end of the name chooses the format: .csv, .json, .md the table as it is filtered and sorted; .svg, .html, "
-    ".txt the screen.",
-)
-SCREEN_WORDS = ("It never overwrites a file, and writes nothing among profiles.",)
-ABOUT_EXPORT = meanings(
-    ("", "Writes what is shown to a file; the end of its name chooses the format."),
-    (".csv .json", "the rows that show, in their order, with the keys and units of `report`."),
-    (".md", "the same as a Markdown table."),
-    (".svg .html", "the screen with its colours; .txt without."),
-    ("where", "in the working folder, or in a folder of this program if the working folder has profiles."),
-)
+NOTHING_THERE = "Nothing here answers to a click."
 APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l")  # keys that mean the same whatever is open
 
 
@@ -154,15 +142,6 @@ class ScreenApp(App[Any]):
             loop.call_soon_threadsafe(partial(self.exit, return_code=exit_code))
 
 
-@dataclass()
-class Yanked(Message):
-    """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
-
-    text: str
-    in_tmux: bool
-    where: str
-
-
 class AppScreen(Screen[None]):
     """Lays out head, page and footer, and takes the keys: to a popup, to the prompt, else to the page.
 
@@ -192,13 +171,16 @@ class AppScreen(Screen[None]):
         self.prompt: LineEditor | None = None
         self.matches = ""
         self.card: Popup | None = None  # what is under the cursor, in full
+        self._pointed: object = None  # where the mouse was clicked last, until a key is pressed
         self.ahead = KeysAhead()
         self.typed: list[str] = []  # into the prompt, the latest last
         self.answers: dict[str, list[str]] = {}  # to questions, by their titles
         self._writing = ""  # the file that is being written
-        self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
+        self.head = LineCanvas(look, self.draw_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
-        self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
+        self.tiny = LineCanvas(
+            look, lambda width, height: chrome.too_small_lines(Pen(width, self.look.glyphs), height), id="tiny"
+        )
         self.popups = PopupLayer(look, self.popup_turned, id="popups")
 
     # --- what a kind of screen says
@@ -219,7 +201,7 @@ class AppScreen(Screen[None]):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        for canvas in (self.head, *self.page_canvases, self.foot):
+        for canvas in (self.head, *self.page_canvases, self.foot, self.popups):
             canvas.redraw()
 
     def act(self, key: str) -> bool:
@@ -271,8 +253,6 @@ class AppScreen(Screen[None]):
     def leave(self) -> None:
         raise NotImplementedError
 
-    def point_at_head(self, x: int, y: int) -> None: ...
-
     # --- widgets
 
     @property
@@ -322,9 +302,6 @@ class AppScreen(Screen[None]):
         for canvas in self._canvases if now.light != light else ():
             canvas.set_look(self.look)
 
-    def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
-        return chrome.too_small_lines(Pen(width, self.look.glyphs), height)
-
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
@@ -347,7 +324,7 @@ class AppScreen(Screen[None]):
 
     def press(self, key: str, character: str | None) -> bool:
         """Gives a key to what is open; False where it means nothing there."""
-        popup = self.popups.popup
+        popup, self._pointed = self.popups.popup, None
         if self.flash:
             self.flash = ""
             self.foot.redraw()
@@ -372,6 +349,26 @@ class AppScreen(Screen[None]):
         else:
             return self.act(key)
         return True
+
+    def on_click(self, event: Click) -> None:
+        """Hands a click to the canvas under it, but none below a popup; says where there is nothing to do."""
+        canvas, region = self.get_widget_at(*event.screen_offset)
+        (x, y), here = event.screen_offset - region.offset, (canvas, event.screen_offset)
+        if not isinstance(canvas, LineCanvas):
+            return
+        is_below = self.popups.popup is not None and canvas not in (self.popups, self.foot)
+        key = None if is_below else canvas.clicked(x, y + canvas.scroll_offset.y, here == self._pointed)
+        if key:
+            self.press(key, None)
+        else:
+            self.flash = "" if key is not None else BY_NAME["quit"].absent if is_below else NOTHING_THERE
+            self.redraw()
+        self._pointed = here
+
+    @on(MouseScrollDown)
+    @on(MouseScrollUp)
+    def _wheel(self, event: MouseScrollDown | MouseScrollUp) -> None:
+        self.press("down" if isinstance(event, MouseScrollDown) else "up", None)
 
     def _press_in_prompt(self, prompt: LineEditor, key: str, character: str | None) -> None:
         if key == "escape" or (key == "backspace" and not prompt.text):

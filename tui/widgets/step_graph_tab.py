@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+from typing import ClassVar, Generic, Protocol, TypeVar, get_args
 
 from textual.events import Resize
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words, said_of
-from tpuprof.tui.draw.columns import ComposedGraph, Cursor
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor, Panel, PanelItem
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, plain
 from tpuprof.tui.draw.table import Listing
@@ -22,19 +21,9 @@ from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup
 from tpuprof.tui.widgets.tab import OpenPopup, Tab
 
-Panel = Literal["findings", "owners", "ops", "steps"]
-
 _ANY = 2000  # cells in which every line has room
 _LISTS: tuple[Panel, ...] = ("findings", "owners", "ops")
 """What stands one above the other; the cursor goes from each to the next."""
-
-
-@dataclass(frozen=True, slots=True)
-class PanelItem:
-    """A finding, an owner of a step's time, an op or a step of a page, by index."""
-
-    panel: Panel
-    index: int
 
 
 class NamedStep(Protocol):
@@ -248,6 +237,15 @@ class StepGraphTab(Tab, Generic[P]):
         elif down:
             super().move(across, down)
 
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        place = None if self._page is None or self._drawn is None else self._drawn.rows.get(y)
+        if place is None:
+            return super().clicked(x, y, again)
+        if again or place == self.place:
+            return "enter"
+        self._go(place)
+        return ""
+
     def _below(self, page: P, down: int) -> PanelItem:
         """The place so many rows down: lists stand above each other, and the cursor goes from each to the next."""
         lists = [panel for panel in _LISTS if self._count(page, panel)]
@@ -277,7 +275,7 @@ class StepGraphTab(Tab, Generic[P]):
         if panel == "steps":
             return (self._drawn.last_step_line, self._drawn.first_step_line)
         marked = (y for y, drawn in enumerate(self.lines) if (self.look.glyphs.mark, "mark") in drawn)
-        return (next(marked, self._drawn.first_op_line if panel == "ops" else 0),)
+        return (next(marked, 0),)
 
     def on_resize(self, event: Resize) -> None:
         super().on_resize(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual.message import Message
 
@@ -247,7 +247,7 @@ class Tab(LineCanvas):
 
     def ends(self, direction: int) -> None:
         """To the first (-1) or last (1) of what the cursor moves over."""
-        self.scroll_lines_to(0 if direction < 0 else len(self.lines))
+        self.move(0, direction * (1 << 40))
 
     def page(self, screens: float) -> None:
         """Scrolls or moves the cursor `screens` screens down."""
@@ -318,71 +318,6 @@ class Tab(LineCanvas):
         return [*lines, pen.fit([]), *self.meaning_lines(pen)]
 
 
-class View(Protocol):
-    """One of several views of a tab: rows with a cursor."""
-
-    @property
-    def selection(self) -> str | None: ...
-
-    @property
-    def shown_table(self) -> ShownTable | None: ...
-
-    @property
-    def opened(self) -> Mapping[str, Callable[[], object]]:
-        """What is open besides a filter, by its name: how to close it."""
-
-    def help_rows(self) -> Sequence[tuple[str, str]]: ...
-
-    def move(self, across: int, down: int) -> None: ...
-
-    def search(self, text: str) -> str:
-        """Shows only what has a text, or moves there; says how much that is."""
-
-
-class ViewsTab(Tab):
-    """A tab with several views, of which the one that is shown has the cursor."""
-
-    @property
-    def view(self) -> View | None:
-        """The view that is shown; None where it is not there yet."""
-        raise NotImplementedError
-
-    @property
-    def room(self) -> int:
-        raise NotImplementedError
-
-    @property
-    def selection(self) -> str | None:
-        return None if self.view is None else self.view.selection
-
-    @property
-    def shown_table(self) -> ShownTable | ShownPage | None:
-        return None if self.view is None else self.view.shown_table
-
-    @property
-    def opened(self) -> Mapping[str, Callable[[], object]]:
-        return {} if self.view is None else self.view.opened
-
-    def column_help(self) -> Sequence[tuple[str, str]]:
-        return () if self.view is None else self.view.help_rows()
-
-    def move(self, across: int, down: int) -> None:
-        if self.view is not None:
-            self.view.move(across, down)
-            self.redraw()
-
-    def ends(self, direction: int) -> None:
-        self.move(0, direction * (1 << 40))
-
-    def page(self, screens: float) -> None:
-        self.move(0, round(screens * max(1, self.room - 1)) or (1 if screens > 0 else -1))
-
-    def search(self, text: str) -> str:
-        said = "" if self.view is None else self.view.search(text)
-        self.redraw()
-        return said
-
-
 @dataclass()
 class OpenPopup(Message):
     """Something is to be opened above the page."""
@@ -408,3 +343,12 @@ class CursorMoved(Message):
     """Something else than a key has moved the cursor, or has brought another page; `said` is what to say of it."""
 
     said: str = ""
+
+
+@dataclass()
+class Yanked(Message):
+    """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
+
+    text: str
+    in_tmux: bool
+    where: str

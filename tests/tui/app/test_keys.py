@@ -13,7 +13,6 @@ from textual.pilot import Pilot
 from tests.support.app.scene import after, list_above, press, scene
 from tests.support.app.stage import (
     ENVIRONMENT,
-    LOGDIR,
     NEWEST,
     OLDER,
     ReadyPages,
@@ -26,11 +25,11 @@ from tests.support.app.stage import (
 from tests.support.made.pages import training_overview
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.draw.columns import PanelItem
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsList
 from tpuprof.tui.terminal.detect import ColorChoice, detect, kept_background
 from tpuprof.tui.widgets.driver import Background
-from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 
 async def place_after(app: TpuprofApp, pilot: Pilot[None], *keys: str) -> PanelItem | None:
@@ -258,15 +257,3 @@ async def test_colours_follow_the_terminal(color: ColorChoice, tmp_path: Path, m
         await settled(pilot)
         assert app.main.look.palette.light is (color == "256")
     assert kept_background() and detect(ENVIRONMENT, kept=True).light
-
-
-async def test_mouse_shows_tabs_and_chooses_rows() -> None:
-    async with scene() as (app, pilot):
-        column = frame(app).splitlines()[1].index("4 Timeline")
-        await pilot.click(offset=(column, 1))
-        assert app.main.tab_name == "timeline"
-        await pilot.press("R")
-        row = next(y for y, line in enumerate(frame(app).splitlines()) if "train_a" in line)
-        await pilot.click(offset=(8, row))
-        await settled(pilot)
-        assert app.main.current_run.run == LOGDIR.runs[1]

@@ -217,7 +217,7 @@ class GraphScreen(PageScreen):
         )
 
     def _finding_keys(self) -> Sequence[KeyRow]:
-        view = self.view
+        view, source = self.view, self.here.op.source if self.here is not None else None
         behind = "" if view.is_text else "behind" if view.is_direct else "direct"
         further, backward = partial(self._next_match, 1), partial(self._next_match, -1)
         find: dict[str, Callable[[], object]] = {
@@ -237,7 +237,7 @@ class GraphScreen(PageScreen):
             KeyRow("view", "graph" if view.is_text else "text", text, {"view": self._swap_text}, rank=view.is_text),
             KeyRow("figures", title="All that is known of the op", acts={"figures": self._tell_all}),
             KeyRow("there timeline buffers", title=elsewhere, acts=leave),
-            KeyRow("edit", title=BY_NAME["edit"].meaning, acts={"edit": self._edit}),
+            KeyRow("edit", title=BY_NAME["edit"].meaning, acts={"edit": partial(self.edit_source, source)}),
             KeyRow("export", "write", written, {"export": self._ask_export}, rank=HELPS + 3),
             KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),
         )
@@ -404,9 +404,6 @@ class GraphScreen(PageScreen):
             line = drawing.text_line(self.here, self.view.text.cursor).strip()
             self.copy(line if self.view.is_text else self.here.op.name)
 
-    def _edit(self) -> None:
-        self.flash = self.edit_source(self.here.op.source if self.here is not None else None)
-
     def _tell_all(self) -> None:
         if self.here is not None:
             lines = partial(_all_lines, self.here)
@@ -425,28 +422,29 @@ class GraphScreen(PageScreen):
         made = replace(made, path=path, kinds={**made.kinds, **own}, run=self._run, is_private=True)
         self.ask_export(made, _WRITING, _ABOUT_WRITING)
 
-    def point_at(self, x: int, y: int) -> None:
+    def click_on(self, x: int, y: int, again: bool) -> str | None:
         made = self.drawn
-        if made is None or self.popups.popup is not None or not 0 <= y - made.first_row_line < made.room:
-            return
+        if made is None or not 0 <= y - made.first_row_line < made.room:
+            return None
         if self.view.is_text:
-            self._click_on(made.top[0] + y - made.first_row_line, self.view.text.cursor)
-            return
+            return self._click_on(made.top[0] + y - made.first_row_line, again, self.view.text.cursor)
         is_left = x < made.widths[0] + 1
         if is_left or x >= made.widths[0] + made.widths[1] + 2 * drawing.GAP - 1:
             side: Side = "operands" if is_left else "users"
             was = self.view.listing.cursor if self.view.side == side else -1
             self.view = replace(self.view, side=side)
             number = self.view.number
-            self._click_on(made.top[number] + (y - made.first_row_line) // made.entry[number], was)
+            at = made.top[number] + (y - made.first_row_line) // made.entry[number]
+            return self._click_on(at, again, was)
+        return None
 
-    def _click_on(self, at: int, was: int) -> None:
+    def _click_on(self, at: int, again: bool, was: int) -> str | None:
         if at >= len(self.rows):
-            return
+            return None
+        if again or at == was:
+            return "enter"
         self.point(at)
-        if at == was:
-            self.enter()
-        self.redraw()
+        return ""
 
 
 def _made(kind: str, program: Program, row: int) -> tuple[Produce, str]:

@@ -43,7 +43,6 @@ class HostsList(PanelList[int | None]):
 
     about: Lines = staticmethod(lambda pen: [*_ABOUT(pen), *meanings(*help_rows(HOSTS, "host"))(pen)])
     widest = 144
-    chooses_at_once = False
     takes_filter = False
     listing: drawing.HostsState
     composed: drawing.ComposedHosts | None = None

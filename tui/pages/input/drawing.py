@@ -12,7 +12,8 @@ from typing import NamedTuple
 from tpuprof.parsers.ops.host_events.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.parsers.pages.overview.model import HIGHLY_INPUT_BOUND
-from tpuprof.tui.draw.columns import ComposedGraph, Cursor, columns_of, graph_lines, names_line, step_time_card
+from tpuprof.tui.draw import columns as steps_graph
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor, columns_of
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import NARROW, TALL, WIDE, Pen, cut_middle, hstack, label_span, rows_around
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, small_bar
@@ -49,7 +50,7 @@ _FEW_CARDS = (28, 28)  # the same on a narrow screen, which has no room for the 
 def input_headline(page: InputPipelinePage, pen: Pen) -> list[Line]:
     """Three rows of cards: step time, the share of it that waits for input, and the worst step."""
     widths = [pen.width * share // 80 for share in (_CARDS if pen.width >= NARROW else _FEW_CARDS)]
-    cards = [step_time_card(page.step_time, pen.at(widths[0] - 1))]
+    cards = [steps_graph.step_time_card(page.step_time, pen.at(widths[0] - 1))]
     cards += [_wait_card(page, pen.glyphs), _range_card(page, pen.glyphs), _worst_card(page, pen.glyphs)]
     if pen.width < NARROW:
         del cards[2]
@@ -155,11 +156,11 @@ def wait_graph(steps: Sequence[StepWait], pen: Pen, height: int, cursor: int | N
         reaches = most >= (low + high) / 2 or (low == 0 and most > 0)
         return (pen.glyphs.light if reaches else " ", "class.host")
 
-    lines = graph_lines(columns, height, f"{top}%", cell, pen)
+    lines = steps_graph.graph_lines(columns, height, f"{top}%", cell, pen)
     worst = max(columns.shown, key=lambda index: steps[index].percent_maximum or 0.0)
     wanted: list[tuple[int, StyleKey]] = [(cursor, "cursor")] if cursor is not None else []
     wanted += [(worst, "bad")] if steps[worst].percent_maximum else []
-    return [*lines, names_line([step.name for step in steps], columns, wanted, pen)]
+    return [*lines, steps_graph.names_line([step.name for step in steps], columns, wanted, pen)]
 
 
 def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, pen: Pen) -> Line:
@@ -309,6 +310,7 @@ def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor:
     most = None if tall or not page.has_input_events else max(LEAST_VERDICT, (height or 0) - len(lines) - crowd)
     lines += input_verdict(page, pen, most)
     first_step = last_step = first_op = -1
+    shown = 0
     if page.steps:
         lines.append(_steps_rule(page, pen))
         first_step = len(lines)
@@ -326,7 +328,8 @@ def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor:
         lines += op_rows(page, pen, cursor.op, shown)
     notes = input_notes(page, pen)
     lines += [pen.rule("Notes, and what this profile cannot show"), *notes] if notes else []
-    return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
+    listed = steps_graph.rows_from(first_op, "ops", rows_around(cursor.op, len(page.stages), shown))
+    return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, listed)
 
 
 def _graph_rows(room: int, around: int, ops: int) -> int:

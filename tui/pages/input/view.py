@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
-from tpuprof.tui.draw.columns import ComposedGraph, Cursor
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor, Panel, PanelItem
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.pen import Pen, cut_middle
 from tpuprof.tui.draw.spans import Line
@@ -13,7 +13,7 @@ from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_v
 from tpuprof.tui.pages.input.fields import sections
 from tpuprof.tui.report.describe import Section
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.step_graph_tab import Panel, PanelItem, StepGraphTab, step_at
+from tpuprof.tui.widgets.step_graph_tab import StepGraphTab, step_at
 
 MEANINGS: Mapping[str, str] = {
     "Waits": "share of a step in which the device waits for input: time in infeed ops; in a program without any, idle "

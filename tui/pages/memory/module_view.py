@@ -230,15 +230,14 @@ class BuffersView(ListView["int | BufferGroup"]):
         entries = np.flatnonzero(self.listed.rows == (-1 if row is None else row))
         return int(entries[0]) if len(entries) else otherwise
 
-    def click(self, x: int, y: int) -> None:
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
         drawn, space = self.composed, self.space
         if drawn is None or space is None:
-            return
-        row = self.row_at(y) if x < drawn.list_cells else None
-        if row is not None:
-            self.point(row)
-        elif drawn.graph_line <= y < drawn.graph_line + drawn.graph_lines and x >= AXIS:
+            return None
+        if drawn.graph_line <= y < drawn.graph_line + drawn.graph_lines and x >= AXIS:
             self._to_point(point_at(space, drawn.columns, x - AXIS))
+            return ""
+        return super().clicked(x, y, again) if x < drawn.list_cells else "enter"
 
     def enter(self) -> bool:
         """Opens a group: the list is then of its buffers."""

@@ -101,15 +101,14 @@ class AllocatorsView(ListView[model.ActiveAllocation]):
             self.listing = replace(self.listing, cursor_ps=there)
         self.step(down)
 
-    def click(self, x: int, y: int) -> None:
-        drawn, row = self.composed, self.row_at(y)
-        if drawn is None:
-            return
-        if row is not None:
-            self.point(row)
-        column, is_graph = x - AXIS, drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows
-        if is_graph and 0 <= column < len(drawn.edges) - 1:
-            self.listing = replace(self.listing, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        drawn, column = self.composed, x - AXIS
+        if drawn is None or not drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows:
+            return super().clicked(x, y, again)
+        if not 0 <= column < len(drawn.edges) - 1:
+            return None
+        self.listing = replace(self.listing, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)
+        return ""
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:

@@ -16,8 +16,9 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, State, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoiceList, ListPopup
+from tpuprof.tui.widgets.lists.view import ViewsTab
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, ViewsTab, jump_row
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, jump_row
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
@@ -64,7 +65,7 @@ class MemoryTab(ViewsTab):
     NAME_CELLS = 14
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
-        super().__init__(look, clicked=self._click, scrolled=self._roll, id=id)
+        super().__init__(look, id=id)
         self._pages: MemoryPages | None = None
         self._buffers: BuffersView | None = None
         self._allocators: AllocatorsView | None = None
@@ -195,11 +196,6 @@ class MemoryTab(ViewsTab):
         return self.view.detail_line(Pen(width, glyphs)) if self.view is not None else Pen(width, glyphs).fit([])
 
     # --- moving
-
-    @property
-    def room(self) -> int:
-        composed = self.view.composed if self.view is not None else None
-        return composed.room if composed is not None else 1
 
     def enter(self) -> str:
         view = self.view
@@ -338,15 +334,3 @@ class MemoryTab(ViewsTab):
         answer = self._buffers.go_to(name)
         self.redraw()
         return answer
-
-    # --- mouse
-
-    def _click(self, x: int, y: int) -> None:
-        if self.view is not None:
-            self.view.click(x, y)
-            self.redraw()
-            self.post_message(CursorMoved())
-
-    def _roll(self, by: int) -> None:
-        self.move(0, 3 * by)
-        self.post_message(CursorMoved())

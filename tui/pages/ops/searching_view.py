@@ -13,7 +13,8 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, Mask
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.lists.table import Filterable, RowsView, Sorting
-from tpuprof.tui.widgets.tab import CursorMoved, ViewsTab
+from tpuprof.tui.widgets.lists.view import ViewsTab
+from tpuprof.tui.widgets.tab import CursorMoved
 
 
 class SearchingTab(ViewsTab):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,8 +15,9 @@ from tpuprof.parsers.ops.filtering.filter import Filter, OpColumns
 from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
 from tpuprof.parsers.pages.ops.sources import short_names
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.pen import Pen, shown_top
+from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.ops.details.card import group_card, instruction_card, line_card
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -27,6 +28,7 @@ from tpuprof.tui.report.choice import op_columns
 from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.lists.table import Filterable
+from tpuprof.tui.widgets.lists.view import ListView
 
 TOP = 10  # children of a node that are shown at first; the others are counted
 _MUCH = 0.01  # of all time: what takes less is no reason to open what it is in
@@ -38,27 +40,26 @@ def _by(grouping: Grouping) -> str:
     return _WORDS.get(grouping, grouping)
 
 
-class TreeView(Filterable):
+class TreeView(Filterable, ListView[TreeRow]):
     """The op profile.
 
     Attributes:
-        sort: longest or most wasteful first.
         top: at most `TOP` children of each node are shown.
         most: the children shown make up no more than 90% of their parent.
         open: places whose children are shown.
         rows: what is shown, from the first row on; it follows from the rest.
-        cursor: index into `rows`.
     """
 
     has_low_card = True
+    rows: Sequence[TreeRow] = ()
 
     def __init__(self, cards: CardCache) -> None:
         super().__init__()
         self._pages, self._cards = cards.pages, cards
         self._with_idle = True
-        self.sort: SortBy = "time"
+        self._by: SortBy = "time"
+        self.listing = Listing()
         self.top, self.most = True, False
-        self._first = 0
         self._matches: tuple[int, ...] = ()
         self._match = -1
         self._awaits_sources = False
@@ -71,8 +72,8 @@ class TreeView(Filterable):
         nodes = [node for node in tree.children(0).tolist() if tree.kind[node] != "idle"]
         longest = next((node for node in nodes if tree.kind[node] != "line"), None)
         self.open: set[NodePath] = set() if longest is None else {(longest, ())}
-        self.rows: list[TreeRow] = []
-        self.cursor = 0
+        self.rows = []
+        self.point(0)
         self._is_untouched = True
         self.refresh()
 
@@ -97,10 +98,6 @@ class TreeView(Filterable):
     def _page(self) -> OpProfilePage:
         return self._pages.profile if self._with_idle else self._pages.profile_without_idle
 
-    @property
-    def row(self) -> TreeRow | None:
-        return self.rows[self.cursor] if self.rows else None
-
     # --- rows
 
     def refresh(self) -> None:
@@ -111,14 +108,14 @@ class TreeView(Filterable):
         place = self.rows[self.cursor].place if self.cursor < len(self.rows) else None
         self.rows = depth_first(self._level(0, 0), lambda row: self._under(row) if row.is_open else [])
         index = self._index(place)
-        self.cursor = max(0, min(self.cursor, len(self.rows) - 1)) if index is None else index
+        self.point(self.cursor if index is None else index)
 
     def _index(self, place: NodePath | None) -> int | None:
         return next((index for index, row in enumerate(self.rows) if row.place == place and not row.hidden), None)
 
     def _level(self, node: int, depth: int) -> list[TreeRow]:
         tree = self.tree
-        shown, hidden = tree.top_children(node, self.sort, TOP if self.top else 0, self.most)
+        shown, hidden = tree.top_children(node, self._by, TOP if self.top else 0, self.most)
         rows = []
         for child in shown.tolist():
             has_children = tree.child_count(child) > 0 or self._fused(child, ()) is not None or self._beside(child)
@@ -175,14 +172,14 @@ class TreeView(Filterable):
 
     # --- drawing
 
-    def draw(self, pen: Pen, height: int) -> list[Line]:
+    def compose(self, pen: Pen, height: int) -> Composed:
         room, page, tree = max(1, height - 1), self._page, self.tree
         self._open_for(room)
-        self._first = shown_top(self.cursor, self._first, room, len(self.rows))
-        shown = self.rows[self._first : self._first + room]
+        first = self.listing.shown_first(room, len(self.rows))
+        shown = self.rows[first : first + room]
         if tree.by == "source":
             shown = [self._labelled(row) for row in shown]
-        return tree_lines(page, tree, shown, self.cursor - self._first, self.sort, pen)
+        return Composed(tuple(tree_lines(page, tree, shown, self.cursor - first, self._by, pen)), 1, first, room)
 
     def _labelled(self, row: TreeRow) -> TreeRow:
         """A row of the tree by source: a file by its short name, a line with its code where that is on this machine."""
@@ -234,21 +231,17 @@ class TreeView(Filterable):
         """One step of the cursor; across opens the row or goes to its first child, closes it or goes to its parent."""
         row, self._is_untouched = self.row, False
         if row is None or not across:
-            self.jump(down)
+            self.step(down)
         elif across > 0 and not self.enter():
             if row.is_open:
-                self.jump(1)
+                self.step(1)
             else:
                 self._toggle(row)
         elif across < 0 and row.is_open:
             self._toggle(row)
         elif across < 0:
             above = (index for index in range(self.cursor - 1, -1, -1) if self.rows[index].depth < row.depth)
-            self.cursor = next(above, self.cursor)
-
-    def jump(self, rows: int) -> None:
-        self._is_untouched = False
-        self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
+            self.point(next(above, self.cursor))
 
     def _toggle(self, row: TreeRow) -> None:
         if row.is_open is not None:
@@ -260,7 +253,7 @@ class TreeView(Filterable):
         row = self.row
         if row is None or not row.hidden:
             return False
-        siblings = self.tree.children(row.node, self.sort)
+        siblings = self.tree.children(row.node, self._by)
         self._go_to(int(siblings[len(siblings) - row.hidden]))
         return True
 
@@ -275,7 +268,7 @@ class TreeView(Filterable):
             self.top, self.most = False, False
             self.refresh()
         index = self._index((node, ()))
-        self.cursor = self.cursor if index is None else index
+        self.point(self.cursor if index is None else index)
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -298,9 +291,9 @@ class TreeView(Filterable):
 
     def _sort(self) -> str:
         self._is_untouched = False
-        self.sort = "wasted" if self.sort == "time" else "time"
+        self._by = "wasted" if self._by == "time" else "time"
         self.refresh()
-        return f"sorted by {self.sort}"
+        return f"sorted by {self._by}"
 
     def _leave_out_idle(self) -> str:
         """Without idle time, which is a tree's last node: what is open stays open, the cursor stays."""
@@ -392,10 +385,6 @@ class TreeView(Filterable):
         if row is None or sources is None or self.tree.kind[row.node] != "line":
             return ""
         return self.tree.name[row.node] if self.tree.name[row.node] in sources.row else ""
-
-    @property
-    def opened(self) -> Mapping[str, Callable[[], object]]:
-        return {}
 
     @property
     def shown_table(self) -> ShownTable:

@@ -81,7 +81,6 @@ class OpsTab(SearchingTab):
         self._wanted: dict[str, str] = {}  # what to go to in a view when it is there
         self._wanted_page = ""  # the other page to show when it is known which of them there are
         self._failures: dict[str, ProfileError] = {}
-        self._room = 1
         self._status_drawn = ""
         self._rest: Timer | None = None
         self._card_drawn: tuple[tuple[str, int, Glyphs], list[Line]] = (("", 0, look.glyphs), [])
@@ -241,10 +240,10 @@ class OpsTab(SearchingTab):
         if not self.card_is_late:
             self._status_drawn = "" if view is None else view.status()
         lines.append(views_line(self.titles, self.at, self._status_drawn, pen))
+        self.view_line = len(lines)
         if view is None:
             return [*lines, *self._missing(pen, height - len(lines))]
         places = panes(pen, height - len(lines), view.has_low_card)
-        self._room = places.list_height - 1
         rows = view.draw(places.list_pen, places.list_height)
         card_pen, card_height = places.card_pen, places.card_height
         card = card_pen.shortened(self._card(view, card_pen), card_height) if card_height else []
@@ -398,10 +397,6 @@ class OpsTab(SearchingTab):
             view.show_op(row)
 
     # --- moving
-
-    @property
-    def room(self) -> int:
-        return self._room
 
     def move(self, across: int, down: int) -> None:
         if self.view is None:

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.intervals import Floats, medians
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.tui.draw.columns import ComposedGraph, Cursor
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor, rows_from
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent, with_unit
 from tpuprof.tui.draw.pen import LOW, NARROW, TALL, WIDE, Pen, cut_middle, rows_around, shared_prefix
 from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Line, Span, line_width, small_bar
@@ -109,9 +109,13 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
     most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
     lines += verdict(page, pen, most, tall or not page.findings)
     lines += latency_line(page, pen) if not page.serves else []
-    lines += _why_slow(page, pen, height, cursor)
+    reasons = _why_slow(page, pen, height, cursor)
+    listed = rows_from(len(lines) + 1, "findings", rows_around(cursor.finding, len(page.findings), len(reasons) - 1))
+    lines += reasons
     lines.append(_device_rule(page, pen, height, cursor.owner))
     crowded = height is not None and height <= LOW and bool(page.findings)
+    if tall:
+        listed |= rows_from(len(lines) + 1, "owners", range(len(shown_bars(page.account, height or TALL))))
     lines += _where_time_goes(page, pen, height, crowded, cursor.owner)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
@@ -125,16 +129,15 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
         lines += step_graph(page.steps, parts, pen, rows, cursor.step)
         lines.append(step_detail(page.steps, parts, cursor.step, pen))
         last_step = len(lines) - 1
-    first_op = -1
     if page.top_ops:
         room = len(page.top_ops) if height is None else max(1 if crowded else 2, height - len(lines) - 2)
         shown = min(len(page.top_ops), room)
         lines.append(pen.rule("Top ops", _ops_title(page, shown, pen)))
-        first_op = len(lines) + 1
+        listed |= rows_from(len(lines) + 1, "ops", rows_around(cursor.op, len(page.top_ops), shown))
         lines += top_ops_table(page.top_ops, pen, cursor.op, shown)
     remarks = notes(page, pen)
     lines += [pen.rule("Notes, and what this profile cannot show"), *remarks] if remarks else []
-    return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
+    return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, listed)
 
 
 def _ops_title(page: Overview, shown: int, pen: Pen) -> str:

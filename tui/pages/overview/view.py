@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
-from tpuprof.tui.draw.columns import ComposedGraph, Cursor
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor, Panel, PanelItem
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
@@ -24,7 +24,7 @@ from tpuprof.tui.pages.overview.ledger.drawing import OWNER_LETTER, Bar, shown_b
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.widgets.chrome import Failed, KeyRow, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
+from tpuprof.tui.widgets.step_graph_tab import NamedStep, StepGraphTab
 from tpuprof.tui.widgets.tab import Jump, Payload, jump_row
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ class OverviewTab(StepGraphTab[Overview]):
     def _waiting(self, pen: Pen, height: int) -> ComposedGraph:
         """What stands for the view of the model while it is read, or cannot be."""
         if self._no_model is not None:
-            return ComposedGraph(tuple(state_lines(Failed(self._no_model), pen, height)), -1, -1, -1)
+            return ComposedGraph(tuple(state_lines(Failed(self._no_model), pen, height)), -1, -1)
         words = "The blocks of the model: being read now. After Esc, r reads them again."
-        return ComposedGraph(tuple(pen.wrap(words, "dim", [("  ", "dim")])), -1, -1, -1)
+        return ComposedGraph(tuple(pen.wrap(words, "dim", [("  ", "dim")])), -1, -1)
 
     @property
     def views(self) -> Mapping[str, str]:

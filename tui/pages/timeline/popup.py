@@ -93,7 +93,6 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
     """
 
     about = staticmethod(_ABOUT)
-    chooses_at_once = False
     takes_filter = False
     leave_key = CLOSE
     listing: _View

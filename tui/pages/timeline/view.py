@@ -436,9 +436,13 @@ class TimelineTab(Tab):
         self.redraw()
         self.post_message(CursorMoved(said))
 
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        return super().clicked(x, y, again) if self._page is None else ""
+
     @on(MouseScrollDown)
     @on(MouseScrollUp)
     def _wheel(self, event: MouseScrollDown | MouseScrollUp) -> None:
         """The wheel goes over the rows; with Ctrl it zooms, in where it is turned up."""
+        event.stop()
         up = 1 if isinstance(event, MouseScrollUp) else -1
         self._act(lambda view: view.zoom(2 * up) if event.ctrl else view.move_rows(-3 * up))

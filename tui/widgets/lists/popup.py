@@ -31,14 +31,12 @@ class PanelList(ListView[Row]):
     Attributes:
         about: what it shows and what its figures mean, for its help.
         widest: cells of the panel on a wide screen.
-        chooses_at_once: a click chooses any row, not only the one under the cursor.
         filters: what a filter leaves, for help.
         is_left: something was chosen, which closes the popup.
     """
 
     about: Lines
     widest: ClassVar[int] = 100
-    chooses_at_once: ClassVar[bool] = True
     filters: ClassVar[str] = "Only rows with these words"
     is_left = False
 
@@ -142,15 +140,8 @@ class ListPopup(Popup):
     def step(self, lines: int, screens: float) -> None:
         self.listed.step(lines, screens)
 
-    def click(self, row: int) -> None:
-        at = self.listed.row_at(row - 1)
-        if at is None:
-            return
-        chooses = self.listed.chooses_at_once or at == self.listed.cursor
-        self.listed.point(at)
-        if chooses:
-            self.listed.enter()
-        self._close_where_left()
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        return self.listed.clicked(x - 2, y - 1, again)
 
     def _close_where_left(self) -> None:
         self.is_open = self.is_open and not self.listed.is_left

@@ -51,7 +51,9 @@ class PageScreen(AppScreen):
         self.content = content
         self._is_alone = is_alone
         self._open_order = Opened()
-        self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
+        self.body = LineCanvas(
+            look, lambda *size: self.draw_page(Pen(size[0], self.look.glyphs), size[1]), self.click_on, id="body"
+        )
 
     # --- what a kind of page says
 
@@ -107,9 +109,6 @@ class PageScreen(AppScreen):
     @property
     def page_canvases(self) -> Sequence[LineCanvas]:
         return (self.body,)
-
-    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
-        return self.draw_page(Pen(width, self.look.glyphs), height)
 
     def lay_out_page(self, width: int, height: int) -> None:
         self.body.prepare(width, height - 2)
@@ -167,10 +166,8 @@ class PageScreen(AppScreen):
     def words_for(self, begun: str) -> Sequence[str]:
         return completions_of(begun, self.searched)
 
-    def _wheel(self, by: int) -> None:
-        self.press("down" if by > 0 else "up", None)
-
-    def point_at(self, x: int, y: int) -> None:
+    def click_on(self, x: int, y: int, again: bool) -> str | None:
+        """Takes a click on the page (`tui.widgets.line_canvas.Clicked`)."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -231,14 +228,8 @@ class ListScreen(PageScreen):
         if self.listed.listing.words:
             self.listed.filter("")
 
-    def point_at(self, x: int, y: int) -> None:
-        row = self.listed.row_at(y)
-        if row is None or self.popups.popup is not None:
-            return
-        if row == self.listed.cursor:
-            self.enter()
-        self.listed.point(row)
-        self.redraw()
+    def click_on(self, x: int, y: int, again: bool) -> str | None:
+        return self.listed.clicked(x, y, again)
 
 
 class PageApp(ScreenApp):

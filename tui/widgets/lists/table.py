@@ -22,12 +22,11 @@ from tpuprof.tui.report.fields import Table, columns, help_rows, is_descending, 
 from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.lists.view import ListView
+from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from tpuprof.tui.widgets.tab import Jump
 
 SEARCH = KeyRow("search", "search", rank=2)
 """What the footer of a table says of a search, which the app begins."""

@@ -12,10 +12,12 @@ from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.widgets.chrome import KeyRow
+from tpuprof.tui.widgets.tab import Tab
 
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
 
+    from tpuprof.tui.report.page import ShownPage
     from tpuprof.tui.report.shared.exporting import ShownTable
 
 Row = TypeVar("Row")
@@ -67,6 +69,15 @@ class ListView(Generic[Row]):
         return None
 
     @property
+    def selection(self) -> str | None:
+        """Name of what is under the cursor; None where it has none."""
+        return None
+
+    def help_rows(self) -> Sequence[tuple[str, str]]:
+        """What its columns are called and mean."""
+        return ()
+
+    @property
     def opened(self) -> dict[str, Callable[[], object]]:
         """What is open besides a filter, by its name: how to close it."""
         return {}
@@ -105,9 +116,17 @@ class ListView(Generic[Row]):
     def step(self, rows: int, screens: float = 0.0) -> None:
         self.point(self.cursor + self.rows_in(rows, screens))
 
+    def move(self, across: int, down: int) -> None:
+        self.step(down)
+
     def rows_in(self, rows: int, screens: float) -> int:
         """How many rows so many rows and screens are together."""
-        return rows + round(screens * (self.composed.room if self.composed is not None else 1))
+        return rows + round(screens * self.room)
+
+    @property
+    def room(self) -> int:
+        """How many rows fit."""
+        return self.composed.room if self.composed is not None else 1
 
     def row_at(self, line: int) -> int | None:
         """The row that is drawn on a line; None where none is."""
@@ -116,6 +135,16 @@ class ListView(Generic[Row]):
             return None
         row = line - drawn.first_row_line + drawn.first
         return row if row < self.count else None
+
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        """Takes a click (`tui.widgets.line_canvas.Clicked`): on a row it points, again: Enter; above it sorts."""
+        row, drawn = self.row_at(y), self.composed
+        if row is None:
+            return "s" if drawn is not None and y == drawn.first_row_line - 1 >= 0 else None
+        if again or row == self.cursor:
+            return "enter"
+        self.point(row)
+        return ""
 
     def sort(self, reverse: bool = False) -> str:
         """Sorts by the next order, or turns the order round; says which it is."""
@@ -136,3 +165,48 @@ class ListView(Generic[Row]):
         """Filters; says how many rows are left, or the nearest filter that leaves some."""
         self.filter(text)
         return said_of(text, f"{self.count:,} found", self.count, lambda: self.searched)
+
+
+class ViewsTab(Tab):
+    """A tab with several views, of which the one that is shown has the cursor, and stands from a line on."""
+
+    view_line: int = 0
+
+    @property
+    def view(self) -> ListView[Any] | None:
+        """The view that is shown; None where it is not there yet."""
+        raise NotImplementedError
+
+    @property
+    def selection(self) -> str | None:
+        return None if self.view is None else self.view.selection
+
+    @property
+    def shown_table(self) -> ShownTable | ShownPage | None:
+        return None if self.view is None else self.view.shown_table
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        return {} if self.view is None else self.view.opened
+
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        own = None if self.view is None else self.view.clicked(x, y - self.view_line, again)
+        self.redraw()
+        return super().clicked(x, y, again) if own is None else own
+
+    def column_help(self) -> Sequence[tuple[str, str]]:
+        return () if self.view is None else self.view.help_rows()
+
+    def move(self, across: int, down: int) -> None:
+        if self.view is not None:
+            self.view.move(across, down)
+            self.redraw()
+
+    def page(self, screens: float) -> None:
+        room = self.view.room if self.view is not None else 1
+        self.move(0, round(screens * max(1, room - 1)) or (1 if screens > 0 else -1))
+
+    def search(self, text: str) -> str:
+        said = "" if self.view is None else self.view.search(text)
+        self.redraw()
+        return said

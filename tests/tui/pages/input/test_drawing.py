@@ -14,7 +14,7 @@ from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
-from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
+from tpuprof.tui.draw.columns import AXIS, Cursor, PanelItem, columns_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.input.drawing import (
@@ -39,7 +39,7 @@ def test_frames(page: str) -> None:
 def test_a_frame_with_both_cursors() -> None:
     drawn = compose_input(input_bound_page(), Pen(120, BLOCK), 36, Cursor(step=1, op=3))
     check_golden(GOLDEN / "input-cursor-block-120x36.txt", frame(list(drawn.lines)))
-    assert plain(drawn.lines[drawn.first_op_line + 3])[0] == BLOCK.mark
+    assert plain(drawn.lines[{row: line for line, row in drawn.rows.items()}[PanelItem("ops", 3)]])[0] == BLOCK.mark
     assert any(plain(line).startswith(" step 101 ") for line in drawn.lines[drawn.first_step_line :])
 
 
@@ -70,7 +70,7 @@ def test_every_line_is_exactly_as_wide_as_asked_whatever_the_names(
     marked = [plain(line) for line in drawn.lines if plain(line).startswith(glyphs.mark + " ") and line[0][1] == "mark"]
     assert len(marked) <= 1
     if cursor.op is not None and width >= 70:
-        rows = [line for line in drawn.lines[drawn.first_op_line :] if line[0] == (glyphs.mark, "mark")]
+        rows = [line for line in drawn.rows if drawn.lines[line][0] == (glyphs.mark, "mark")]
         assert len(rows) == 1
 
 

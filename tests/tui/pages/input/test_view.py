@@ -12,11 +12,11 @@ from textual.pilot import Pilot
 
 from tests.support.app.stage import LOOK
 from tests.support.made.input_pages import apart_page, input_bound_page, no_input_page
+from tpuprof.tui.draw.columns import PanelItem
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.widgets.chrome import Searching, footer
-from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 
 class Stand(App[None]):

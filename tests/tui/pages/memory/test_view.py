@@ -109,6 +109,8 @@ async def test_points_of_the_program() -> None:
         assert _point(app) == 0
         await pilot.press(*"l" * 90)
         assert _point(app) == space.points - 1
+        await pilot.click(offset=(12, 10))
+        assert 0 < _point(app) < 60
 
 
 def _point(app: TpuprofApp) -> int:
@@ -205,17 +207,6 @@ async def test_an_op_is_gone_to_once_the_tab_is_loaded() -> None:
         memory_tab(app).go_to("op", "fusion.397", 1)
         await press(pilot, "5")
         assert memory_tab(app).op_name == "fusion.397"
-
-
-async def test_the_mouse_points_at_rows_and_points() -> None:
-    async with on_memory() as (app, pilot):
-        first = memory_tab(app).selection
-        await pilot.click(f"#{memory_tab(app).id}", offset=(20, 17))
-        await settled(pilot)
-        assert memory_tab(app).selection != first
-        await pilot.click(f"#{memory_tab(app).id}", offset=(12, 8))
-        await settled(pilot)
-        assert 0 < _point(app) < 60
 
 
 def no_modules() -> ReadyPages:

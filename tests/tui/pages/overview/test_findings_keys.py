@@ -12,7 +12,7 @@ from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_
 from tests.support.made.pages import training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import JumpTarget as Where
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.widgets.step_graph_tab import PanelItem
+from tpuprof.tui.draw.columns import PanelItem
 
 TARGETS = {
     "an op": Where("op-profile", "fusion.3"),

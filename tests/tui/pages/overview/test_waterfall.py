@@ -18,11 +18,11 @@ from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
 from tpuprof.parsers.pages.overview.ledger import MeanStep, with_claims
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
+from tpuprof.tui.draw.columns import PanelItem
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.pages.overview.ledger.drawing import Bar, bars, owner_parts, stacked_bar, waterfall
-from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 LOSS = OwnerOps(
     3,

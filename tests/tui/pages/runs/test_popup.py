@@ -102,14 +102,6 @@ def test_enter_opens_and_closes() -> None:
     assert (desk.opened, desk.closed) == ([], 1)
 
 
-@pytest.mark.parametrize("row", range(0, 15))
-def test_a_click_opens_a_run(row: int) -> None:
-    desk = Desk()
-    desk.popup.click(row)
-    assert desk.opened == ([RUNS[row - 3].name] if 3 <= row < 7 else [])
-    assert desk.closed == len(desk.opened)
-
-
 def test_without_runs_nothing_opens() -> None:
     desk = Desk([]).press("j", "c", "s", "enter")
     assert desk.opened == [] and desk.popup.is_open and "no run" in desk.frame()

@@ -123,6 +123,7 @@ class LiveArraysScreen(ListScreen):
     @property
     def keys(self) -> Sequence[KeyRow]:
         late, words = HELPS + 1, "Only rows with these words anywhere on their stacks"
+        copied = partial(summary, self.content, self.listed.rows)
         stacks, opens = "The whole stack, with the lines of code", self.listed.row is not None
         return (
             *ROW_KEYS,
@@ -130,7 +131,7 @@ class LiveArraysScreen(ListScreen):
             *self.listed.keys,
             KeyRow("search", "filter", words, {"search": self.begin_filter}, rank=late),
             KeyRow("edit", title="Open the source line in $EDITOR", acts={"edit": self._edit}),
-            KeyRow("copy", "copy", "Copy a summary", {"copy": self._copy}, rank=late),
+            KeyRow("copy", "copy", "Copy a summary", {"copy": lambda: self.copy(copied())}, rank=late),
             *self.last_keys(),
         )
 
@@ -138,9 +139,6 @@ class LiveArraysScreen(ListScreen):
     def card_of_row(self) -> tuple[str, Lines, Lines] | None:
         row, by = self.listed.row, self.listed.listing.by
         return None if row is None else ("Live arrays", partial(group_card, self.content, row, by), ABOUT)
-
-    def _copy(self) -> None:
-        self.copy(summary(self.content, self.listed.rows))
 
     def _edit(self) -> str:
         source = self.listed.row.source if self.listed.row is not None else None

@@ -260,9 +260,10 @@ class TriageScreen(ListScreen):
         has_buffers = bool(listed.triage.need.buffers)
         filters = {"search": self.begin_filter} if has_buffers else {}
         opens = {"open": self.enter} if listed.listing.is_trying or listed.row is not None else {}
+        edit = partial(self.edit_source, listed.source)
         rows = (
             KeyRow("open", "details", "All about the buffer, and its source lines", opens, rank=1),
-            KeyRow("edit", "edit source", "Open the source line in $EDITOR", {"edit": self._edit}, rank=after + 2),
+            KeyRow("edit", "edit source", "Open the source line in $EDITOR", {"edit": edit}, rank=after + 2),
             listed.sorting_key("Sort by the next column; reverse", "sort", after + 1),
             KeyRow("group", "by source", "Group by source line", {"group": listed.group}, rank=after),
             KeyRow("search", "filter", "Only buffers with these words", filters, rank=after + 1),
@@ -310,9 +311,6 @@ class TriageScreen(ListScreen):
             return "There is no device memory profile: tpuprof-tui oom LOG memory.prof"
         self.app.push_screen(load_above("live-arrays")(self.listed.arrays, self.look, environ=self.environ))
         return ""
-
-    def _edit(self) -> str:
-        return self.edit_source(self.listed.source)
 
 
 class Triages:

@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.shared.latencies import (
     LatencyRow,
     Percentile,
 )
-from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, GraphColumns, graph_lines
+from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, GraphColumns, graph_lines, rows_from
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.pen import NARROW, TALL, WIDE, Canvas, Pen, cut, cut_middle, hstack
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, whole_cells
@@ -72,9 +72,8 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
         lines += _runs_histogram(page.modules[min(cursor.op, len(page.modules) - 1)], pen, rows)
     else:
         lines += histogram(page, pen, rows)
-    first_row = -1
+    listed = rows_from(len(lines) + 2, "ops", range(len(page.modules)))
     if page.modules:
-        first_row = len(lines) + 2
         lines += module_rows(page.modules, pen, cursor.op)
     if page.source == "requests":
         lines += _model_rows(page.rows, pen)
@@ -86,7 +85,7 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
     unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
     notes = pen.notes(page.warnings, unknown)
     lines += [pen.rule("Notes, and what this profile cannot show"), *notes] if notes else []
-    return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first_row)
+    return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, listed)
 
 
 def session_latencies(page: InferencePage, pen: Pen, most: int | None) -> list[Line]:

@@ -8,7 +8,7 @@ from tests.support.app.scene import after, scene
 from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab
 from tests.support.made.pages import annotated_overview, requests_overview, serving_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.widgets.step_graph_tab import PanelItem
+from tpuprof.tui.draw.columns import PanelItem
 
 
 def words(app: TpuprofApp) -> str:

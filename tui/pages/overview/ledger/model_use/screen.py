@@ -9,7 +9,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model_use.blocks import NO_OP, ROW_WORDS, BlockRow
 from tpuprof.parsers.pages.overview.model_use.page import MODEL, ModelPage
 from tpuprof.parsers.pages.overview.model_use.samples import Samples
-from tpuprof.tui.draw.columns import ComposedGraph, Cursor
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor, rows_from
 from tpuprof.tui.draw.format import UNKNOWN, binary_size, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
@@ -74,14 +74,14 @@ class ModelView:
             *pen.narrower(1).wrap(report.statement(content.use), "strong", [(" ", "text")]),
             _figures(content, pen),
         ]
-        first = len(lines) + 2 if page.blocks else -1
+        listed = rows_from(len(lines) + 2, "ops", range(len(page.blocks)))
         lines += block_lines(page, pen, cursor.op)
         if content.use.parts:
             lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
         lines += layer_lines(page, 0, pen)
         notes = pen.notes((), report.all_reasons(content).items())
         lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
-        return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first)
+        return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, listed)
 
     def line(self, index: int, pen: Pen) -> Line:
         if index >= len(self.page.blocks):
