@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-MOST_LINES = {"source": 127_378, "tests": 93_366}
+MOST_LINES = {"source": 127_376, "tests": 93_353}
 """Where `main` may end after a change, whatever it adds. These only fall."""
 
 PARTS = {"source": ("parsers", "tui"), "tests": ("tests",)}

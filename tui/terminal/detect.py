@@ -128,14 +128,14 @@ def detect(
     theme: Theme = "auto",
     kept: bool | None = None,
 ) -> Terminal:
-    """Reads the terminal off its environment variables; what the user asked for goes before what they say.
+    """Reads the terminal off its environment variables; what the user asked for overrides what they say.
 
     Args:
         color: `auto`, `always`, `truecolor`, `256`, `16` or `never`.
         ascii_only: True or False where the user said so, None to go by the locale.
         mouse: likewise; None means on, but off over SSH.
         is_tty: whether input and output are a terminal.
-        kept: whether the background that the user chose last is light; a theme of today goes before it.
+        kept: whether the background that the user chose last is light; a theme that is given overrides it.
     """
     term = environ.get("TERM", "")
     remote = any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))

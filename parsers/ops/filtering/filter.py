@@ -268,7 +268,9 @@ class Filter:
     @property
     def is_words(self) -> bool:
         """Whether it looks for words alone, without saying where."""
-        return all(isinstance(term.condition, TextTerm) and term.condition.columns == _ANYWHERE for term in self.terms)
+        return all(
+            isinstance(term.condition, TextTerm) and {*_ANYWHERE} <= {*term.condition.columns} for term in self.terms
+        )
 
     def mask(self, columns: OpColumns, poll: Poll = lambda: None) -> Mask:
         """bool[n]: rows to keep.
@@ -336,7 +338,8 @@ def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareT
         return _in_column(lead, value)
     if token["bare"] and value[0] in "<>":
         return _bound(value)
-    return TextTerm(("source",) if token["bare"] and _FILE.fullmatch(value) else _ANYWHERE, value)
+    is_file = token["bare"] and _FILE.fullmatch(value) is not None
+    return TextTerm((*_ANYWHERE, "source") if is_file else _ANYWHERE, value)
 
 
 def _in_column(lead: str, value: str) -> TextTerm | RegexTerm:
