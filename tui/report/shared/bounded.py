@@ -103,7 +103,7 @@ def _with_counts(document: Mapping[str, Any], every: Mapping[str, int], rest: st
     here = _lengths(document)
     fewer = {name: number for name, number in every.items() if here.get(name, 0) < number}
     fewer = {name: number for name, number in fewer.items() if not any(name.startswith(f"{one}[]") for one in fewer)}
-    named = sorted(fewer, key=lambda name: -fewer[name])[:_MOST_NAMED]
+    named = sorted(fewer, key=lambda name: (name.count("[]") + name.count("."), -fewer[name]))[:_MOST_NAMED]
     if not isinstance(document.get("matching_rows"), int):
         counts = left_out({name: (fewer[name], here.get(name, 0)) for name in named}, rest)
         return {**{key: document[key] for key in HEAD if key in document}, **counts, **document}

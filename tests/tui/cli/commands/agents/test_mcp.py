@@ -236,7 +236,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("why", {"path": "beside"}, "0 bytes"),
     ("op", {}, "needs the argument op"),
     ("op", {"op": "fusion.39777"}, "fusion.397"),
-    ("ops", {"columns": "name,self_time"}, "columns self_time_ps"),
+    ("ops", {"columns": "name,self_time"}, "columns name,self_time_ps"),
     ("ops", {"step": "1"}, "step 100"),
     ("ops", {"core": "7"}, "core host0:3"),
     ("ops", {"filter": "self_time_ps>x"}, 'Try: ops {"filter"'),
