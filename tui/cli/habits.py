@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import nearest, printable
+from tpuprof.parsers.base.text import instant_ps, nearest, printable
 from tpuprof.tui.cli.arguments.options import PROGRAM, may_be_path
 from tpuprof.tui.cli.arguments.values import FILE_FORMATS
 from tpuprof.tui.cli.man import topics
@@ -35,11 +35,10 @@ def _tables() -> Mapping[str, Mapping[str, str]]:
 _TABLES = _tables()
 _COMMANDS, _PAGES, _OPTIONS, _NEAR = (_TABLES[kind] for kind in ("commands", "pages", "options", "near"))
 _OURS = frozenset((*COMMANDS, *PAGE_NAMES))
-_CORES = ("--device", "--device-id", "--plane", "--plane-regex", "--core")
+_CORES = ("--device", "--device-id", "--plane", "--plane-regex")
 _SELECT = pattern(r"(?i)\s*(?:(?:select|with|show|describe)\s|\.tables|\.schema)")
 _CORE = pattern(r"(?:/?device:)?TPU:([0-9]+)")
 _INSTANTS = {"--start-time-ps": "--from", "--end-time-ps": "--to"}
-_INSTANT = pattern(r"[0-9.]+ ?[mu]?s")
 _QUERY = frozenset(["--sql", "--query", "--execute", "-q", "-e"])
 """Options of other programs whose value is a query."""
 _VALUES = {"markdown": "md", "gfm": "md", **dict.fromkeys(("all", "none", "inf"), "0")}
@@ -64,7 +63,8 @@ def meant(words: Sequence[str]) -> list[str]:
         left = left[1:] if left[1] in COMMANDS and left[1] not in PAGE_NAMES else left
     if left[:1] == ["query"]:
         left = [word for word in left if word not in _QUERY]
-    if left[:2] == ["report", "timeline"] and len(left) > 4 and all(map(_INSTANT.fullmatch, left[-2:])):
+    with_units = [word for word in left[2:][-2:] if word.endswith("s") and instant_ps(word) is not None]
+    if left[:2] == ["report", "timeline"] and len(with_units) > 1:
         left[-2:] = ["--from", left[-2], "--to", left[-1]]
     if left[:1] == ["diff"]:
         left = [side for word in left for side in _sides(word)]

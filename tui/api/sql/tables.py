@@ -97,7 +97,7 @@ def _of_page(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsA
 def _of_events(table: SqlTable, profile: Profile, names: Sequence[str], asked: EventsAsked) -> SqlRows:
     keys = table.keys(names)
     interval: dict[str, Any] = {"from_ps": asked.from_ps or 0, "to_ps": asked.to_ps, "track": asked.track or None}
-    most = MOST_EVENTS if table.objects[0] not in keys else MOST_WITH_ARGUMENTS
+    most = MOST_EVENTS if keys.keys().isdisjoint(table.objects) else MOST_WITH_ARGUMENTS
     events = profile.table("timeline", "events", columns=tuple(keys.values()), limit=most, **interval)
     if events.left_out:
         whole = len(events) + events.left_out
