@@ -11,7 +11,6 @@ import math
 import os
 import stat
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.text import printable
@@ -155,27 +154,29 @@ def write_state(name: str, text: str) -> str:
 
     Whatever has the file's name is replaced in one move: a link or a pipe there is not written into.
     """
-    path = Path(state_folder(), name)
-    if not path.is_absolute():
+    folder = state_folder()
+    path, partial = (os.path.join(folder, each) for each in (name, f"{name}.{os.urandom(8).hex()}.part"))
+    if not os.path.isabs(path):
         return "not to a file (there is no home folder)"
-    partial = path.with_name(f"{name}.{os.urandom(8).hex()}.part")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         try:
-            partial.touch(0o600, exist_ok=False)
-            partial.write_text(text + "\n", "utf-8")
-            partial.replace(path)
+            with open(partial, "x", encoding="utf-8", opener=lambda of, flags: os.open(of, flags, 0o600)) as file:
+                file.write(text + "\n")
+            os.replace(partial, path)
         finally:
-            partial.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(partial)
     except OSError as error:
         return f"not to a file ({error.strerror})"
-    return str(path)
+    return path
 
 
 def read_state(name: str) -> str:
     """What `write_state` has written to the file of that name; empty where it has written nothing."""
     try:
-        return Path(state_folder(), name).read_text("utf-8").removesuffix("\n")
+        with open(os.path.join(state_folder(), name), encoding="utf-8") as file:
+            return file.read().removesuffix("\n")
     except (OSError, ValueError):
         return ""
 

@@ -13,7 +13,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
@@ -53,7 +52,7 @@ def version_of(distribution: str) -> str:
 def with_own_pip(hint: str) -> str:
     """A hint whose `pip install` reaches the environment of this program, also where that has no pip of its own."""
     python = shlex.quote(sys.executable)
-    has_pip = find_spec("pip") is not None
+    has_pip = import_module("importlib.util").find_spec("pip") is not None
     return hint.replace("pip install", f"{python} -m pip install" if has_pip else f"uv pip install --python {python}")
 
 
