@@ -28,6 +28,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, examples, nearest_hint, printable
+from tpuprof.parsers.files.core_names import core_named
 from tpuprof.parsers.ops.filtering.field_term import meant_columns
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
@@ -73,9 +74,10 @@ for _name, _converted in (("LIST_TEXT", json.loads), ("FLAG", lambda value: valu
 _TYPES: Mapping[type, SqlType] = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", list: "VARCHAR[]"}
 
 _DIVISION = pattern(
-    r"""(?si)'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|$)|//|/|\bilike\b"""
+    r"""(?si)'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|$)|//|/|\b(?:ilike|try_cast)\b"""
 )
-_DIVIDED = {"/": "*1.0/", "//": "/", "ilike": "LIKE"}
+_DIVIDED = {"/": "*1.0/", "//": "/", "ilike": "LIKE", "try_cast": "CAST"}
+_CORE = pattern(r"(?i)(?P<before>\bcore\s*(?:=|==|!=|<>)\s*)'(?P<name>[^']*)'")
 _JOINED = pattern(r"(?i)natural|using")
 """Joins whose tables and columns the callback does not hear of."""
 
@@ -96,6 +98,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 }
 """Tables by the names that they have in other programs' SQL, and on pages."""
 
+_TOP = pattern(r"(?i)\btop\s*\(?([0-9]{1,9})\)?")
 _NO_TABLE = pattern(r"no such table: (\S+)")
 _NO_COLUMN = pattern(r"no such column: (?:\w+\.)?(\S+)")
 
@@ -130,7 +133,7 @@ class Answer:
 
 
 def _divided(sql: str) -> str:
-    """The query with two divisions: ``/`` has fractions, ``//`` has none; and with one LIKE, which finds any case."""
+    """The query with words of DuckDB: ``/`` has fractions, ``//`` has none, ILIKE is LIKE, and CAST never fails."""
     return _DIVISION.sub(lambda found: _DIVIDED.get(found[0].casefold(), found[0]), sql)
 
 
@@ -200,14 +203,13 @@ class Database:
         sql = f'INSERT INTO "{name}" ({names}) VALUES ({places})'  # noqa: S608 - names of ours
         self._connection.executemany(sql, zip(*stored, strict=True))
 
-    def known(self, needed: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-        """What the columns of names hold that a query without an answer reads, a sentence each."""
-        sentences = list[str]()
-        for table, name in ((table, name) for table in needed for name in ("core", "track") if name in needed[table]):
+    def known(self, needed: Mapping[str, Collection[str]], *columns: str) -> dict[str, list[str]]:
+        """What the columns of these names hold that a query reads, by their names with their tables'."""
+        made = dict[str, list[str]]()
+        for table, name in ((table, name) for table in needed for name in columns if name in needed[table]):
             sql = f'SELECT DISTINCT "{name}" FROM "{table}" WHERE "{name}" NOT NULL ORDER BY 1'  # noqa: S608 - names of ours
-            there = [printable(str(row[0])) for row in self._connection.execute(sql)]
-            sentences.append(f"{table}.{name} is one of: {examples(there, 12) or 'none'}")
-        return tuple(sentences)
+            made[f"{table}.{name}"] = [str(row[0]) for row in self._connection.execute(sql)]
+        return made
 
     def run(self, sql: str, most: int) -> tuple[Sequence[str], Sequence[SqlType], Sequence[Sequence[Any]]]:
         """Names and types of the columns of a query that `needed` has seen, and its first rows, 0 for all."""
@@ -283,8 +285,12 @@ def query(
             needed = database.needed(sql)
         warnings = _fill(database, needed, profile, asked)
         with _bounded(database, limits, give_up):
+            if _CORE.search(sql):
+                sql = _with_cores(sql, {core for of in database.known(needed, "core").values() for core in of})
             names, types, rows = database.run(sql, limits.rows and limits.rows + 1)
-        warnings += () if rows else database.known(needed)
+        if not rows:
+            for name, there in database.known(needed, "core", "track").items():
+                warnings += (f"{name} is one of: {examples([*map(printable, there)], 12) or 'none'}",)
     shown = rows[: limits.rows or None]
     return Answer(_distinct(names), tuple(types), shown, len(shown) < len(rows), tuple(sorted(needed)), warnings)
 
@@ -318,6 +324,19 @@ def _as_select(sql: str) -> str:
         return "SELECT name FROM sqlite_master"
     described = _DESCRIBED.fullmatch(sql)
     return sql if described is None else f"SELECT sql FROM sqlite_master WHERE name = '{described[1].casefold()}'"  # noqa: S608 - a word
+
+
+def _with_cores(sql: str, cores: Collection[str]) -> str:
+    """The query with cores by their one name where it has another, `core = 'TPU:2'`, that one core alone can have."""
+
+    def as_known(found: re.Match[str]) -> str:
+        named = None if found["name"] in cores else core_named(found["name"])
+        if named is None or not named.core:
+            return found[0]
+        meant = [core for core in cores if core.startswith(named.host) and core.endswith(f":{named.core}")]
+        return f"{found['before']}'{meant[0]}'" if len(meant) == 1 and "'" not in meant[0] else found[0]
+
+    return _CORE.sub(as_known, sql)
 
 
 def _fill(
@@ -375,6 +394,10 @@ def _refused(why: str, sql: str, limits: Limits) -> ProfileError:
     elif (column := _NO_COLUMN.search(why)) is not None and known:
         near = meant_columns(column[1], known)
         hint = f"one of: {', '.join(near)}" if near else nearest_hint(column[1].casefold(), known, SCHEMA_HINT)
+    elif (first := _TOP.search(sql)) is not None:
+        hint = f"LIMIT {first[1]} at the end in the place of {first[0]}"
+    elif sql.startswith("@"):
+        hint = f'"$(cat {printable(sql[1:])})" gives what is in the file'
     elif "no such function" in why:
         hint = f"those of SQLite, and {', '.join(name for name, _ in (*_AGGREGATES, *_CHOSEN, *_FUNCTIONS))}"
     return ProfileError("sql", sentence, hint, EXIT_USAGE)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.hosts.hosts import HOSTS
 from tpuprof.parsers.pages.hosts.model import SharedSteps
+from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.steps.step_account import Account, AccountRow
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.pages import PageName, page_named
-from tpuprof.tui.report.fields import Field
+from tpuprof.tui.report.fields import Field, Table
 from tpuprof.tui.report.shared.columns import Column, column_of, is_plain
 from tpuprof.tui.report.units import TIME_MS
 
@@ -45,13 +48,14 @@ class SqlTable:
     """A table that SQL can name.
 
     Attributes:
-        name: that of the page's table.
+        name: that of the page's table, or its own.
         meaning: what a row is.
         page: whose table its columns are of.
         read: some of its columns of a profile, at least those of these names.
         first: columns that stand before those of the page's table.
         without: keys of columns that it leaves out.
         objects: keys of columns that take long to read, which are there for a query that names them; JSON as text.
+        key: that of the page's table where it is not the name.
     """
 
     name: str
@@ -61,15 +65,21 @@ class SqlTable:
     first: tuple[Column, ...] = ()
     without: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
+    key: str = ""
 
     @property
-    def fields(self) -> dict[str, Field[Any]]:
-        """The fields of the page's table, by their names in SQL."""
+    def of_page(self) -> Table[Any]:
+        """The page's table."""
         record = page_named(self.page)
         assert record is not None, self.page
         report = record.load_report()
         tables = report.tables if report.section_tables is None else report.section_tables()
-        table = next(table for table in tables if table.key == self.name)
+        return next(table for table in tables if table.key == (self.key or self.name))
+
+    @property
+    def fields(self) -> dict[str, Field[Any]]:
+        """The fields of the page's table, by their names in SQL."""
+        table = self.of_page
         chosen = (field for field in table.chosen(table.json) if is_plain(field) and field.key not in self.without)
         return {column_of(field).name: field for field in (*chosen, *table.chosen(self.objects))}
 
@@ -126,6 +136,7 @@ def _times(steps: SharedSteps) -> Columns:
     count = len(steps.core_names)
     return {
         "group": [steps.group] * (count * len(steps)),
+        "number": np.repeat(np.arange(len(steps)), count).tolist(),
         "name": [name for name in steps.names for _ in range(count)],
         "core": list(steps.core_names) * len(steps),
         "duration_ms": TIME_MS.machine(steps.core_duration_ps.T.ravel()),
@@ -160,16 +171,36 @@ def _of_buffers(table: SqlTable, profile: Profile, names: Sequence[str], _: Even
     return {**made}, modules.warnings
 
 
+def _of_allocators(table: SqlTable, profile: Profile, names: Sequence[str], _: EventsAsked) -> SqlRows:
+    """A table that each allocator has."""
+    page, fields, of_page = profile.page(MEMORY_PROFILE), table.fields, table.of_page
+    made: dict[str, list[Any]] = {name: [] for name in ("host", "allocator", *names)}
+    for allocator in page.allocators:
+        rows = range(of_page.length(allocator))
+        made["host"] += [allocator.host] * len(rows)
+        made["allocator"] += [allocator.id] * len(rows)
+        for name in fields.keys() & made.keys():
+            made[name] += fields[name].unit.machine(fields[name].read(allocator, rows))
+    return {**made}, page.warnings
+
+
 _MODULE = Column("module", "text", "its compiled module, name(program id)")
 _OF_STEPS = (
     Column("group", "count", "the number of the group of cores whose step it is"),
+    Column("number", "count", "its place among the steps of its group, from 0: names may be alike"),
     Column("name", "text", "the step's name, or number; a step has a row for each core"),
     Column("core", "text", "the core, as all pages have it, host:2"),
     Column("duration_ms", "ms", "how long the core's own part of the step takes"),
     Column("own_time_ms", "ms", "that without waiting for other cores"),
 )
+_WHOSE = (
+    Column("host", "text", "the allocator's host"),
+    Column("allocator", "text", "the allocator's id"),
+)
 _EVENT = "an event of the timeline; derived tracks only if --track names them"
 _STEP = "a step on a core: its time, and the owners of that time"
+_ALLOCATED = "an event of an allocator, and the memory in use after it"
+_AT_PEAK = "equal allocations that an allocator had at its peak"
 _GROUP = "the collectives of one kind, axis, groups and pass together"
 TABLES: tuple[SqlTable, ...] = (
     SqlTable("events", _EVENT, "timeline", _of_events, objects=("args",)),
@@ -182,6 +213,8 @@ TABLES: tuple[SqlTable, ...] = (
     SqlTable("layers", "the part of a block in a layer, in the mean step", "model", _of_page),
     SqlTable("buffers", "an HBM buffer of a compiled module", "memory", _of_buffers, (_MODULE,)),
     SqlTable("allocators", "an allocator, at its peak", "memory-profile", _of_page),
+    SqlTable("memory_events", _ALLOCATED, "memory-profile", _of_allocators, _WHOSE, key="timeline"),
+    SqlTable("memory_at_peak", _AT_PEAK, "memory-profile", _of_allocators, _WHOSE, key="at_peak"),
     SqlTable("collectives", "a collective", "collectives", _of_page),
     SqlTable("collective_groups", _GROUP, "collectives", _of_page),
     SqlTable("copies", "the asynchronous copies between two memories for one framework op", "collectives", _of_page),

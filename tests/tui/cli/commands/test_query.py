@@ -61,6 +61,10 @@ def test_tables_have_the_figures_of_pages(name: str, logdirs: dict[str, str], ca
         assert len(answer["rows"]) == len(document[key]), table
         for row, expected in zip(answer["rows"], map(flat, document[key]), strict=True):
             assert row == {column: expected.get(column) for column in row}, table
+    allocators = call.json("report", "memory-profile", logdirs[name], "--limit", "0", "--format", "json")["allocators"]
+    for table, key in (("memory_events", "timeline"), ("memory_at_peak", "at_peak")):
+        of_page = [{"host": of["host"], "allocator": of["id"], **row} for of in allocators for row in of[key]]
+        assert call.json("query", logdirs[name], f"SELECT * FROM {table}", "--format=json")["rows"] == of_page
 
 
 @pytest.mark.parametrize("name", ["demo", "gpus", "cpu", "serving", "hosts"])
@@ -209,6 +213,8 @@ def test_only_columns_that_are_named_are_read(sql: str, columns: set[str]) -> No
         ("SELECT 1; SELECT 2", "this is several statements", "try: SELECT"),
         ("", "No query is given", "try: tpuprof-tui query demo"),
         ("-- nothing", "this is none", "try: SELECT"),
+        ("SELECT TOP 5 name FROM ops", "syntax error", "try: LIMIT 5"),
+        ("@a.sql", "syntax error", 'try: "$(cat a.sql)"'),
         ("SELECT foo FROM ops", "foo", "try: tpuprof-tui query --schema"),
     ],
 )
@@ -305,9 +311,13 @@ def test_the_query_may_come_first_and_must_come(call: Call) -> None:
     assert call("query", "demo", "--sql", sql).out == call("query", "demo", sql).out
 
 
-def test_a_query_without_an_answer_says_what_cores_are_called(call: Call) -> None:
-    warnings = call.json("query", "demo", "SELECT * FROM cores WHERE core = '2'", "--format=json")["warnings"]
-    assert "cores.core is one of: demo:0, demo:1, demo:2, demo:3" in warnings
+def test_a_core_has_all_its_names_and_one_that_is_not_there_is_answered_with_those_that_are(call: Call) -> None:
+    sql = "SELECT core FROM cores WHERE core = '{}'"
+    for name in ("2", "TPU:2", "/device:TPU:2", "demo:2"):
+        assert call.json("query", "demo", sql.format(name), "--format=json")["rows"] == [{"core": "demo:2"}], name
+    for name in ("9", "other:2"):
+        warnings = call.json("query", "demo", sql.format(name), "--format=json")["warnings"]
+        assert "cores.core is one of: demo:0, demo:1, demo:2, demo:3" in warnings
 
 
 def test_a_place_in_the_source_is_never_cut(call: Call) -> None:
