@@ -406,7 +406,8 @@ class Profile(Guiding):
             return self.session if of == run else self._opened(of)
 
         host = None if page.without_host else self._host
-        asked = None if run.path == logdir.find_run().path else run.name  # pages of all runs take no name
+        newest = logdir.find_run()  # of several runs together the path is that of one
+        asked = None if (run.path, run.name) == (newest.path, newest.name) else run.name  # pages of all runs take none
         logdir = open_arrays(logdir.query) if page.is_of_arrays else logdir
         hlo, core = isinstance(self._readable, HloSession), None if page.without_host else run.core or None
         whole = ReportRequest(logdir, asked, host, session, "json", LOOK, limit, given, only_hlo=hlo, core=core)

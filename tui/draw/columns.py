@@ -174,7 +174,7 @@ def names_line(names: Sequence[str], columns: GraphColumns, wanted: Sequence[tup
 def _label(count: int, columns: GraphColumns, glyphs: Glyphs) -> list[Span]:
     """What the names are, or which part of `count` steps the graph shows."""
     words = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
-    words = f"max of {columns.group}" if columns.group > 1 else words
+    words = f"max/{columns.group}" if columns.group > 1 else words
     is_part = columns.group > 1 or len(columns.shown) < count
     label: Span = (words[: AXIS - 1].rjust(AXIS - 1), "warn") if is_part else (f"{'step':>{AXIS - 2}} ", "dim")
     return [label, (glyphs.vertical, "rule")]

@@ -91,7 +91,7 @@ def choose(listed: Listed, choice: TableOptions, limit: int, keys: Sequence[str]
     table, source = listed.table, listed.source
     if not {*choice.columns} <= {*table.by_key}:
         known = list(table.by_key)
-        meant = [key if key in known else nearest_or_first(key, known)[0] for key in choice.columns]
+        meant = dict.fromkeys(key if key in known else nearest_or_first(key, known)[0] for key in choice.columns)
         wrong = " or ".join(key for key in choice.columns if key not in known)
         raise ProfileError("usage", f"There is no column {wrong}.", f"--columns {','.join(meant)}", EXIT_USAGE)
     rows: Sequence[int] = range(table.length(source)) if listed.rows is None else list(listed.rows)

@@ -37,7 +37,7 @@ TRIES: dict[str, Any] = {
     "len(profile.events('0.3s', '352.5 ms', track='demo:0 / XLA Ops'))": 12,
     "duckdb.sql('SELECT count(*) FROM events').fetchall() == [(len(pd.DataFrame(events)),)]": True,
     "[len(each) for each in (profile.ops, profile['ops'], profile.op_profile, profile.steps)]": [490, 490, 547, 80],
-    "profile.tables()[-3:]": ("allocators", "collective_groups", "copies"),
+    "profile.tables()[-3:]": ("memory_at_peak", "collective_groups", "copies"),
     "(tpuprof.load('demo').sql('SELECT count(*) FROM events').fetchall(), len(ops.df()))": ([(69007,)], 490),
     "len(pl.from_arrow(profile.events(limit=3).to_arrow()))": 3,
     "(lambda df: len(df[df.name == 'fusion.397']))(pd.DataFrame(ops))": 1,

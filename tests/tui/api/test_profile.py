@@ -90,7 +90,7 @@ def test_events_are_those_of_the_timeline(call: Call) -> None:
     rows = [{key: value for key, value in event.items() if key != "args"} for event in document["events"]]
     profile = tpuprof.open("demo")
     events = profile.events(300, 352.5, limit=0)
-    more = ("step", "start_unix_ns")  # of SQL and tables alone
+    more = ("step", "start_unix_ns", "end_ps")  # of SQL and tables alone
     made = [{key: value for key, value in row.items() if key not in more} for row in events.to_dicts()]
     assert made == rows and len(rows) > 100 and {*more} < {*events.keys()}
     assert profile.events(300, 352.5, limit=3).to_dicts() == events.to_dicts()[:3]

@@ -78,6 +78,7 @@ _DIVISION = pattern(
 )
 _DIVIDED = {"/": "*1.0/", "//": "/", "ilike": "LIKE", "try_cast": "CAST"}
 _CORE = pattern(r"(?i)(?P<before>\bcore\s*(?:=|==|!=|<>)\s*)'(?P<name>[^']*)'")
+_WORDS, _SIGNS = pattern(r"'%?([^'%]{3,})%?'"), pattern(r"[-_. ]+")
 _JOINED = pattern(r"(?i)natural|using")
 """Joins whose tables and columns the callback does not hear of."""
 
@@ -291,6 +292,9 @@ def query(
         if not rows:
             for name, there in database.known(needed, "core", "track").items():
                 warnings += (f"{name} is one of: {examples([*map(printable, there)], 12) or 'none'}",)
+            for name, there in database.known(needed, "name").items():
+                if near := [of for of in there if any(_plain(word) in _plain(of) for word in _WORDS.findall(sql))]:
+                    warnings += (f"{name} has {examples([*map(printable, near)], 8)}",)
     shown = rows[: limits.rows or None]
     return Answer(_distinct(names), tuple(types), shown, len(shown) < len(rows), tuple(sorted(needed)), warnings)
 
@@ -324,6 +328,11 @@ def _as_select(sql: str) -> str:
         return "SELECT name FROM sqlite_master"
     described = _DESCRIBED.fullmatch(sql)
     return sql if described is None else f"SELECT sql FROM sqlite_master WHERE name = '{described[1].casefold()}'"  # noqa: S608 - a word
+
+
+def _plain(name: str) -> str:
+    """A name without what programs write differently: ``all-gather``, ``all_gather``, ``AllGather``."""
+    return _SIGNS.sub("", name).casefold()
 
 
 def _with_cores(sql: str, cores: Collection[str]) -> str:

@@ -21,10 +21,10 @@ from tpuprof.tui.draw.pen import LOW, NARROW, TALL, WIDE, Pen, cut_middle, rows_
 from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Line, Span, line_width, small_bar
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading, machine
 from tpuprof.tui.pages.overview.findings import findings_table
-from tpuprof.tui.pages.overview.headline import capture_line, group_lines, headline, latency_line, split_lines, verdict
+from tpuprof.tui.pages.overview.headline import capture_line, group_lines, headline, latency_line, verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.ledger import drawing as ledger
-from tpuprof.tui.pages.overview.ledger.drawing import OWNER_CLASS, OWNER_LETTER, Bar, most_bars, shown_bars
+from tpuprof.tui.pages.overview.ledger.drawing import OWNER_CLASS, OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.steps import are_alike, median_ps, parts_legend, step_detail, step_graph, step_parts
 from tpuprof.tui.report.fields import row_words, short_names
 
@@ -38,23 +38,23 @@ def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
     return ledger.stacked_bar(parts, pen, compact)
 
 
-def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool, cursor: int | None) -> list[Line]:
-    """The waterfall of the mean step, or one bar of it on a low screen; without steps the time by class of op."""
+def _where_time_goes(page: Overview, pen: Pen, height: int | None, cursor: int | None) -> list[Line]:
+    """One bar of the mean step, in a report its waterfall; without steps the time by class of op."""
     account = page.account
     if account is None:
-        return class_bar(page, pen, crowded)
-    if height is not None and height < TALL:
-        return ledger.stacked_bar(ledger.owner_parts(account), pen, crowded, cursor)
-    shown = ledger.waterfall(account, pen, most_bars(height), cursor)
-    return [*shown, *ledger.shares_line(page, pen), *ledger.between_line(account, pen)]
+        return class_bar(page, pen, height is not None)
+    if height is not None:
+        return ledger.stacked_bar(ledger.owner_parts(account), pen, compact=True, cursor=cursor)
+    return [*ledger.waterfall(account, pen), *ledger.shares_line(page, pen), *ledger.between_line(account, pen)]
 
 
 def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None, most: int | None = None) -> list[Line]:
-    """A heading and a row an op: class, share of op time with a bar, self time, count, rate, name.
+    """A heading and a row an op: class, share of op time with a bar, rate, name; in a report self time and count too.
 
-    Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
+    Args:
+        most: rows of a screen, the first ones or those up to the cursor; None in a report, which has all ops.
     """
-    columns = _op_columns(pen.width)
+    columns = _op_columns(pen.width, most is None)
     heading = " ".join(f"{title:>{cells}}" for title, cells in columns.values())
     heading += f"  {'category':<20}" if pen.width >= WIDE else ""
     lines = [pen.fit([(f"   {'':<8}{heading}  op", "dim")])]
@@ -68,11 +68,11 @@ def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None,
     return lines
 
 
-def _op_columns(width: int) -> dict[str, tuple[str, int]]:
-    """Title and cells of the figures that a screen of this width shows, by key."""
-    cumulative = {"cumulative_percent": ("cumul.", 7)} if width >= WIDE else {}
-    rates = {"occurrences": ("count", 7), "gflops_per_second": ("FLOP/s", 6)} if width >= NARROW else {}
-    return {"self_time_percent": ("self %", 6), **cumulative, "self_time_ps": ("self time", 9), **rates}
+def _op_columns(width: int, with_totals: bool) -> dict[str, tuple[str, int]]:
+    """Title and cells of the figures that a line of this width has room for, by key."""
+    totals = {"self_time_ps": ("self time", 9), "occurrences": ("count", 7)} if with_totals else {}
+    rates = {"gflops_per_second": ("FLOP/s", 6)} if width >= NARROW else {}
+    return {"self_time_percent": ("self %", 6), **totals, **rates}
 
 
 def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, pen: Pen) -> Line:
@@ -103,20 +103,18 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
     tall = height is None or height >= TALL
     lines: list[Line] = headline(page, pen)
     if tall:
-        lines += [*capture_line(page, pen), *split_lines(page, pen), pen.fit([])]
+        lines += [*capture_line(page, pen), pen.fit([])]
     lines += group_lines(page, pen, height)
     # on a low screen the findings stand for the advice, of which they are the better half
     most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
-    lines += verdict(page, pen, most, tall or not page.findings)
+    lines += verdict(page, pen, most, height is None or not page.findings)
     lines += latency_line(page, pen) if not page.serves else []
     reasons = _why_slow(page, pen, height, cursor)
     listed = rows_from(len(lines) + 1, "findings", rows_around(cursor.finding, len(page.findings), len(reasons) - 1))
     lines += reasons
     lines.append(_device_rule(page, pen, height, cursor.owner))
     crowded = height is not None and height <= LOW and bool(page.findings)
-    if tall:
-        listed |= rows_from(len(lines) + 1, "owners", range(len(shown_bars(page.account, height or TALL))))
-    lines += _where_time_goes(page, pen, height, crowded, cursor.owner)
+    lines += _where_time_goes(page, pen, height, cursor.owner)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
     if page.serves:
@@ -130,11 +128,13 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
         lines.append(step_detail(page.steps, parts, cursor.step, pen))
         last_step = len(lines) - 1
     if page.top_ops:
-        room = len(page.top_ops) if height is None else max(1 if crowded else 2, height - len(lines) - 2)
-        shown = min(len(page.top_ops), room)
+        least = _LEAST_OP * page.top_ops[0].self_time_percent
+        large = sum(op.self_time_percent >= least for op in page.top_ops)
+        room = max(1 if crowded else 2, (height or 0) - len(lines) - 2)
+        shown = len(page.top_ops) if height is None else min(len(page.top_ops), max(large, 2), room)
         lines.append(pen.rule("Top ops", _ops_title(page, shown, pen)))
         listed |= rows_from(len(lines) + 1, "ops", rows_around(cursor.op, len(page.top_ops), shown))
-        lines += top_ops_table(page.top_ops, pen, cursor.op, shown)
+        lines += top_ops_table(page.top_ops, pen, cursor.op, None if height is None else shown)
     remarks = notes(page, pen)
     lines += [pen.rule("Notes, and what this profile cannot show"), *remarks] if remarks else []
     return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, listed)
@@ -142,7 +142,7 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
 
 def _ops_title(page: Overview, shown: int, pen: Pen) -> str:
     """How many ops there are and are shown, and what their names begin with."""
-    title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
+    title = f"{count(page.op_count)} HLO ops"
     if shown < len(page.top_ops):
         title = f"{shown} of the top {len(page.top_ops)}; {title}"
     prefix = pen.text(shared_prefix([op.name for op in page.top_ops]))
@@ -154,7 +154,7 @@ def _why_slow(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> l
     """The findings, as many as there is room for; a report gives the evidence too."""
     if not page.findings:
         return []
-    most = None if height is None or height >= TALL else 3 if height <= LOW else 4
+    most = None if height is None else 3 if height <= LOW else 4 if height < TALL else 5
     shown = len(page.findings) if most is None else min(most, len(page.findings))
     more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
     needed = max(_WIDE_REASONS, _BESIDE_TITLE + max(len(finding.title) for finding in page.findings))
@@ -181,11 +181,11 @@ def _latencies(page: Overview, pen: Pen, height: int, on_screen: bool) -> list[L
 
 
 def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | None) -> Line:
-    """The heading of the device section, with the machine and, where the times are simulated, a badge.
+    """The heading of the device section, with the machine, or the part of the bar under the cursor.
 
-    On a low screen it names the part of the bar under the cursor.
+    In a report it has a badge where the times are simulated; a screen has it above all pages.
     """
-    badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
+    badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated and height is None else []
     room = pen.width - line_width(tuple(badge))
     phrase = machine(page.environment, pen.glyphs.is_ascii)
     if len(phrase) + 20 > room:
@@ -195,8 +195,8 @@ def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | Non
     if page.account is not None:
         title = "Where a step goes"
     stands_out = False
-    if cursor is not None and height is not None and height < TALL:
-        shown = shown_bars(page.account, height)
+    if cursor is not None and height is not None:
+        shown = shown_bars(page.account)
         phrase = _named(shown[min(cursor, len(shown) - 1)], page, pen) if shown else phrase
         stands_out = bool(shown)
     rule = pen.at(room).rule(title, phrase)
@@ -220,6 +220,7 @@ def _steps_rule(page: Overview, parts: Floats, pen: Pen) -> Line:
 
 
 _WIDE_REASONS, _BESIDE_TITLE = 120, 40  # cells of the reasons on a wide screen, and those beside the longest title
+_LEAST_OP = 0.05  # of the first op's self time: a screen has no smaller op among the top ones
 _ALIKE = 0.01  # of the shortest latency: percentiles differ by no more than this where runs are alike
 _STEPS_TITLE = 11  # cells of the heading without the legend
 

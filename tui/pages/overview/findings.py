@@ -52,9 +52,8 @@ def _row(place: int, finding: Finding, where: str, selected: bool, pen: Pen) -> 
 
 
 def finding_line(finding: Finding, pen: Pen) -> Line:
-    """The first piece of evidence in one line."""
-    text = finding.evidence[0] if finding.evidence else finding.basis
-    return pen.fit([(" ", "text"), (cut_words(text, pen.width - 1, pen.glyphs), "dim")])
+    """What to try, in one line."""
+    return pen.fit([(f" {pen.glyphs.arrow} ", "key"), (cut_words(finding.advice, pen.width - 3, pen.glyphs), "text")])
 
 
 def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool = True) -> list[Line]:

@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.shared.latencies import InferencePage
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.pen import TALL, WIDE, Pen, cut, hstack
+from tpuprof.tui.draw.pen import TALL, Pen, cut, hstack
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width, small_bar
 
 
@@ -46,7 +46,7 @@ def _praised(page: Overview, key: StyleKey) -> StyleKey:
     return "strong" if key == "good" and _much(page) else key
 
 
-def _cards(page: Overview, with_more: bool) -> list[_Card]:
+def _cards(page: Overview) -> list[_Card]:
     metrics = page.performance
     if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
         return _gpu_cards(page)
@@ -56,7 +56,6 @@ def _cards(page: Overview, with_more: bool) -> list[_Card]:
         _Card("IDLE", idle, _praised(page, _level(idle, 5, 25)), "no op runs"),
         _Card("FLOPS", metrics.flops_utilization_percent, "strong", "of peak"),
         _Card("HBM BW", metrics.memory_bandwidth_utilization_percent, "strong", "of peak"),
-        *([_Card("EFFICIENCY", metrics.roofline_efficiency_percent, "strong", "of roof")] if with_more else []),
         *([_Card("MXU", mxu, "strong", "counter")] if mxu is not None else []),
     ]
 
@@ -83,7 +82,7 @@ _ROOMY = 15  # cells from which on a card says what its figure is of
 
 def headline(page: Overview, pen: Pen) -> list[Line]:
     """Three rows of cards: label, figure, and its range or a bar; the first one is of the step that is asked for."""
-    cards = _cards(page, pen.width >= WIDE)
+    cards = _cards(page)
     step_width = max(22, min(36, pen.width - 14 * len(cards)))
     each = max(1, (pen.width - step_width) // len(cards))
     card_rows = step_time_card(page.performance.step_time, pen.at(step_width))
@@ -124,7 +123,7 @@ def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
     ]
 
 
-_LEAST_OUTSIDE = 0.02
+_LEAST_OUTSIDE = 0.1
 """Share of the capture before the first op and after the last from which on a line says when ops ran."""
 
 
@@ -142,30 +141,6 @@ def capture_line(page: Overview, pen: Pen) -> list[Line]:
     spans: list[Span] = [(" OPS RAN ", "dim"), (f"from {first} to {last}", "text"), (f" of {whole}, ", "dim")]
     spans += [(percent(busy), "text"), (" busy in between, longest silence ", "dim"), (silence, "text")]
     return [pen.fit(spans)]
-
-
-def split_lines(page: Overview, pen: Pen) -> list[Line]:
-    """Where framework ops ran, how much of them eagerly, and the widths of matrix operands; nothing without any."""
-    metrics = page.performance
-    parts = (
-        ("ops placed", ("host", metrics.host_op_percent), ("device", metrics.device_op_percent)),
-        ("eager", ("host", metrics.eager_host_percent), ("device", metrics.eager_device_percent)),
-        ("matrix ops", ("16-bit", metrics.bits16_percent), ("32-bit", metrics.bits32_percent)),
-    )
-    if all(value is None for _, *pair in parts for _, value in pair):
-        return []  # the notes say why
-    lines: list[list[Span]] = [[]]
-    for title, *pair in parts:
-        spans: list[Span] = [(f" {title.upper()} ", "dim")]
-        for place, (name, value) in enumerate(pair):
-            spans += [(f"{', ' * (place > 0)}{name} ", "dim"), (percent(value), "dim" if value is None else "text")]
-        spans.append(("  ", "text"))
-        if line_width((*lines[-1], *spans)) > pen.width:
-            lines.append([])
-        lines[-1] += spans
-    more: list[Span] = [(" i ", "key"), ("all figures", "dim")]
-    lines[-1] += more if line_width((*lines[-1], *more)) <= pen.width else []
-    return [pen.fit(line) for line in lines]
 
 
 _SIGNS: Mapping[VerdictKind, str] = {

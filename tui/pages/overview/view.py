@@ -50,11 +50,8 @@ MEANINGS: Mapping[str, str] = {
     "ROOF UNKNOWN: the ops' work is unknown; NOT TRACED: no op runs, and no event shows what the host does.",
     "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n% OF THE ROOF: the ops lose more than any cause takes, or no "
     "cause takes 5% of a step. At their roof the ops would take n% of it.",
-    "A step goes": "to its owners, which add up to the mean step. Enter on a bar shows what the owner is, since "
-    "when, the steps and cores with most of it, and its ops; o goes to where to look. On a low "
-    "screen the cursor moves over the parts of one bar; i lists all owners.",
-    "AT THE ROOF": "the part of the mean step that its compute ops would take at their roof; FLOPS beside it is a "
-    "share of the device's peak over the whole capture.",
+    "A step goes": "to its owners, which add up to the mean step. Enter on a part of the bar shows what the owner is, "
+    "since when, the steps and cores with most of it, and its ops; o goes to where to look; i lists all owners.",
     "Letters": f"{'; '.join(f'{OWNER_LETTER[owner]} {OWNER_TITLES[owner]}' for owner in OWNERS)}; O others.",
     "Steps": "one column each from 0, by owners that add up to it: busy is compute and copies, at the roof or "
     "below; waiting is for other cores; idle is the rest without an op. Slow steps are marked.",
@@ -66,9 +63,6 @@ MEANINGS: Mapping[str, str] = {
     "FLOP/s": "FLOPs by the compiler's count over the op's time; n/a where the profile has no count.",
     "REQUEST, RUN": "in serving programs: the time of a request, or of a run of the module with the most time; v "
     "breaks it down.",
-    "EFFICIENCY": "the larger of FLOPS and HBM BW: how close the program is to its roof. On wide screens, and in i.",
-    "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. "
-    "Also in i.",
     "n/a": "unknown: the notes (W) say why. Unknown is never shown as 0.",
 }
 
@@ -211,8 +205,8 @@ class OverviewTab(StepGraphTab[Overview]):
         }
 
     def _bars(self, page: Overview) -> Sequence[Bar]:
-        """The bars of the waterfall that are drawn, or the parts of the one bar of a low screen."""
-        return () if self.view_name != "overview" else shown_bars(page.account, self.size.height)
+        """The parts of the bar of the mean step."""
+        return () if self.view_name != "overview" else shown_bars(page.account)
 
     def _searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
         if self.view_name != "overview":

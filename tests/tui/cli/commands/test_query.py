@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 import tpuprof
+from tests.parsers.pages.shared.test_split_runs import split
 from tests.support.build import host_bytes, write_run
 from tests.support.documents import EVIL
 from tests.tui.api.test_profile import made_logdirs  # noqa: F401 - a fixture
@@ -318,6 +319,17 @@ def test_a_core_has_all_its_names_and_one_that_is_not_there_is_answered_with_tho
     for name in ("9", "other:2"):
         warnings = call.json("query", "demo", sql.format(name), "--format=json")["warnings"]
         assert "cores.core is one of: demo:0, demo:1, demo:2, demo:3" in warnings
+
+
+def test_names_that_are_written_differently_are_answered_with_those_that_are_there(call: Call) -> None:
+    sql = "SELECT * FROM ops WHERE name LIKE '%AllReduce%'"
+    assert "ops.name has all-reduce" in " ".join(call.json("query", "demo", sql, "--format=json")["warnings"])
+
+
+def test_several_runs_together_have_the_events_of_all(tmp_path: Path, call: Call) -> None:
+    name = "+".join(run.name for run in split(tmp_path, 36, 38).runs)
+    rows = call.json("query", str(tmp_path), "SELECT DISTINCT core FROM events", "--run", name, "--format=json")["rows"]
+    assert {row["core"] for row in rows} == {"node-0:0", "node-0:1", "node-1:0", "node-1:1"}
 
 
 def test_a_place_in_the_source_is_never_cut(call: Call) -> None:

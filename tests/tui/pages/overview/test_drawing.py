@@ -193,7 +193,7 @@ def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
     steps = [Step(str(n), n, 0, 400 if n == 150 else 100, None) for n in range(200)]
     lines = [plain(line) for line in step_graph(steps, step_parts(steps, None), Pen(80, BLOCK), 4)]
     assert sum(character != " " for character in lines[0][AXIS:]) == 1
-    assert "max of 3" in lines[-1]
+    assert "max/3" in lines[-1]
     assert "150" in lines[-1]
 
 

@@ -1,4 +1,4 @@
-"""The bars of the waterfall: the card of each, and where `o` leads from it."""
+"""The parts of the bar of a step: the card of each, and where `o` leads from it."""
 
 from __future__ import annotations
 
@@ -93,20 +93,17 @@ def test_the_step_that_has_most_comes_first_with_its_share_of_that_step() -> Non
 
 def test_the_smallest_owners_have_a_card_together_that_defines_each() -> None:
     account = account_with_ops()
-    shown = bars(account, 7)
-    assert [bar.label for bar in shown][-2:] == ["3 others", "at the roof"]
-    assert sum(bar.time_ps for bar in shown) == pytest.approx(account.step_ps)
-    assert {each.owner for bar in shown for each in bar.owners} == {each.owner for each in account.owners}
-    said = text_of(bar_details(shown[-2], account, (), "somewhere", Pen(76, BLOCK)))
+    others = Bar(tuple(owner for bar in bars(account)[-4:-1] for owner in bar.owners))
+    said = text_of(bar_details(others, account, (), "somewhere", Pen(76, BLOCK)))
     for title in ("copies", "collectives, waiting", "not counted"):
-        assert title in said and title in text_of([bar_line(shown[-2], Pen(76, BLOCK))])
+        assert title in said and title in text_of([bar_line(others, Pen(76, BLOCK))])
     assert "11.0 ms     5.2%" in said and "moving data within the device" in said
 
 
-@given(st.integers(40, 160), st.sampled_from([BLOCK, ASCII]), st.one_of(st.none(), st.integers(2, 12)))
-def test_bars_keep_their_width(width: int, glyphs: Glyphs, most: int | None) -> None:
+@given(st.integers(40, 160), st.sampled_from([BLOCK, ASCII]))
+def test_bars_keep_their_width(width: int, glyphs: Glyphs) -> None:
     account, pen = training_account(), Pen(width, glyphs)
-    check_lines(waterfall(account, pen, most, 1), width, glyphs)
+    check_lines(waterfall(account, pen), width, glyphs)
     check_lines(stacked_bar(owner_parts(account), pen, True, 1), width, glyphs)
 
 
@@ -138,12 +135,12 @@ def test_each_owner_leads_to_where_to_look() -> None:
 async def test_enter_on_a_bar_opens_its_card_and_o_leads_on_from_it() -> None:
     page = dataclasses.replace(training_overview(), account=account_with_ops())
     async with scene(make_app(ReadyPages(page)), width=120, height=40) as (app, pilot):
-        assert "23.6% of the mean step of 212 ms" in await after(pilot, "j", "j", "enter")
+        assert "23.6% of the mean step of 212 ms" in await after(pilot, "j", "j", "j", "enter")
         assert "o shows fusion.3 in tab 3, ops" in frame(app) and "O timeline" not in frame(app)
         await press(pilot, "o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
         await press(pilot, "escape")
-        assert overview_tab(app).place == PanelItem("owners", 0)
+        assert overview_tab(app).place == PanelItem("owners", 1)
         await press(pilot, "j", "o")
         assert app.main.tab_name == "input" and input_tab(app).place == PanelItem("steps", 3)
         await press(pilot, "escape", "j", "j", "o")
@@ -152,7 +149,7 @@ async def test_enter_on_a_bar_opens_its_card_and_o_leads_on_from_it() -> None:
 
 async def test_a_bar_is_found_by_a_search_and_its_name_is_what_is_copied() -> None:
     async with scene(width=120, height=40, keys=["/", *"moving", "enter"]) as (app, _):
-        assert overview_tab(app).place == PanelItem("owners", 2)
+        assert overview_tab(app).place == PanelItem("owners", 3)
         assert overview_tab(app).selection == "collectives, moving"
 
 

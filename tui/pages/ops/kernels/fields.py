@@ -47,9 +47,10 @@ def _whole(name: str) -> Callable[[TpuKernel], int | None]:
 
 
 def by_witness(figure: Figure) -> str:
-    """A share by each witness, the refused ones marked: ``12.0% shapes · 0.3% trace points ! impossible``."""
+    """A share by each witness, the refused ones marked: ``12% shapes, 0.3% trace points ! impossible, so not used``."""
     words = (
-        f"{share(each.value)} {each.witness}{' ! impossible' if each.refused else ''}" for each in figure.statements
+        f"{share(each.value)} {each.witness}{' ! impossible, so not used' if each.refused else ''}"
+        for each in figure.statements
     )
     return ", ".join(words) or UNKNOWN
 

@@ -1,4 +1,4 @@
-"""A step in bars: a waterfall from the step as measured down to what is at the roof, or one bar on a low screen.
+"""A step in bars: one bar on a screen, in a report a waterfall from the step as measured down to what is at the roof.
 
 A report has tables of accounts below it.
 """
@@ -19,7 +19,7 @@ from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, WAITS, Owner
 from tpuprof.parsers.steps.step_account import AccountRow
 from tpuprof.tui.draw.format import duration, percent
-from tpuprof.tui.draw.pen import TALL, WIDE, Pen, cut_middle, cut_words, shared_prefix
+from tpuprof.tui.draw.pen import WIDE, Pen, cut_middle, cut_words, shared_prefix
 from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Line, Span, StyleKey, line_width, whole_cells
 
 OWNER_CLASS: Mapping[Owner, OpClass] = {
@@ -43,14 +43,12 @@ OWNER_LETTER: Mapping[Owner, str] = dict(zip(OWNERS, "ICHDAWNTMLUGR", strict=Tru
 """Stands for an owner where colours or room are missing."""
 
 _LEAST_PART = 0.005
-"""Owners with less of a step than this stand together in the one bar of a low screen."""
-
-_LEAST_WATERFALL = 5
+"""Owners with less of a step than this stand together in the one bar of a screen."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of the waterfall, or a part of the one bar: an owner or the smallest owners together."""
+    """A bar of the waterfall, or a part of the one bar of a screen: an owner, or there the smallest owners together."""
 
     owners: tuple[OwnerTime, ...]
 
@@ -81,20 +79,9 @@ class Bar:
         return frozenset(each.owner for each in self.owners)
 
 
-def bars(account: MeanStep, most: int | None = None) -> tuple[Bar, ...]:
-    """The bars of the waterfall, the largest first and what is ideal last.
-
-    Args:
-        most: how many at most; the smallest owners are put together where there are more.
-    """
-    owners = _with_time(account)
-    ideal = [Bar((each,)) for each in owners if each.owner == "ideal"]
-    others = [each for each in owners if each.owner != "ideal"]
-    room = len(others) if most is None else max(1, most - 1 - len(ideal))
-    shown = [Bar((each,)) for each in others]
-    if len(shown) > room:
-        shown = [*shown[: room - 1], Bar(tuple(others[room - 1 :]))]
-    return (*shown, *ideal)
+def bars(account: MeanStep) -> tuple[Bar, ...]:
+    """The bars of the waterfall, one an owner, the largest first and what is ideal last."""
+    return tuple(Bar((each,)) for each in sorted(_with_time(account), key=lambda each: each.owner == "ideal"))
 
 
 def _with_time(account: MeanStep) -> list[OwnerTime]:
@@ -103,23 +90,16 @@ def _with_time(account: MeanStep) -> list[OwnerTime]:
 
 
 def parts(account: MeanStep) -> tuple[Bar, ...]:
-    """The parts of the one bar of a low screen: what is ideal first, then the largest; the smallest are together."""
+    """The parts of the one bar of a screen: what is ideal first, then the largest; the smallest are together."""
     owners = sorted(_with_time(account), key=lambda each: each.owner != "ideal")
     large = [each for each in owners if each.fraction >= _LEAST_PART]
     small = tuple(each for each in owners if each.fraction < _LEAST_PART)
     return (*(Bar((each,)) for each in large), *((Bar(small),) if small else ()))
 
 
-def most_bars(height: int | None) -> int | None:
-    """Lines of the waterfall on a screen that has room for one; None in a report, which has them all."""
-    return None if height is None else _LEAST_WATERFALL + (height - TALL) // 3
-
-
-def shown_bars(account: MeanStep | None, height: int) -> tuple[Bar, ...]:
-    """The bars that the cursor can be on: those of the waterfall, or the parts of the one bar of a low screen."""
-    if account is None:
-        return ()
-    return parts(account) if height < TALL else bars(account, most_bars(height))
+def shown_bars(account: MeanStep | None) -> tuple[Bar, ...]:
+    """The parts of the one bar of a screen, which the cursor can be on."""
+    return () if account is None else parts(account)
 
 
 @dataclass(frozen=True)
@@ -211,33 +191,23 @@ _NAMED_BETWEEN = 0.01
 """Steps follow each other closely: what lies between them is named from this share of the period on."""
 
 
-def waterfall(account: MeanStep, pen: Pen, most: int | None = None, cursor: int | None = None) -> list[Line]:
-    """A bar an owner, each beginning where the one above ends; together they are as long as the step.
-
-    Args:
-        most: lines; the smallest owners are put together where there are more.
-        cursor: index of a bar.
-    """
-    shown = bars(account, most)
+def waterfall(account: MeanStep, pen: Pen) -> list[Line]:
+    """A bar an owner, each beginning where the one above ends; together they are as long as the step."""
+    shown = bars(account)
     width, step_ps = _bar_width(pen), account.step_ps
     cells = whole_cells([bar.time_ps for bar in shown], width)
-    lines, at = [_row(_Row("measured", width, 0, "dim", step_ps, 1.0, ""), False, pen)], 0
-    for index, (bar, filled) in enumerate(zip(shown, cells, strict=True)):
+    lines, at = [_row(_Row("measured", width, 0, "dim", step_ps, 1.0, ""), pen)], 0
+    for bar, filled in zip(shown, cells, strict=True):
         fraction = bar.time_ps / step_ps if step_ps else 0.0
-        row = _Row(bar.label, filled, at, bar.style, bar.time_ps, fraction, _note(bar, account, pen))
-        lines.append(_row(row, index == cursor, pen))
+        row = _Row(bar.label, filled, at, bar.style, bar.time_ps, fraction, _note(bar.owners[0], account, pen))
+        lines.append(_row(row, pen))
         at += filled
     return lines
 
 
-def _note(bar: Bar, account: MeanStep, pen: Pen) -> str:
-    """Where an owner stands out, or which owners are put together."""
-    if not _note_width(pen):
-        return ""
-    if len(bar.owners) > 1:
-        return ", ".join(OWNER_TITLES[each.owner] for each in bar.owners)
-    of = bar.owners[0]
-    if of.owner == "ideal":
+def _note(of: OwnerTime, account: MeanStep, pen: Pen) -> str:
+    """Where an owner stands out."""
+    if not _note_width(pen) or of.owner == "ideal":
         return ""
     if of.owner in WAITS and account.waited_for:
         return f"for {account.waited_for}"
@@ -270,15 +240,12 @@ class _Row(NamedTuple):
     note: str
 
 
-def _row(row: _Row, selected: bool, pen: Pen) -> Line:
+def _row(row: _Row, pen: Pen) -> Line:
     before, after = " " * row.at, " " * (_bar_width(pen) - row.at - row.bar)
-    key: StyleKey = "cursor" if selected else "text"
-    label = f"{row.label:<{_LABEL - 1}}"
-    spans: list[Span] = [(pen.glyphs.mark, "mark"), (label, key)] if selected else [(f" {label}", key)]
-    spans += [(before, "text"), (pen.glyphs.full * row.bar, row.style)]
-    time = duration(row.ps, pen.glyphs.is_ascii)
-    spans += [(after, "text"), (f"{time:>{_TIME}}", "cursor" if selected else "strong")]
-    spans.append((f"{percent(100 * row.fraction):>{_SHARE}}", key))
+    spans: list[Span] = [(f" {row.label:<{_LABEL - 1}}", "text"), (before, "text")]
+    spans += [(pen.glyphs.full * row.bar, row.style), (after, "text")]
+    spans.append((f"{duration(row.ps, pen.glyphs.is_ascii):>{_TIME}}", "strong"))
+    spans.append((f"{percent(100 * row.fraction):>{_SHARE}}", "text"))
     note = cut_words(row.note, pen.width - line_width(spans) - 2, pen.glyphs) if row.note else ""
     return pen.fit([*spans, (f"  {note}", "dim")])
 

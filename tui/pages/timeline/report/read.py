@@ -218,6 +218,7 @@ def _of_rows(key: str, unit: Unit, read: Any) -> Field[TimelineContent]:  # noqa
 
 _ARGUMENTS = "args"
 _STEP = "the step in which it begins, by the marks on its core's track of steps"
+_END = "when it ended, on the trace's clock"
 _UNIX = "when it began by its host's clock, in nanoseconds since 1970"
 _FIELDS: tuple[Field[TimelineContent], ...] = (
     _of_rows("name", VERBATIM, _by_track(_names)),
@@ -238,6 +239,7 @@ _FIELDS: tuple[Field[TimelineContent], ...] = (
     _of_rows(
         "duration_ps", TIME_PS, _by_track(lambda _, __, track, events: track.end_ps[events] - track.start_ps[events])
     ),
+    Field("end_ps", TIME_PS, _by_track(lambda _, __, track, events: track.end_ps[events]), _END, heading="end"),
     _of_rows("device_duration_ps", TIME_PS, _device_ps),
     _of_rows("depth", COUNT, _lanes),
     _of_rows("class", VERBATIM, _by_track(_classes)),

@@ -79,7 +79,8 @@ class ModelView:
         if content.use.parts:
             lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
         lines += layer_lines(page, 0, pen)
-        notes = pen.notes((), report.all_reasons(content).items())
+        names = {figure.key: figure.name for figure in report.METRICS}
+        notes = pen.notes((), ((names.get(key, key), why) for key, why in report.all_reasons(content).items()))
         lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
         return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, listed)
 
