@@ -20,7 +20,7 @@ from tpuprof.parsers.timeline.windows import mean_rate
 _NAME_SEEN = 400
 """How many characters of a name distinguish it from others."""
 
-SortKey = Literal["self", "total", "count", "name", "track"]
+SortKey = Literal["name", "track", "self", "share", "count", "total", "average"]
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -136,9 +136,12 @@ class Measurement:
         """The rows by a column, then by what distinguishes them; `lexsort` takes its last key first."""
         if sort == "track":
             return np.lexsort((self.key, -self.total_ps, -self.self_ps, self.of_track))
-        if sort == "self":
+        if sort in ("self", "share"):
             return np.lexsort((self.key, self.of_track, -self.total_ps, -self.self_ps))
-        by = self._name_ranks() if sort == "name" else -(self.total_ps if sort == "total" else self.occurrences)
+        if sort == "average":
+            by = -self.total_ps // np.maximum(1, self.occurrences)
+        else:
+            by = self._name_ranks() if sort == "name" else -(self.total_ps if sort == "total" else self.occurrences)
         return np.lexsort((self.key, self.of_track, -self.self_ps, by))
 
     def _name_ranks(self) -> Int64s:

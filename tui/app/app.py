@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from textual.geometry import Region
@@ -29,7 +30,8 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.chrome import KeyRow, verb_row
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.lists.popup import Act, ChoiceRow, command_list
+from tpuprof.tui.widgets.lists.popup import Act, ChoiceRow, SortPopup, command_list, sort_rows
+from tpuprof.tui.widgets.lists.view import SortWanted, ViewsTab
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, OpenScreen, PageWanted, Tab
@@ -299,6 +301,8 @@ class MainScreen(AppScreen):
             self.jumps.follow(answer)
         elif isinstance(answer, FilterWanted):
             self.searches.begin(self.open_prompt, is_filter=True)
+        elif isinstance(answer, SortWanted):
+            self.open(SortPopup(self.look, answer.listed, lambda act: self._do(partial(self.tab.do, act))))
         elif isinstance(answer, str):
             self.flash = answer
         self.searches.note()
@@ -379,10 +383,13 @@ class MainScreen(AppScreen):
                 yield ChoiceRow((f"Show {title}", f"{number} v"), show, synonyms=words)
 
     def _named(self, is_wanted: Callable[[str], bool]) -> Iterator[ChoiceRow[Act]]:
-        """The hosts, columns, ops and modules with a name that is wanted."""
+        """The hosts, columns to sort by, ops and modules with a name that is wanted."""
         if (run := self.current_run.run) is not None:
             for host in (each.host for each in run.hosts if is_wanted(each.host.casefold())):
                 yield ChoiceRow((host, "host"), partial(self.current_run.open_host, run, host))
+        if isinstance(self.tab, ViewsTab) and self.tab.view is not None:
+            for row in sort_rows(self.tab.view, is_wanted):
+                yield replace(row, value=partial(self.tab.do, row.value))
         for tab in self.tabs.values():
             for (to, what), names in tab.names.items():
                 for name in dict.fromkeys(name for name in names if is_wanted(name.casefold())):

@@ -6,9 +6,10 @@ that fit beside the first ones, which always show, are drawn; a shift leaves som
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
@@ -48,9 +49,9 @@ class Listing:
         every: dict[str, Any] = {**changes, "cursor": 0, "first": 0}
         return replace(self, **every)
 
-    def sorted_by_next(self, orders: Sequence[str]) -> Self:
-        at = orders.index(self.sort) if self.sort in orders else -1
-        return self.anew(sort=orders[(at + 1) % len(orders)], is_reversed=False)
+    def sorted_by(self, order: str) -> Self:
+        """In another order; turned round where it is in that order already."""
+        return self.turned_round() if order == self.sort else self.anew(sort=order, is_reversed=False)
 
     def turned_round(self) -> Self:
         return self.anew(is_reversed=not self.is_reversed)
@@ -76,7 +77,7 @@ class Column:
     """One column.
 
     Attributes:
-        key: what the table is sorted by when this column is chosen; empty for a column that cannot be sorted by.
+        key: what the table is sorted by when this column is chosen; empty for a picture.
         width: cells, without the blank that stands before it.
         cells: draws the rows that show.
         right: texts end at the right.
@@ -157,6 +158,16 @@ def header_line(columns: Sequence[Column], pen: Pen, sort: str = "", descending:
     return pen.fit(spans)
 
 
+def order_at(heads: Line, x: int, titles: Mapping[str, str]) -> str | None:
+    """What rows are sorted by where a click on the columns' titles lies: a key of `titles`; None for no such column."""
+    ends = accumulate(len(text) for text, _ in heads)
+    head = next((text.strip() for end, (text, _) in zip(ends, heads, strict=True) if x < end), "")
+    stems = [head[:end] for end in range(len(head), max(0, len(head) - 3), -1)]  # without arrow, and ellipsis
+    exact = next((order for stem in stems[:2] for order, title in titles.items() if title == stem), None)
+    cut_short = (order for stem in stems[1:] for order, title in titles.items() if title.startswith(stem))
+    return exact or next(cut_short, None)
+
+
 def row_lines(columns: Sequence[Column], rows: Sequence[int], selected: int | None, pen: Pen) -> list[Line]:
     """Some rows, the `selected` one marked; by columns, which takes a third of the time that cell by cell takes."""
     drawn = [(column, column.cells(rows)) for column in columns]
@@ -173,7 +184,7 @@ def row_lines(columns: Sequence[Column], rows: Sequence[int], selected: int | No
     return lines
 
 
-def first_rows(columns: Sequence[Column], rows: Sequence[int], most: int, pen: Pen, sort: str = "self") -> list[Line]:
+def first_rows(columns: Sequence[Column], rows: Sequence[int], most: int, pen: Pen, sort: str = "time") -> list[Line]:
     """The heading and at most so many rows, 0 for all, in the columns that fit; then how many more there are."""
     shown = chosen_columns(columns, pen.width)
     kept = rows[:most] if most else rows

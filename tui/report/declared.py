@@ -99,7 +99,7 @@ class Section(Generic[fields.Source]):
             return ()
         return markdown.main_table(self.title, self.table, self.source, self.shown, self.whole, self.keys)
 
-    def lines(self, pen: Pen, sort: str = "self", looks: Mapping[str, Mapping[str, Any]] | None = None) -> list[Line]:
+    def lines(self, pen: Pen, sort: str = "time", looks: Mapping[str, Mapping[str, Any]] | None = None) -> list[Line]:
         """The table as the screen draws it, and how many rows are not in it; sorted by the column of that name.
 
         Args:

@@ -41,7 +41,7 @@ class ColumnSpec(Generic[Source]):
     """How a field looks as a column on the screen.
 
     Attributes:
-        name: what the table is sorted by when this column is chosen, in messages too; empty where it can't be.
+        title: its head, by which orders, filters and ctrl+p call it; empty for a picture of another column.
         width: cells, without the blank that stands before it.
         words: writes a stored value, where the unit's words are not it.
         cells: draws the rows that show, where words and style alone do not.
@@ -50,7 +50,6 @@ class ColumnSpec(Generic[Source]):
         note: what its colours say, a sentence for the help.
     """
 
-    name: str
     title: str
     width: int
     style: Callable[[Any], Key] = lambda _: "text"
@@ -125,12 +124,9 @@ class Table(Generic[Source]):
 
     @property
     def sorted_by(self) -> dict[str, Field[Source]]:
-        """The fields that the rows can be sorted by on the screen, by the names of their columns."""
-        by_name: dict[str, Field[Source]] = {}
-        for quantity in self.chosen(self.screen):
-            if quantity.screen is not None and quantity.screen.name:
-                by_name.setdefault(quantity.screen.name, quantity)
-        return by_name
+        """The fields that the rows can be sorted by on the screen, by the titles of their columns."""
+        shown = self.chosen(self.screen)
+        return {each.screen.title: each for each in shown if each.screen is not None and each.screen.title}
 
 
 @dataclass(frozen=True)
@@ -198,7 +194,7 @@ def named(
 
     Its column has that width, none for 0, and the `look` of a `ColumnSpec` besides.
     """
-    screen = ColumnSpec(**{"name": heading, "title": heading, "width": width, **look}) if width else None
+    screen = ColumnSpec(**{"title": heading, "width": width, **look}) if width else None
     return Field(key, unit, read, meaning, null, heading, screen, filter=filter)
 
 
@@ -423,7 +419,8 @@ def screen_columns(
         look = replace(quantity.screen, **other)
         cells = look.cells(source, glyphs) if look.cells else partial(_cells, quantity, look, source, glyphs)
         right = not (quantity.unit.is_text or look.is_left)
-        drawn.append(Column(look.name, look.title, look.width, cells, right, look.fixed, look.grows, look.keeps_style))
+        order = quantity.screen.title
+        drawn.append(Column(order, look.title, look.width, cells, right, look.fixed, look.grows, look.keeps_style))
     return drawn
 
 
@@ -453,7 +450,7 @@ def help_rows(table: Table[Any], sorted_by: str = "") -> list[tuple[str, str]]:
     """What the columns on the screen mean: titles and sentences, the column that the rows are sorted by first."""
     rows: dict[str, str] = {}
     looks = [(quantity, quantity.screen) for quantity in table.chosen(table.screen) if quantity.screen is not None]
-    for quantity, look in sorted(looks, key=lambda pair: pair[1].name != sorted_by):
+    for quantity, look in sorted(looks, key=lambda pair: pair[1].title != sorted_by):
         key = f" ({quantity.key} in JSON)" if quantity.key in table.json else ""
         sentences = [f"{quantity.meaning}{key}.", look.note, f"n/a: {quantity.null}." if quantity.null else ""]
         if look.title:
@@ -474,7 +471,7 @@ def order(table: Table[Source], source: Source, name: str, descending: bool) -> 
 
     quantity = table.sorted_by[name]
     values = quantity.sort(source) if quantity.sort else _stored(quantity, source, range(table.length(source)))
-    if isinstance(values, Sequence) and quantity.unit.is_text:
+    if isinstance(values, Sequence) and (quantity.unit.is_text or any(isinstance(value, str) for value in values)):
         texts = [str(text or "") for text in values]  # a flag is a text too
         rank = {text: place for place, text in enumerate(sorted(set(texts)))}
         values = [rank[text] for text in texts]

@@ -100,7 +100,7 @@ GOING: tuple[Verb, ...] = (
 )
 
 ROWS: tuple[Verb, ...] = (
-    Verb("sort", ("s",), "Sort by the next column", "These rows have a fixed order.", words="order rank"),
+    Verb("sort", ("s",), "Choose the column to sort by", "These rows have a fixed order.", words="order rank"),
     Verb("reverse", ("S",), "Reverse the order", "These rows have a fixed order."),
     Verb("group", ("b",), "Group by source line, scope, program or category; clones", "These rows have no groups."),
     Verb("search", ("/",), "Search; in a table, filter", "There is nothing to search here.", words="find grep"),

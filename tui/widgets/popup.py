@@ -128,12 +128,15 @@ class Popup:
 
     # --- keys and mouse
 
-    def press(self, key: str, character: str | None) -> str:
-        """One key: what its tables say, else what it does in every popup; says why it does nothing."""
+    def press(self, key: str, character: str | None) -> str | Popup:
+        """One key: what its tables say, else what it does in every popup; says why it does nothing.
+
+        A popup that it returns is opened above this one.
+        """
         act, motion = act_of((*self.own_keys, self.leave_key), key), MOVES.get(key)
         if act is not None:
             said = act()
-            return said if isinstance(said, str) else ""
+            return said if isinstance(said, str | Popup) else ""
         if key in ("escape", "q"):
             self.is_open = False
         elif motion is not None:
@@ -208,11 +211,20 @@ class PopupLayer(LineCanvas):
         super().__init__(look, background="panel", id=id)
         self._turned = turned
         self.popup: Popup | None = None  # the open one: what gets the keys
-        self.below: Popup | None = None  # what the open one is the help of
+        self._under: list[Popup] = []  # what the open one is the help of, or chooses the order of
+
+    @property
+    def below(self) -> Popup | None:
+        """The lowest popup below the open one."""
+        return self._under[0] if self._under else None
 
     def open(self, popup: Popup, screen: Size) -> None:
-        self.below = None
+        self._under = []
         self._show(popup, screen)
+
+    def _open_above(self, popup: Popup, below: Popup) -> None:
+        self._under.append(below)
+        self._show(popup, below.screen_size)
 
     def _show(self, popup: Popup, screen: Size) -> None:
         self.popup = popup
@@ -232,11 +244,14 @@ class PopupLayer(LineCanvas):
         """Gives a key to the popup; `?` opens its help above it. Says why it does nothing."""
         popup, said = self.popup, ""
         if popup is not None and key == "question_mark" and popup.about is not None:
-            self.below = popup
-            self._show(TextPopup(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup.screen_size)
+            self._open_above(TextPopup(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup)
         elif popup is not None:
-            said = popup.press(key, character)
+            answer = popup.press(key, character)
             self._after(popup)
+            if isinstance(answer, Popup):
+                self._open_above(answer, popup)
+            else:
+                said = answer
         return said
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
@@ -255,9 +270,9 @@ class PopupLayer(LineCanvas):
             if popup.resizes:
                 self.fit(popup.screen_size)
             return
-        below, self.below, self.popup = self.below, None, None
-        if below is not None:
-            self._show(below, popup.screen_size)
+        self.popup = None
+        if self._under:
+            self._show(self._under.pop(), popup.screen_size)
         else:
             self.styles.offset = (0, -self.size.height)
             self._turned()  # now that nothing is open: the footer has the page's keys again
@@ -295,7 +310,7 @@ class TextPopup(Popup):
     def own_keys(self) -> Sequence[KeyRow]:
         return [KeyRow("down up", "scroll")] if self.row_count() > self.room else []
 
-    def press(self, key: str, character: str | None) -> str:
+    def press(self, key: str, character: str | None) -> str | Popup:
         return super().press("pagedown" if key == "space" else key, character)
 
     @property

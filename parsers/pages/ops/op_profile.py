@@ -40,7 +40,7 @@ GROUPINGS: tuple[Grouping, ...] = ("program", "category", "provenance")
 
 NodeKind = Literal["root", "program", "category", "scope", "file", "line", "duplicates", "op", "idle"]
 
-SortBy = Literal["time", "wasted"]
+SortBy = Literal["time", "wasted", "FLOPS", "HBM", "average", "count", "op"]
 
 UNKNOWN_CATEGORY = "unknown category"
 NO_SOURCE = "no source line"
@@ -102,20 +102,33 @@ class OpTree:
     def child_count(self, node: int) -> int:
         return int(self.end[node] - self.begin[node])
 
-    def children(self, node: int, sort: SortBy = "time") -> Int64s:
-        """All children, the longest or the most wasteful first; nodes of unknown waste come last."""
+    def children(self, node: int, sort: SortBy = "time", is_reversed: bool = False) -> Int64s:
+        """All children, the largest first, by name from A to Z; the other way round if reversed; unknown ones last."""
         nodes = self.order[self.begin[node] : self.end[node]]
-        if sort == "time":
-            return nodes
-        return nodes[np.argsort(-np.nan_to_num(self.wasted_fraction[nodes], nan=-1.0), kind="stable")]
+        match sort:
+            case "time":
+                return nodes[::-1] if is_reversed else nodes
+            case "op":
+                return np.array(sorted(nodes.tolist(), key=self.name.__getitem__, reverse=is_reversed), np.int64)
+            case "average":
+                values = self.time_ps[nodes] / np.maximum(1, self.occurrences[nodes])
+            case "wasted" | "count":
+                values = {"wasted": self.wasted_fraction, "count": self.occurrences}[sort][nodes].astype(np.float64)
+            case _:
+                rates = self.rates.flops_utilization if sort == "FLOPS" else self.rates.bandwidth_utilization[:, 0]
+                values = rates[nodes]
+        values = np.where(np.isnan(values), np.inf, values if is_reversed else -values)
+        return nodes[np.argsort(values, kind="stable")]
 
-    def top_children(self, node: int, sort: SortBy = "time", limit: int = 0, most: bool = False) -> tuple[Int64s, int]:
+    def top_children(
+        self, node: int, sort: SortBy = "time", limit: int = 0, most: bool = False, is_reversed: bool = False
+    ) -> tuple[Int64s, int]:
         """The first `limit` children (0: all); with `most`, only as many as make up 90 % of the node's time.
 
         Returns:
             The children, and how many it leaves out.
         """
-        nodes = self.children(node, sort)
+        nodes = self.children(node, sort, is_reversed)
         kept = len(nodes)
         if most:
             whole = self.time_ps[node] * MOST

@@ -22,7 +22,7 @@ from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
 from tpuprof.parsers.pages.hosts.without_tpus import NO_COMMON_STEPS
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, line_width, plain
-from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts
+from tpuprof.tui.pages.hosts.drawing import HostsState, compose_hosts
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
 from tpuprof.tui.pages.hosts.fields import LISTED
 from tpuprof.tui.report.fields import order
@@ -316,12 +316,12 @@ def test_hosts_are_sorted_by_any_figure() -> None:
     page = straggling_page()
     assert sorted_hosts(page, "host", False) == (0, 1, 2, 3)
     assert sorted_hosts(page, "host", True) == (3, 2, 1, 0)
-    assert sorted_hosts(page, "own", True) == (2, 3, 1, 0)
+    assert sorted_hosts(page, "own time", True) == (2, 3, 1, 0)
     assert sorted_hosts(page, "wait", False)[0] == 2
     assert sorted_hosts(page, "input", True) == (0, 1, 2, 3)  # nobody knows: the order of the run
     rows = (replace(page.rows[0], own_ps=None), *page.rows[1:])
-    assert sorted_hosts(replace(page, rows=rows), "own", False) == (1, 3, 2, 0)
-    for sort in SORTS:
+    assert sorted_hosts(replace(page, rows=rows), "own time", False) == (1, 3, 2, 0)
+    for sort in LISTED.sorted_by:
         assert sorted(sorted_hosts(page, sort, True)) == [0, 1, 2, 3]
         compose_hosts(page, HostsState(sort=sort), Pen(80, BLOCK), 24)
 

@@ -182,7 +182,7 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
     async with scene(make_app(pages)) as (app, pilot):
         assert "STRAGGLER" in await after(pilot, "H")
         assert list_above(app, HostsList).cursor == 4, "the cursor is on the host that delays the others"
-        await press(pilot, "s", "S", "l", "escape", "k", "b", "G", "enter")
+        await press(pilot, "S", "S", "l", "escape", "k", "b", "G", "enter")
         assert app.main.current_run.host == "host1"
         assert "host host1" in frame(app)
         await press(pilot, "H")

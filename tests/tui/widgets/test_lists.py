@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.session.diff.build import MS, diff_of, layers
 from tests.parsers.session.diff.phased import served
+from tests.support.app.stage import LOOK
 from tests.support.build import session_at, write_run
 from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, sparse_profile
@@ -27,6 +28,7 @@ from tests.support.made.oom import load_triage, made_up_triage, made_up_trial
 from tests.support.made.op_views import pages_of
 from tests.support.made.runs import NOW, RUNS, facts_of
 from tests.support.made.timelines import two_cores
+from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
@@ -52,7 +54,7 @@ from tpuprof.tui.pages.runs.popup import RunsList
 from tpuprof.tui.pages.sparse_core.view import SparseCoreView
 from tpuprof.tui.pages.timeline.popup import MeasuredList
 from tpuprof.tui.terminal.grammar import Opened
-from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, PanelList
+from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, PanelList, SortPopup, letters_of, sort_rows
 from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.lists.view import ListView
 
@@ -212,16 +214,41 @@ def test_whatever_is_pressed_the_cursor_is_on_a_row_that_shows(name: str, data: 
 
 
 @every_list
+def test_a_column_is_one_thing_in_its_head_the_menu_and_the_commands(name: str, lists: Lists) -> None:
+    """A click on each head sorts by that column, again turns it round; each has a letter, and is found by its title."""
+    shown, seen = lists[name](), []
+    shown.draw(Pen(700, BLOCK), HEIGHT)
+    assert shown.composed is not None
+    line, at = shown.composed.first_row_line - 1, 0
+    for text, _ in shown.composed.lines[line] if shown.orders else ():
+        head, at = text.strip(" ▼▲"), at + len(text)
+        if head in ("│", "late by step"):  # beside and behind the columns: a card, a graph
+            break
+        for is_reversed in sorted({shown.orders.get(shown.listing.sort) == head, True}) if head else ():
+            assert shown.clicked(at - 2, line, False) == "", head
+            assert (shown.orders[shown.listing.sort], shown.listing.is_reversed) == (head, is_reversed)
+        seen += [head] if head else []
+    titles = [*shown.orders.values()]
+    assert {*seen} <= {*titles} and len({*titles}) == len({*letters_of(titles)}) == len(titles)
+    for order, title, letter in zip(shown.orders, titles, letters_of(titles), strict=True):
+        wanted = has_words(f"sort by {title}".casefold())
+        assert f"Sort by {title}" in [row.cells[0] for row in sort_rows(shown, wanted)]
+        SortPopup(LOOK, shown).press(letter, letter)
+        assert shown.listing.sort == order
+
+
+@every_list
 def test_every_order_has_all_rows_once_and_turns_round(name: str, lists: Lists) -> None:
     shown = lists[name]()
     every = sorted(members(shown))
-    for _ in shown.orders:
-        shown.sort()
+    for order in shown.orders:
+        if order != shown.listing.sort:
+            shown.sort_by(order)
         assert sorted(members(shown)) == every
         first = members(shown)
-        shown.sort(reverse=True)
+        shown.reverse()
         assert sorted(members(shown)) == every
-        shown.sort(reverse=True)
+        shown.reverse()
         assert members(shown) == first
 
 

@@ -148,20 +148,20 @@ _EACH = "size of the data of one occurrence, the mean of those that the row sums
 _ALGBW = (
     "algbw: that size over the time in transfers without waiting for late cores; a lower bound for an asynchronous one"
 )
-_CALLED = {"name": "algbw", "title": "algbw"}
+_CALLED = {"title": "algbw"}
 _BUSBW = (
     "busbw in GB/s: algbw times what each device must send over the size: 2(n-1)/n for all-reduces, (n-1)/n for "
     "gathers, scatters and all-to-alls of n devices, 1 for the rest"
 )
 _AT_LEAST = "A sign before it marks a lower bound"
-_BUSBW_LOOK: dict[str, Any] = {"name": "busbw", "title": "GB/s", "cells": by_row(_rate_cell), "note": _AT_LEAST}
+_BUSBW_LOOK: dict[str, Any] = {"title": "GB/s", "cells": by_row(_rate_cell), "note": _AT_LEAST}
 _OF_PEAK = (
     "busbw as a share of what a chip can send over all its ICI links, as Cloud TPU's documents give it; one "
     "axis has only a part of the links"
 )
 _HIDDEN_SHARE = "the hidden part of the time in transfers"
-_NAME_LOOK: dict[str, Any] = {"name": "name", "cells": by_row(_name), "fixed": True, "grows": True}
-_BAR = ColumnSpec("", "hid exp", BAR, cells=by_row(_bar), is_left=True, keeps_style=True)
+_NAME_LOOK: dict[str, Any] = {"cells": by_row(_name), "fixed": True, "grows": True}
+_BAR = ColumnSpec("hid exp", BAR, cells=by_row(_bar), is_left=True, keeps_style=True)
 _PARTS = "the time in transfers: full where work hides it, light where it is exposed, blank for neither"
 _TRANSFER = "time per step in which it is in flight: an op, or from its start op to the end of its done op"
 _EXPOSED = "the part of it in its own ops: the core waits, or moves the data itself"
@@ -185,16 +185,12 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
     _field("pass", TEXT, "pass_name", _DIRECTION, "pass", 9, null=_NO_SCOPE, filter=("framework_op",)),
     _field("is_async", FLAG, "is_async", _ASYNC, "async"),
     _field("collectives", COUNT, "collectives", "how many ops the row sums; a start and its done count as one", "ops"),
-    _field(
-        "occurrences", PER_STEP, "count", "how often it runs in a step on a core, the mean", "a step", 6, name="count"
-    ),
-    _field("payload_bytes", PAYLOAD, "payload", _PAYLOAD, "data", 8, null=NO_SIZE, name="size"),
+    _field("occurrences", PER_STEP, "count", "how often it runs in a step on a core, the mean", "a step", 6),
+    _field("payload_bytes", PAYLOAD, "payload", _PAYLOAD, "data", 8, null=NO_SIZE),
     _field("payload_each_bytes", PAYLOAD, "payload_each", _EACH, "data each", 9, null=NO_SIZE),
     _field("algorithm_gigabytes_per_second", RATE, "algorithm_rate", _ALGBW, "algbw GB/s", 6, null=NO_SIZE, **_CALLED),
     _field("bus_gigabytes_per_second", RATE, "bus_rate", _BUSBW, "busbw GB/s", 5, null=NO_GROUPS, **_BUSBW_LOOK),
-    _field(
-        "peak_percent", SHARE_PERCENT, "peak_share", _OF_PEAK, "of peak", 6, null=NO_PEAK, name="peak", title="peak"
-    ),
+    _field("peak_percent", SHARE_PERCENT, "peak_share", _OF_PEAK, "of peak", 6, null=NO_PEAK, title="peak"),
     Field("parts_bar", SHARE, column("rows.hidden_share"), _PARTS, screen=_BAR),
     _field("transfer_time_ms", TIME_MS, "span_ps", _TRANSFER, "transfer", 8),
     _field("hidden_time_ms", TIME_MS, "hidden_ps", "the part of it in which the core computes or copies", "hidden", 8),
@@ -204,7 +200,7 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
     _field("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE, "beside", 8),
     _field("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING, "waiting", 8, null=NO_PARTNERS),
     _field("hidden_percent", SHARE_PERCENT, "hidden_share", _HIDDEN_SHARE, "hidden", null=_NO_TIME),
-    _field("late_core", TEXT, "late", _LAST, "late core", 10, null=NO_LATE, name="late", title="late", cells=_late),
+    _field("late_core", TEXT, "late", _LAST, "late core", 10, null=NO_LATE, title="late", cells=_late),
     _field("late_by_ms", TIME_MS, "late_ps", "by how much it is late", "late by", null=NO_LATE),
     Field("late_steps", COUNT, _late_steps, "in how many steps it comes last", NO_LATE, "late in"),
 )

@@ -104,7 +104,7 @@ class CollectivesView(PageView):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        return (verb_row("group", self.group, short="group by"), *self.MOTIONS, *self.order_keys)
+        return (verb_row("group", self.group, short="group by"), *self.MOTIONS, self.sorting_key())
 
     def group(self) -> str:
         """From the collectives of a group back to the groups; else groups another way. Says which."""

@@ -129,7 +129,7 @@ _SAMPLED = "for how long it was sampled: the cycles of its core at the nominal c
 _NO_CYCLES, _NO_KERNEL = "the cycles of its core were not sampled", "it is of the whole capture"
 _DIM = "Dim for shares, which have no peak."
 _BAR: ColumnSpec[Units] = ColumnSpec(
-    "", "", BAR_WIDTH, cells=by_row(_bar), is_left=True, fixed=True, keeps_style=True, note=_DIM
+    "", BAR_WIDTH, cells=by_row(_bar), is_left=True, fixed=True, keeps_style=True, note=_DIM
 )
 _UNIT_NAME = "the unit, or the share of cycles or bytes, as XProf calls it"
 _USE, _NO_USE = "achieved over peak, over the time that was sampled", f"{NOT_SAMPLED}, or {NO_PEAK}"
@@ -143,12 +143,12 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
     _of_use("sample", NUMBER, "the id of the reading's line; 0 if it is sampled over time", "sample"),
     _of_use("source", TEXT, _SOURCE, "source", 8, title="known by"),
     _of_use("unit", TEXT, _UNIT_NAME, "unit", 22, at="use.name", **_NAME_LOOK),
-    _of_use("group", TEXT, "what it is of", "kind", 12, name="group"),
+    _of_use("group", TEXT, "what it is of", "kind", 12),
     _of_use("use_percent", SHARE_PERCENT, _USE, "use", 6, at="use.use", null=_NO_USE, **_USE_LOOK),
     Field("use_bar", SHARE, of_each("use.use"), "the same as a bar; the whole column is the peak", screen=_BAR),
     _of_use("achieved", _AMOUNT, _ACHIEVED, "achieved", 8, null=NOT_SAMPLED, cells=_amounts("achieved")),
     _of_use("peak", _AMOUNT, _PEAK, "peak", 8, null=NO_PEAK, cells=_amounts("peak")),
-    _of_use("measure", TEXT, _MEASURE, "in", 6, name="measure", words=lambda measure, _: _SHORT.get(measure, measure)),
+    _of_use("measure", TEXT, _MEASURE, "in", 6, words=lambda measure, _: _SHORT.get(measure, measure)),
     _of_use("sampled_ms", TIME_MS, _SAMPLED, "sampled", 9, at="use.sampled_ps", null=_NO_CYCLES),
     Field("searched", TEXT, _searched_units, _SEARCHED_UNITS, filter=("name",)),
     _of_use("is_share", FLAG, "whether it is a share of cycles or bytes, not a unit with a peak"),
@@ -208,9 +208,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
     named("value_hex", TEXT, _hexadecimal, _HEX, "hex", 12, null=_NO_HEX),
     _of_counter("mean", _VALUE, _MEAN, "mean", 14, cells=_values("mean")),
     _of_counter("minimum", _VALUE, "its least value", "least", 12, cells=_values("minimum")),
-    _of_counter(
-        "maximum", _VALUE, "its greatest value", "greatest", 12, name="most", title="most", cells=_values("maximum")
-    ),
+    _of_counter("maximum", _VALUE, "its greatest value", "greatest", 12, title="most", cells=_values("maximum")),
     _of_counter("samples", COUNT, "how many values there are", "samples", 8),
     _of_counter(
         "sampled_ms", TIME_MS, "for how long it was sampled", "sampled", 9, at="counter.sampled_ps", null=_ONE_INSTANT

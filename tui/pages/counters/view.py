@@ -84,13 +84,6 @@ class UnitsView(PageView):
     def keys(self) -> Sequence[KeyRow]:
         return (verb_row("group", self.group, short="counters"), *super().keys)
 
-    def sort(self, reverse: bool = False, by: str = "") -> str:
-        if self.listing.sort or by:
-            return super().sort(reverse, by)
-        self.listing = self.listing.anew(sort="value" if self._is_raw else "use")
-        self._arrange()
-        return f"sorted by {self.listing.sort}, largest first"
-
     def group(self) -> str:
         """The counters themselves, or the units of each core; says which."""
         self._show(is_raw=not self._is_raw)

@@ -21,9 +21,6 @@ from tpuprof.tui.pages.hosts.fields import CORES, HOSTS, LISTED, how_many, name_
 from tpuprof.tui.report import fields
 from tpuprof.tui.report.fields import Table
 
-SORTS = tuple(LISTED.sorted_by)
-"""What the list can be sorted by, in the order of its columns; `host` is the order of the run."""
-
 _STYLE: dict[StepPartName, tuple[str, StyleKey]] = {
     "compute": ("C", "class.compute"),
     "input": ("I", "class.host"),
@@ -57,7 +54,7 @@ class HostsState(Listing):
 
     Attributes:
         cursor: in the list as it is sorted; rows after the hosts are those left out, and further down the notes scroll.
-        sort: one of `SORTS`.
+        sort: title of a column; `host` is the order of the run.
         step: of the common ones, the one that is taken apart below the table; None for their mean.
         with_cores: whether each host's cores stand below it.
     """
@@ -69,7 +66,7 @@ class HostsState(Listing):
     @property
     def descending(self) -> bool:
         """Whether the largest is first (for `host`: the last)."""
-        return (self.sort != SORTS[0]) != self.is_reversed
+        return (self.sort != "host") != self.is_reversed
 
 
 @dataclass(frozen=True, slots=True)

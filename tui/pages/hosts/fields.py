@@ -65,24 +65,24 @@ def name_width(page: HostsPage) -> int:
 _of_row = partial(of_each, within="rows")
 
 
-def _column(unit: Unit, title: str, sort: str) -> ColumnSpec[HostsPage]:
+def _column(unit: Unit, title: str) -> ColumnSpec[HostsPage]:
     """A column of figures, dim where they are unknown."""
     width = max(len(title), *(_LEAST_WIDTHS.get(name, 0) for name in (unit.name, title)))
-    return ColumnSpec(sort, title, width, style=lambda value: "dim" if value is None else "text")
+    return ColumnSpec(title, width, style=lambda value: "dim" if value is None else "text")
 
 
 def _known(
-    name: str, key: str, unit: Unit, meaning: str, title: str = "", sort: str = "", null: str = _WHY
+    name: str, key: str, unit: Unit, meaning: str, title: str = "", null: str = _WHY
 ) -> tuple[str, Field[HostsPage]]:
     """A field of an attribute of `HostRow`, under which `HostsPage.unknown` says why it is unknown."""
-    screen = _column(unit, title, sort) if title else None
+    screen = _column(unit, title) if title else None
     return name, Field(key, unit, _of_row(name), meaning, null, title, screen)
 
 
 def _step_time(name: str, unit: Unit, meaning: str, title: str = "", heading: str = "") -> tuple[str, Field[HostsPage]]:
     """A field of the summary over a host's own steps."""
     of_row = _of_row(f"step_time.{name}{'_ps' if unit is TIME_MS else ''}")
-    screen = _column(unit, title, title) if title else None
+    screen = _column(unit, title) if title else None
     key, words = f"step_time_ms.{name}", f"{meaning} of its own steps, each up to its own end"
     return "step_time", Field(key, unit, of_row, words, "the host has no steps", heading or title, screen)
 
@@ -95,13 +95,13 @@ def _part(index: int, part: StepPartName) -> tuple[str, Field[HostsPage]]:
     )
 
 
-_HOST_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("host", "host", 4, cells=_name_cells, fixed=True)
-_CORE_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("core", "core", 4, cells=by_row(_core_cell), fixed=True)
+_HOST_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("host", 4, cells=_name_cells, fixed=True)
+_CORE_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("core", 4, cells=by_row(_core_cell), fixed=True)
 _NAMES = _of_row("host")
 _HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, lambda page: np.arange(len(page.rows)))
 _SLOWEST = "in how many common steps its own time is longer than that of every other host"
 _SLOWEST_IN = _of_row("slowest_in")
-_SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=by_row(_slowest_cell))
+_SLOWEST_COLUMN = ColumnSpec("slowest", 7, cells=by_row(_slowest_cell))
 _OWN = "mean time of a common step in which its slowest core does not wait for other cores"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
 _IDLE_OF_CAPTURE = "time of the capture in which its cores ran no op"
@@ -120,7 +120,7 @@ _PART_WORDS: Mapping[StepPartName, str] = {
 _GROUP = "the number of its group: only cores of one group wait for each other; --group takes it"
 _JSON = (
     ("host", _HOST),
-    ("group", Field("group", COUNT, _of_row("group"), _GROUP, screen=ColumnSpec("group", "group", 5))),
+    ("group", Field("group", COUNT, _of_row("group"), _GROUP, screen=ColumnSpec("group", 5))),
     _known("device_type", "device_type", VERBATIM, "the type of its device"),
     _known("cores", "core_count", COUNT, "its TensorCores or GPUs", "cores", null=""),
     _step_time("average", TIME_MS, "mean", "step", "step, mean"),
@@ -131,15 +131,15 @@ _JSON = (
     _step_time("count", COUNT, "number", "steps"),
     _step_time("source", VERBATIM, "whether marked or inferred, the origin"),
     _known("common_steps", "common_steps", COUNT, "steps that it shares with all other hosts", null=""),
-    _known("own_ps", "own_time_ms", TIME_MS, _OWN, "own time", "own"),
+    _known("own_ps", "own_time_ms", TIME_MS, _OWN, "own time"),
     ("slowest_in", Field("slowest_in_steps", COUNT, _SLOWEST_IN, _SLOWEST, _WHY, "slowest in", _SLOWEST_COLUMN)),
-    _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs", "cost"),
+    _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs"),
     *(_part(index, part) for index, part in enumerate(PARTS)),
     _known("idle_percent", "device_idle_percent", PERCENT, _IDLE_OF_CAPTURE, "idle of capture"),
-    _known("input_percent", "input_percent", PERCENT, _INPUT, "input", "input"),
+    _known("input_percent", "input_percent", PERCENT, _INPUT, "input"),
     _known("collective_percent", "collective_percent", PERCENT, _COLLECTIVE),
-    _known("wait_percent", "collective_wait_percent", PERCENT, _WAIT, "wait", "wait"),
-    _known("duty_percent", "device_duty_cycle_percent", PERCENT, "duty cycle of its chips", "duty", "duty"),
+    _known("wait_percent", "collective_wait_percent", PERCENT, _WAIT, "wait"),
+    _known("duty_percent", "device_duty_cycle_percent", PERCENT, "duty cycle of its chips", "duty"),
     _known("mxu_percent", "mxu_utilization_percent", PERCENT, "use of the matrix units, by hardware counters", "MXU"),
     _known("hbm_percent", "hbm_utilization_percent", PERCENT, "use of HBM bandwidth, by hardware counters", "HBM"),
     _known("profile_duration_ps", "profile_duration_ms", TIME_MS, "how long was profiled"),
@@ -157,11 +157,11 @@ KEYS = {
 _STEP_METRICS = ("average", "standard_deviation", "median", "minimum", "maximum", "count", "source")
 _IDLE = "share of the mean step without any op and without waiting for input or other cores"
 _BUSY = "share of the capture in which an op ran on its cores; of a GPU, on a stream"
-_BUSY_FIELD = _known("busy_percent", "busy_percent", PERCENT, _BUSY, "busy", "busy")[1]
+_BUSY_FIELD = _known("busy_percent", "busy_percent", PERCENT, _BUSY, "busy")[1]
 _OTHERS = (
     Field("label", VERBATIM, _of_row("label"), "its name, and its group where there are several", heading="host"),
     _BUSY_FIELD,
-    _known("step_idle_percent", "step_idle_percent", PERCENT, _IDLE, "idle", "idle")[1],
+    _known("step_idle_percent", "step_idle_percent", PERCENT, _IDLE, "idle")[1],
 )
 
 BREAKDOWN = ("label", *(f"breakdown_ms.{part}" for part in PARTS))  # what Markdown shows of where a mean step goes

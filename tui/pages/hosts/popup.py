@@ -9,7 +9,7 @@ from functools import partial
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.hosts import drawing
-from tpuprof.tui.pages.hosts.fields import HOSTS, with_cores
+from tpuprof.tui.pages.hosts.fields import HOSTS, LISTED, with_cores
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.lists.popup import PanelList
@@ -91,7 +91,7 @@ class HostsList(PanelList[int | None]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {sort: sort for sort in drawing.SORTS}
+        return {title: title for title in LISTED.sorted_by}
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -102,7 +102,6 @@ class HostsList(PanelList[int | None]):
         if self._page.cores:
             cores = {"group": self._group}
             rows.append(KeyRow("group", "cores", "The cores of each host below it, or not", cores))
-        rows.append(self.sorting_key("Sort by the next column; reverse", "sort", foot=""))
         if self._page.every_step:
             before, after = partial(self._next_step, -1), partial(self._next_step, 1)
             steps = {"left": before, "right": after}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -61,7 +61,7 @@ class BuffersView(ListView["int | BufferGroup"]):
 
     def help_rows(self) -> Sequence[tuple[str, str]]:
         """What the columns of the list mean, the one that it is sorted by first."""
-        return help_rows(BUFFERS if self.listing.grouping == "none" else GROUPS, self.listing.sort)
+        return help_rows(table.table_of(self.listing), self.listing.sort)
 
     def show(self, wanted: SpaceRequest, space: SpaceMemory | str) -> str:
         """Shows a memory space, at its peak or at the buffer wanted, or why there are no figures; says what is not."""
@@ -199,7 +199,7 @@ class BuffersView(ListView["int | BufferGroup"]):
             return (TABS_KEY,)
         return (
             KeyRow("left right", "point"),
-            verb_row("sort", self.sort, "Sort by size, padding, program order", "sort"),
+            self.sorting_key(),
             verb_row("group", self.group, "Group by source line, framework scope, category"),
             verb_row("previous_peak", partial(self.to_next_peak, -1), "Previous peak"),
             verb_row("next_peak", partial(self.to_next_peak, 1), "Next peak"),
@@ -245,7 +245,7 @@ class BuffersView(ListView["int | BufferGroup"]):
         if group is None:
             return False
         self._group, self._listed = (self.listing, group.rows), None
-        self.listing = self.listing.anew(grouping="none")
+        self._regroup("none")
         return True
 
     @property
@@ -270,7 +270,7 @@ class BuffersView(ListView["int | BufferGroup"]):
         space, state, listed = self.space, self.listing, self.listed
         if space is None:
             return None
-        order = sort_text(state.sort, table.is_down(state))
+        order = sort_text(table.table_of(state).sorted_by[state.sort].key, table.is_down(state))
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
             return ShownTable("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
@@ -306,18 +306,22 @@ class BuffersView(ListView["int | BufferGroup"]):
         listed = table.memory_list(space, every, None if self._group is None else self._group[1])
         return table.searched_texts(space, listed.rows)
 
-    def sort(self, reverse: bool = False) -> str:
-        if reverse:
-            self.listing = self.listing.turned_round()
-            return f"by {self.listing.in_words(self.listing.sort)}"
-        self.listing = self.listing.sorted_by_next(table.ORDERS)
-        return f"by {self.listing.sort}" if self.listing.sort != "program" else "in program order"
+    @property
+    def orders(self) -> Mapping[str, str]:
+        named = {"group": table.GROUP_TITLES.get(self.listing.grouping, "")}
+        return {title: named.get(title, title) for title in table.table_of(self.listing).sorted_by}
 
     def group(self) -> str:
         self._group, self._listed = None, None
         grouping = table.GROUPINGS[(table.GROUPINGS.index(self.listing.grouping) + 1) % len(table.GROUPINGS)]
-        self.listing = self.listing.anew(grouping=grouping)
+        self._regroup(grouping)
         return "" if grouping == "none" else f"by {grouping}"
+
+    def _regroup(self, grouping: table.Grouping) -> None:
+        """Other rows; by size where they have not the column that the ones before were sorted by."""
+        self.listing = self.listing.anew(grouping=grouping)
+        if self.listing.sort not in self.orders:
+            self.listing = self.listing.sorted_by("size")
 
     def to_peak(self) -> str:
         """Goes to the highest peak; says where that is shown already."""

@@ -172,7 +172,6 @@ class MemoryTab(ViewsTab):
         if buffers is not None and space is not None:
             title = "What to do first: suggestions, and what-if"
             rows.append(verb_row("advice", partial(self._work_out, space), title, "what to do"))
-            rows.append(verb_row("reverse", partial(buffers.sort, reverse=True)))
         across = "Another point of the program, or another time"
         enter = "Everything about the buffer; a group's buffers"
         return (

@@ -40,6 +40,11 @@ class SearchingTab(ViewsTab):
         self.find_asked()
         return said
 
+    def clicked(self, x: int, y: int, again: bool) -> str | None:
+        key = super().clicked(x, y, again)
+        self.find_asked()
+        return key
+
     def next_match(self, direction: int) -> str:
         said = "" if self.view is None else self.view.next_match(direction)
         self.redraw()

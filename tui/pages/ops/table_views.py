@@ -130,7 +130,7 @@ class GroupedView(TableView, Generic[Groups]):
     def _show(self, *, is_grouped: bool, opened: int = -1) -> None:
         """Shows groups, all ops, or those of one group, from the top; order and filter stay."""
         self._is_grouped, self._opened = is_grouped, opened
-        self._read_anew("self")
+        self._read_anew(self.FIRST_SORT)
 
     def _arrange(self) -> None:
         super()._arrange()
@@ -296,7 +296,7 @@ class RooflineView(TableView):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        return (*self.MOTIONS, *self.order_keys, verb_row("exclude", self.leave_out_feeds))
+        return (*self.MOTIONS, self.sorting_key(), verb_row("exclude", self.leave_out_feeds))
 
     def leave_out_feeds(self) -> str:
         """Leaves infeed and outfeed out, or counts them again; says which."""

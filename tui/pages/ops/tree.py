@@ -9,10 +9,11 @@ from dataclasses import replace
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import Instruction
-from tpuprof.parsers.pages.ops.op_profile import NodeKind, OpProfilePage, OpTree, SortBy
+from tpuprof.parsers.pages.ops.op_profile import NodeKind, OpProfilePage, OpTree
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.pen import Pen, cut, cut_begin, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Line, Span, StyleKey, line_width, small_bar
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.ops.fields.common import roof_style, short_program, used
 
 BAR_WIDTH = 8
@@ -123,19 +124,22 @@ def _columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColu
     return next((columns for columns in choices if columns.room >= needed), TreeColumns(width, False, False))
 
 
-def _header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str) -> Line:
+def _header(columns: TreeColumns, pen: Pen, sort: Listing, beside: str) -> Line:
+    arrow = pen.glyphs.up if sort.is_reversed != (sort.sort == "op") else pen.glyphs.down
 
-    def title(text: str, cells: int, key: str) -> Span:
-        shown = text + (pen.glyphs.down if key == sort else "")
-        return f"{shown:>{cells}} ", "strong" if key == sort else "dim"
+    def title(text: str, cells: int) -> Span:
+        is_sorted = text == sort.sort
+        shown = text + (arrow if is_sorted else "")
+        return f"{shown:>{cells}} ", "strong" if is_sorted else "dim"
 
-    spans: list[Span] = [("   ", "dim"), title("time", _SHARE, "time")]
+    spans: list[Span] = [("   ", "dim"), title("time", _SHARE)]
     spans += [(" " * (BAR_WIDTH + 1), "dim")] if columns.has_bar else []
-    spans += [title("wasted", _SHARE + 1, "wasted"), title("FLOPS", _SHARE, ""), title("HBM", _SHARE, "")]
+    spans += [title("wasted", _SHARE + 1), title("FLOPS", _SHARE), title("HBM", _SHARE)]
     if columns.has_counts:
-        spans += [title("average", _TIME, ""), title("count", 8, "")]
-    heading = f"{' op':<{columns.name + 2}}{beside}" if columns.framework_op else " op"
-    return pen.fit([*spans, (heading, "dim")])
+        spans += [title("average", _TIME), title("count", 8)]
+    text, key = title("op", 0)
+    cells, beside = (columns.name + 1, beside) if columns.framework_op else (0, "")
+    return pen.fit([*spans, (f" {text.rstrip():<{cells}}", key), (beside, "dim")])
 
 
 def _name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
@@ -229,7 +233,7 @@ def _sign(kind: OpClass | None, of: NodeKind) -> tuple[str, StyleKey]:
 
 
 def tree_lines(
-    page: OpProfilePage, tree: OpTree, rows: Sequence[TreeRow], cursor: int, sort: SortBy, pen: Pen
+    page: OpProfilePage, tree: OpTree, rows: Sequence[TreeRow], cursor: int, sort: Listing, pen: Pen
 ) -> list[Line]:
     """The headings and some rows, one of them under the `cursor`, in the columns that leave most room for the names."""
     of_code, beside = tree.by == "source", [_framework_op(page, tree, row) for row in rows]
@@ -249,7 +253,7 @@ def whole_tree(page: OpProfilePage, tree: OpTree, pen: Pen, limit: int = 0) -> l
     )
     columns = _plain_columns(pen.width)
     drawn = (_row_line(page, tree, row, False, columns, pen) for row in rows)
-    return [_header(columns, pen, "time", ""), *drawn]
+    return [_header(columns, pen, Listing(sort="time"), ""), *drawn]
 
 
 def _level(tree: OpTree, node: int, depth: int, limit: int) -> list[TreeRow]:

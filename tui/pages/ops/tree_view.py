@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +58,7 @@ class TreeView(Filterable, ListView[TreeRow]):
         super().__init__()
         self._pages, self._cards = cards.pages, cards
         self._with_idle = True
-        self._by: SortBy = "time"
-        self.listing = Listing()
+        self.listing = Listing(sort="time")
         self.top, self.most = True, False
         self._matches: tuple[int, ...] = ()
         self._match = -1
@@ -115,7 +115,8 @@ class TreeView(Filterable, ListView[TreeRow]):
 
     def _level(self, node: int, depth: int) -> list[TreeRow]:
         tree = self.tree
-        shown, hidden = tree.top_children(node, self._by, TOP if self.top else 0, self.most)
+        order, limit = self._order, TOP if self.top else 0
+        shown, hidden = tree.top_children(node, order, limit, self.most, self.listing.is_reversed)
         rows = []
         for child in shown.tolist():
             has_children = tree.child_count(child) > 0 or self._fused(child, ()) is not None or self._beside(child)
@@ -179,7 +180,7 @@ class TreeView(Filterable, ListView[TreeRow]):
         shown = self.rows[first : first + room]
         if tree.by == "source":
             shown = [self._labelled(row) for row in shown]
-        return Composed(tuple(tree_lines(page, tree, shown, self.cursor - first, self._by, pen)), 1, first, room)
+        return Composed(tuple(tree_lines(page, tree, shown, self.cursor - first, self.listing, pen)), 1, first, room)
 
     def _labelled(self, row: TreeRow) -> TreeRow:
         """A row of the tree by source: a file by its short name, a line with its code where that is on this machine."""
@@ -253,7 +254,7 @@ class TreeView(Filterable, ListView[TreeRow]):
         row = self.row
         if row is None or not row.hidden:
             return False
-        siblings = self.tree.children(row.node, self._by)
+        siblings = self.tree.children(row.node, self._order, self.listing.is_reversed)
         self._go_to(int(siblings[len(siblings) - row.hidden]))
         return True
 
@@ -274,7 +275,7 @@ class TreeView(Filterable, ListView[TreeRow]):
     def keys(self) -> Sequence[KeyRow]:
         return (
             verb_row("group", self._group, short="group by"),
-            verb_row("sort", self._sort, short="sort"),
+            self.sorting_key(),
             verb_row("exclude", self._leave_out_idle),
             verb_row("top", self._show_top, "Ten children of each node, those that make up 90%, or all"),
             *motion_keys("row", "Open, close a node; into it, out of it", ENTER, short=("", "close, open", "")),
@@ -289,11 +290,21 @@ class TreeView(Filterable, ListView[TreeRow]):
         self._group_by(following)
         return f"grouped by {_by(following)}"
 
-    def _sort(self) -> str:
+    @property
+    def _order(self) -> SortBy:
+        order: SortBy = self.listing.sort
+        return order
+
+    @property
+    def orders(self) -> Mapping[str, str]:
+        return {order: order for order in get_args(SortBy)}
+
+    def sort_by(self, order: str) -> str:
         self._is_untouched = False
-        self._by = "wasted" if self._by == "time" else "time"
+        there = self.listing.sorted_by(order)
+        self.listing = replace(self.listing, sort=order, is_reversed=there.is_reversed)
         self.refresh()
-        return f"sorted by {self._by}"
+        return f"sorted by {self.listing.in_words(order)}"
 
     def _leave_out_idle(self) -> str:
         """Without idle time, which is a tree's last node: what is open stays open, the cursor stays."""

@@ -37,7 +37,6 @@ _WHY_NOT = {
     "exclude": "{} has nothing to leave out; the profile's tree and the roofline have.",
     "top": "Only the profile's tree is cut to ten of each.",
     "group": "Rows of {} have no groups.",
-    "reverse": "The tree always has the largest first; s sorts by waste.",
     "figures": "All figures of a row are on its card: Enter.",
 }
 _READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
@@ -185,8 +184,7 @@ class OpsTab(SearchingTab):
     @property
     def names(self) -> Mapping[tuple[str, str], Sequence[str]]:
         ops = () if self.pages is None else self.pages.listed.table.name
-        titles = [*self.view.orders.values()] if isinstance(self.view, RowsView) else []
-        return {("op-profile", "sort by"): titles, ("op-profile", "op"): ops}
+        return {("op-profile", "op"): ops}
 
     @property
     def titles(self) -> dict[str, str]:
@@ -423,9 +421,6 @@ class OpsTab(SearchingTab):
         if what in self.views:
             said = self._go_to_page(what, name)
             self.ask_for_page()
-        elif what == "sort by" and isinstance(self.view, RowsView):
-            said = self.view.sort(by=name)
-            self.find_asked()
         elif what == "framework_op":
             said = self._go_to_framework_op(name)
         else:

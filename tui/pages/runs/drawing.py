@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
@@ -19,9 +19,6 @@ from tpuprof.tui.report import fields
 if TYPE_CHECKING:  # the list stands before numpy is imported
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.run_facts import RunFacts
-
-RunOrder = Literal["time", "size", "step"]
-ORDERS: tuple[RunOrder, ...] = ("time", "size", "step")
 
 DETAIL_LINES = 5  # lines on the run under the cursor, with the rule above them
 LEAST_ROWS = 3  # rows of the list that are worth more than the lines below it
@@ -39,14 +36,19 @@ _TRACING = {
 class RunListing(Listing):
     """The list in one of its orders."""
 
-    sort: RunOrder = "time"
+    sort: str = "age"
+
+    @property
+    def descending(self) -> bool:
+        """Whether the largest is first; by age the newest is, before it is turned round."""
+        return (self.sort != "age" and fields.is_descending(RUNS, self.sort)) != self.is_reversed
 
 
-def ordered(rows: Sequence[RunRow], order: RunOrder, is_reversed: bool = False) -> list[RunRow]:
-    """Rows that come newest first by age, size or step time, the largest first or last; unknown step times last."""
-    if order == "time":
-        return list(rows[::-1] if is_reversed else rows)
-    return [rows[index] for index in fields.order(RUNS, ListedRuns(rows), order, not is_reversed).tolist()]
+def ordered(rows: Sequence[RunRow], listing: RunListing) -> list[RunRow]:
+    """Rows that come newest first in another order; what is unknown comes last."""
+    if listing.sort == "age":
+        return list(rows[::-1] if listing.is_reversed else rows)
+    return [rows[at] for at in fields.order(RUNS, ListedRuns(rows), listing.sort, listing.descending).tolist()]
 
 
 def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
@@ -67,8 +69,7 @@ def list_lines(
 ) -> list[Line]:
     """Headings and `count` rows of those in the order of `listing`; `now` is in seconds since 1970."""
     columns = _columns(rows, now, pen)
-    is_down = (listing.sort != "time") != listing.is_reversed
-    lines = [header_line(columns, pen, listing.sort, is_down)]
+    lines = [header_line(columns, pen, listing.sort, listing.descending)]
     lines += row_lines(columns, range(first, min(len(rows), first + count)), cursor, pen)
     if not rows:
         lines.append(pen.fit([("   no run has all these words", "dim")]))

@@ -198,16 +198,16 @@ def _row(
     return Field(key, unit, _of_row(read), meaning, "", heading, screen, filter=_FOUND if is_found else ())
 
 
-_SIGN: ColumnSpec[ListedRuns] = ColumnSpec("", "", 1, cells=_drawn(_sign), fixed=True)
-_NAME: ColumnSpec[ListedRuns] = ColumnSpec("", "run", 8, cells=_drawn(_name), fixed=True, grows=True)
-_FAULTED: ColumnSpec[ListedRuns] = ColumnSpec("", "!", 2, cells=_drawn(_problem_sign))
-_HOSTS: ColumnSpec[ListedRuns] = ColumnSpec("", "hosts", 5)
-_SIZE: ColumnSpec[ListedRuns] = ColumnSpec("size", "size", 7)
-_STEP_COLUMN: ColumnSpec[ListedRuns] = ColumnSpec("step", "step", 8, cells=_drawn_fact(step_words))
+_SIGN: ColumnSpec[ListedRuns] = ColumnSpec("", 1, cells=_drawn(_sign), fixed=True)
+_NAME: ColumnSpec[ListedRuns] = ColumnSpec("run", 8, cells=_drawn(_name), fixed=True, grows=True)
+_FAULTED: ColumnSpec[ListedRuns] = ColumnSpec("!", 2, cells=_drawn(_problem_sign))
+_HOSTS: ColumnSpec[ListedRuns] = ColumnSpec("hosts", 5)
+_SIZE: ColumnSpec[ListedRuns] = ColumnSpec("size", 7)
+_STEP_COLUMN: ColumnSpec[ListedRuns] = ColumnSpec("step", 8, cells=_drawn_fact(step_words))
 _DEVICE_CELLS = _drawn_fact(lambda facts, _: device_words(facts) or UNKNOWN)
-_DEVICE: ColumnSpec[ListedRuns] = ColumnSpec("", "device", 14, cells=_DEVICE_CELLS, is_left=True)
+_DEVICE: ColumnSpec[ListedRuns] = ColumnSpec("device", 14, cells=_DEVICE_CELLS, is_left=True)
 _MODULE_CELLS = _drawn_fact(lambda facts, _: UNKNOWN if facts.modules is None else ", ".join(facts.modules))
-_NAMES: ColumnSpec[ListedRuns] = ColumnSpec("", "modules", 0, cells=_MODULE_CELLS)
+_NAMES: ColumnSpec[ListedRuns] = ColumnSpec("modules", 0, cells=_MODULE_CELLS)
 
 _HOST_COUNT, _FAULT_COUNT = "how many hosts have a file in it", "how many problems its files have"
 _WRITTEN, _NO_TIME = "when its files were written last, in UTC", "the file's time is out of range"
@@ -223,7 +223,7 @@ RUNS: Table[ListedRuns] = Table(
         _row("host_count", _TALLY, lambda row: len(row.run.hosts), _HOST_COUNT, "hosts", _HOSTS, False),
         _row("size_bytes", FILE_BYTES, "run.size_bytes", "the size of its files", "size", _SIZE),
         Field("modified", _UTC, _of_row(lambda row: utc(row.run.modified)), _WRITTEN, _NO_TIME, "modified"),
-        Field("age", _WORDS, _ages, "how old it is", screen=ColumnSpec("time", "age", 6), filter=_FOUND),
+        Field("age", _WORDS, _ages, "how old it is", screen=ColumnSpec("age", 6), filter=_FOUND),
         _row("problems", PROBLEMS, "problems", "what is wrong with its files"),
         _row("problem_count", _FAULTS, lambda row: len(row.problems), _FAULT_COUNT, "problems", _FAULTED, False),
         replace(_row("step", _STEP, "facts", _STEP_TIME, "", _STEP_COLUMN), sort=_step_times),

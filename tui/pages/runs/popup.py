@@ -13,7 +13,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, RunListing
-from tpuprof.tui.pages.runs.fields import RunRow
+from tpuprof.tui.pages.runs.fields import RUNS, RunRow
 from tpuprof.tui.report.fields import screen_columns
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.lists.popup import PanelList, centred_top
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.trend import Judged, TrendPoint
 
 _TREND = "tpuprof.tui.pages.runs.trend"  # imported when the series is shown: the list stands before numpy is imported
-_NAMES: Mapping[str, str] = {"time": "age", "size": "size", "step": "step time"}
 
 _ABOUT = meanings(
     ("", "The runs found at the path. Details of the run under the cursor are below the list."),
@@ -100,7 +99,7 @@ class RunsList(PanelList[RunRow]):
         ]
         if self._is_trend:
             return rows[::-1]
-        rows = drawing.ordered(rows, self.listing.sort, self.listing.is_reversed)
+        rows = drawing.ordered(rows, self.listing)
         return drawing.matching(rows, self.listing.words, self._now())
 
     def _letter(self) -> str:
@@ -151,7 +150,7 @@ class RunsList(PanelList[RunRow]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return _NAMES
+        return {} if self._is_trend else {title: title for title in RUNS.sorted_by}
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -165,7 +164,7 @@ class RunsList(PanelList[RunRow]):
         if self._series is not None:
             series = "The runs as a series: step time and how it changed, MFU, idle, memory"
             keys.append(KeyRow("view", "trend", series, {"view": self._turn}))
-        return [*keys, self.sorting_key("By age, size, step time; reverse", "order")]
+        return keys
 
     @property
     def leave_key(self) -> KeyRow:
@@ -217,7 +216,7 @@ class RunsList(PanelList[RunRow]):
         return room if room >= LEAST_ROWS else max(1, height - 2)
 
     def _caption(self, pen: Pen) -> Line:
-        by = self.listing.in_words(_NAMES[self.listing.sort])
+        by = self.listing.in_words(self.listing.sort)
         if self._marked is None:
             return pen.fit([(f"{counted(self.total, 'run')}, by {by}; * is the newest", "dim")])
         words = f"{self._marked.name}: c on another run compares, with A the older"

@@ -197,4 +197,4 @@ def op_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     """The ops by self time."""
     if not len(page.ops):
         return [pen.fit([(" no SparseCore ran an op", "dim")])]
-    return first_rows(screen_columns(OPS, page.ops, pen.glyphs), range(len(page.ops)), most, pen)
+    return first_rows(screen_columns(OPS, page.ops, pen.glyphs), range(len(page.ops)), most, pen, "self")

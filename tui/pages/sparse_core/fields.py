@@ -150,17 +150,16 @@ def _programs(table: OpTable, rows: Rows) -> list[int | None]:
     return [int(table.program_id[row]) or None for row in rows]
 
 
-def _text(key: str, meaning: str, heading: str, width: int, name: str = "") -> Field[OpTable]:
-    look = {"null": _NONE_GIVEN, "name": name or heading}
-    return named(key, TEXT, column(key), meaning, heading, width, filter=(key,), **look)
+def _text(key: str, meaning: str, heading: str, width: int) -> Field[OpTable]:
+    return named(key, TEXT, column(key), meaning, heading, width, null=_NONE_GIVEN, filter=(key,))
 
 
 _SELF = "its time without the ops inside it, over all SparseCores, in the whole profile"
 _SELF_PERCENT, _NO_SELF_TIME = "its share of the self time of all SparseCore ops", "they took no time"
 _RAN_FOR, _NOT_TOLD = "the TensorCore's op that it ran for", "the profile does not show what it ran for"
 _NONE_GIVEN = "the profile gives none"
-_NAME_LOOK: dict[str, Any] = {"name": "name", "fixed": True, "grows": True}
-_SIDE: ColumnSpec[OpTable] = ColumnSpec("", "side", 10)
+_NAME_LOOK: dict[str, Any] = {"fixed": True, "grows": True}
+_SIDE: ColumnSpec[OpTable] = ColumnSpec("side", 10)
 
 OPS: Table[OpTable] = Table(
     "ops",
@@ -168,13 +167,13 @@ OPS: Table[OpTable] = Table(
         replace(RANK, meaning="the op's place by self time"),
         named("name", TEXT, column("name"), "the op's name", "op", 18, filter=("name",), **_NAME_LOOK),
         named("self_time_ps", TIME_PS, column("self_ps"), _SELF, "self", 8, fixed=True),
-        named("self_percent", PERCENT, _fractions, _SELF_PERCENT, "self %", 6, null=_NO_SELF_TIME, name="", title="%"),
+        named("self_percent", PERCENT, _fractions, _SELF_PERCENT, "self %", 6, null=_NO_SELF_TIME, title="%"),
         named("occurrences", COUNT, column("occurrences"), "how often it ran", "count", 7),
         named("average_time_ps", TIME_PS, _averages, "total time by occurrence", "average", 8, null="it never ran"),
         named("parent_op", TEXT, column("parent"), _RAN_FOR, "for", 18, null=_NOT_TOLD),
         _text("category", "the HLO category", "category", 16),
         Field("side", TEXT, lambda _, rows: ["SparseCore"] * len(rows), "the kind of core that ran it", screen=_SIDE),
-        _text("framework_op", "the framework op that it comes from", "framework op", 24, name="framework"),
+        _text("framework_op", "the framework op that it comes from", "framework op", 24),
         named("total_time_ps", TIME_PS, column("total_ps"), "its time with the ops inside it", "total", 8),
         named("program_id", NUMBER, _programs, "the id of its HLO module", null=_NONE_GIVEN),
         named("expression", TEXT, of_each_row("expression"), "its HLO text", null=_NONE_GIVEN, filter=("expression",)),

@@ -22,6 +22,7 @@ class SparseCoreView(PageView):
     """The ops of the SparseCores, below a step over time: what each kind of core does in it."""
 
     page_name = "sparse-core"
+    FIRST_SORT = "self"
     ABSENT = "no SparseCore ran {}"
     NO_ROWS = "no SparseCore ran an op"
     TIMES = ("self_time_ps", "self_percent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -64,12 +65,17 @@ def merged_over_tracks(rows: Sequence[MeasuredRow]) -> list[_Listed]:
 
 
 _ORDER: Mapping[SortKey, Callable[[_Listed], tuple[object, ...]]] = {
-    "self": lambda listed: (-listed.row.self_ps,),
-    "total": lambda listed: (-listed.row.total_ps,),
-    "count": lambda listed: (-listed.row.occurrences,),
     "name": lambda listed: (listed.row.name, -listed.row.self_ps),
     "track": lambda listed: (listed.row.track, -listed.row.self_ps),
+    "self": lambda listed: (-listed.row.self_ps,),
+    "share": lambda listed: (-listed.row.self_ps / listed.tracks,),
+    "count": lambda listed: (-listed.row.occurrences,),
+    "total": lambda listed: (-listed.row.total_ps,),
+    "average": lambda listed: (-listed.row.average_ps,),
 }
+
+
+_OF_TRACKS = {"track": "track", "self": "busy", "share": "share", "count": "events"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,8 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
     def _listed(self) -> Sequence[_Listed | TrackShare]:
         view, step = self.listing, -1 if self.listing.is_reversed else 1
         if view.by_track:
-            return sorted(self._busy, key=lambda share: 0 if view.sort == "track" else -share.busy_ps)[::step]
+            orders = {"track": lambda share: 0, "count": lambda share: -share.events}
+            return sorted(self._busy, key=orders.get(view.sort, lambda share: -share.busy_ps))[::step]
         if view.is_apart:
             return list(map(_Listed, self._measurement.rows(step * _MOST_ROWS, view.sort, self._places)))
         return sorted(self._merged, key=_ORDER[view.sort])[::step][:_MOST_ROWS]
@@ -145,15 +152,13 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {order: order for order in _ORDER}
+        return _OF_TRACKS if self.listing.by_track else {order: order for order in _ORDER}
 
     @property
     def keys(self) -> Sequence[KeyRow]:
         words = "by name" if self.listing.by_track else "by track" if self.listing.is_apart else "cores apart"
-        sorting = "Sort by self time, total, count, name, track; reverse the order"
         return [
             KeyRow("open", "go there", "Go to the longest event of the row", {"open": self.enter}),
-            self.sorting_key(sorting, "sort", foot=""),
             KeyRow("group", words, "By name, the cores together or apart; by track", {"group": self._group}),
         ]
 
@@ -177,7 +182,7 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
     def _summary(self, pen: Pen) -> Line:
         by, what = str(self.listing.sort), "row"
         if self.listing.by_track:
-            by, what = "track" if by == "track" else "busy", "track"
+            by, what = _OF_TRACKS.get(by, "busy"), "track"
         listed = f", the first {count(self.count)} are listed" if self.total > self.count else ""
         spans: list[Span] = [("sorted by ", "dim"), (by, "key")]
         spans.append((f"   {counted(self.total, what)}{listed}; cut to the interval", "dim"))
@@ -186,9 +191,11 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
         return pen.fit(spans)
 
     def _heading(self, pen: Pen) -> Line:
-        titles: tuple[str, ...] = ("name", "track", "self", "share", "count", "total", "average")
-        name, track, *metrics = ("track", "", "busy", "share", "events") if self.listing.by_track else titles
-        return pen.fit([(_cells("  ", name, track, metrics, pen), "dim")])
+        name, track, *metrics = ("track", "", "busy", "share", "events") if self.listing.by_track else _ORDER
+        words = re.findall(r"\s*\S+", _cells("  ", name, track, metrics, pen))
+        return pen.fit(
+            [(word, "strong" if word.strip() == self.orders[self.listing.sort] else "dim") for word in words]
+        )
 
     def _line(self, number: int, row: _Listed | TrackShare, pen: Pen) -> Line:
         is_ascii = pen.glyphs.is_ascii

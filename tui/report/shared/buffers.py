@@ -59,25 +59,25 @@ def size_bar(fraction: float, is_temporary: bool, glyphs: Glyphs) -> Span:
 
 def rank_field(width: int) -> Field[Any]:
     """The number of a row."""
-    return replace(RANK, screen=ColumnSpec("", "#", width, lambda _: "dim"))
+    return replace(RANK, screen=ColumnSpec("#", width, lambda _: "dim"))
 
 
 def bar_field(cells: Callable[[Source, Glyphs], Cells]) -> Field[Source]:
     """Sizes as bars, which only the screen has."""
-    screen: ColumnSpec[Source] = ColumnSpec("", "", BAR_WIDTH, cells=cells, is_left=True, keeps_style=True)
+    screen: ColumnSpec[Source] = ColumnSpec("", BAR_WIDTH, cells=cells, is_left=True, keeps_style=True)
     meaning = "its size as a bar; the largest has the longest bar"
     return Field("size_bar", NUMBER, lambda _, rows: [None for _ in rows], meaning, screen=screen)
 
 
-SIZE_LOOK: ColumnSpec[Any] = ColumnSpec("size", "size", 6, lambda _: "strong", lambda value, _: binary_short(value))
+SIZE_LOOK: ColumnSpec[Any] = ColumnSpec("size", 6, lambda _: "strong", lambda value, _: binary_short(value))
 """A size as a narrow column."""
 
 _LOOKS: dict[str, ColumnSpec[BufferRows]] = {
-    "name": ColumnSpec("", "name", 24),
-    "category": ColumnSpec("", CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
+    "name": ColumnSpec("name", 24),
+    "category": ColumnSpec(CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
     "size_bytes": SIZE_LOOK,
-    "expansion": ColumnSpec("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value)),
-    "shape": ColumnSpec("", "shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
+    "expansion": ColumnSpec("pad", 5, expansion_style, lambda value, _: expansion_words(value)),
+    "shape": ColumnSpec("shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
 }
 
 
@@ -98,7 +98,7 @@ BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (
     _own("name", _NAME, "the instruction that defines it", heading="buffer"),
     _own("category", VERBATIM, _CATEGORIES, heading="category"),
     _own("size_bytes", BYTES, "its size with padding", heading="size"),
-    named("share_percent", PERCENT, _share, _OF_ALL, "of peak", 5, name="", title="%", words=whole_share),
+    named("share_percent", PERCENT, _share, _OF_ALL, "of peak", 5, title="%", words=whole_share),
     _own("unpadded_bytes", BYTES, "the size of its elements", NO_ELEMENTS),
     _own("expansion", EXPANSION, "size over unpadded size", f"{NO_ELEMENTS}, or there are none", "padding"),
     _own("padding_bytes", BYTES, "its size beyond its elements: tiles round its last dimensions up", NO_ELEMENTS),

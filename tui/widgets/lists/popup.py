@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, starmap
+from string import ascii_letters
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
@@ -40,8 +41,8 @@ class PanelList(ListView[Row]):
     filters: ClassVar[str] = "Only rows with these words"
     is_left = False
 
-    def sort(self, reverse: bool = False) -> str:
-        super().sort(reverse)
+    def sort_by(self, order: str) -> str:
+        super().sort_by(order)
         return ""  # its caption says it
 
     @property
@@ -109,7 +110,9 @@ class ListPopup(Popup):
             moves = {"typing_down": partial(self.listed.step, 1), "typing_up": partial(self.listed.step, -1)}
             return [self.listed.keys[0], KeyRow(" ".join(moves), "move", "Next, previous row while you type", moves)]
         search = KeyRow("search", "filter", self.listed.filters, {"search": self._begin_filter})
-        return [*self.listed.keys, *([search] if self.listed.takes_filter else [])]
+        ask = partial(SortPopup, self.look, self.listed)
+        sort = [self.listed.sorting_key(ask=ask)] if self.listed.orders else []
+        return [*self.listed.keys, *sort, *([search] if self.listed.takes_filter else [])]
 
     @property
     def leave_key(self) -> KeyRow:
@@ -128,8 +131,8 @@ class ListPopup(Popup):
     def place_of_cursor(self) -> object:
         return self.listed.cursor, self.listed.listing
 
-    def press(self, key: str, character: str | None) -> str:
-        said = ""
+    def press(self, key: str, character: str | None) -> str | Popup:
+        said: str | Popup = ""
         if self.is_typing and act_of(self.own_keys, key) is None and self._editor.press(key, character):
             self.listed.filter(self._editor.text)
         else:
@@ -257,8 +260,68 @@ def _row_line(cells: Sequence[str], warning: str, widths: Sequence[int], key: St
 
 
 Act = Callable[[], object]
+
+
+def letters_of(titles: Iterable[str]) -> list[str]:
+    """A letter for each title: the first of its own that is free, else any; letters that mean something stay free."""
+    taken, letters = set("gjkqGQS"), list[str]()
+    for title in titles:
+        choices = f"{title.lower()}{title.upper()}{ascii_letters}"
+        letters.append(next(letter for letter in choices if letter in ascii_letters and letter not in taken))
+        taken.add(letters[-1])
+    return letters
+
+
+ABOUT_SORT = meanings(
+    ("", "The columns of the list: a letter sorts by its column, S turns the order round; now: the present one.")
+)
+
+
+class SortPopup(ListPopup):
+    """The columns that a list can be sorted by, each with a letter that does it.
+
+    Args:
+        do: does what was chosen.
+    """
+
+    def __init__(self, look: ScreenLook, of: ListView[Any], do: Callable[[Act], object] = lambda act: act()) -> None:
+        self._letters = dict(zip(letters_of(of.orders.values()), of.orders, strict=True))
+        at, now = of.listing.sort, of.listing.in_words("now")
+        rows = [
+            ChoiceRow((f"{letter}  {of.orders[order]}", now if order == at else ""), order)
+            for letter, order in self._letters.items()
+        ]
+        self._reverse, start = partial(do, of.reverse), [*of.orders].index(at) if at in of.orders else 0
+        chosen: ChoiceList[str] = ChoiceList(
+            ("column", ""), rows, lambda by: do(partial(of.sort_by, by)), ABOUT_SORT, start
+        )
+        super().__init__(look, "Sort by", chosen)
+        self.widest = 44
+
+    @property
+    def own_keys(self) -> Sequence[KeyRow]:
+        return [*self.listed.keys, KeyRow("reverse", "turn round", "Turn the order round", {"reverse": self._reversed})]
+
+    def _reversed(self) -> None:
+        self._reverse()
+        self.listed.is_left = True
+
+    def press(self, key: str, character: str | None) -> str | Popup:
+        if character not in self._letters:
+            return super().press(key, character)
+        self.listed.point([*self._letters].index(character))
+        return super().press("enter", None)
+
+
+def sort_rows(of: ListView[Any], is_wanted: Callable[[str], bool]) -> Iterator[ChoiceRow[Act]]:
+    """What ctrl+p has of the order of a list: each column by its title."""
+    for letter, (order, title) in zip(letters_of(of.orders.values()), of.orders.items(), strict=True):
+        if is_wanted(f"sort by order column {title}".casefold()):
+            yield ChoiceRow((f"Sort by {title}", f"s {letter}"), partial(of.sort_by, order))
+
+
 Named = Callable[[Callable[[str], bool]], Iterable[ChoiceRow[Act]]]
-_MOST_NAMED = 20
+_MOST_NAMED = 40
 ABOUT_COMMANDS = meanings(("", "What can be done now, and its keys. Type words or the begin of a name, then Enter."))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ from tpuprof.tui.terminal.grammar import BY_NAME, Opened, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import HELPS, LAST, KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.lists.popup import command_list
-from tpuprof.tui.widgets.lists.view import ListView
+from tpuprof.tui.widgets.lists.popup import Act, ChoiceRow, SortPopup, command_list, sort_rows
+from tpuprof.tui.widgets.lists.view import ListView, SortWanted
 from tpuprof.tui.widgets.popup import ABOUT_HELP, MOTIONS, MOVES, Lines, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 
@@ -142,11 +142,19 @@ class PageScreen(AppScreen):
     def _open_palette(self) -> None:
         moves = {name: partial(self.move, *step) for name, step in MOTIONS.items()}
         keys = (*self.keys, KeyRow("down up", acts=moves))
-        self.open(command_list(self.look, keys, self.act, self.call_later))
+        self.open(command_list(self.look, keys, self.act, partial(self.call_later, self._say), named=self._named))
+
+    def _named(self, is_wanted: Callable[[str], bool]) -> Iterable[ChoiceRow[Act]]:
+        """What ctrl+p finds by name besides what keys do."""
+        return ()
 
     def _say(self, act: Callable[[], object]) -> None:
-        if isinstance(said := act(), str):
+        said = act()
+        if isinstance(said, SortWanted):
+            self.open(SortPopup(self.look, said.listed, self._say))
+        elif isinstance(said, str):
             self.flash = said
+        self.redraw()
 
     def _ask_export(self) -> None:
         name = type(self).__name__.removesuffix("Screen").lower()
@@ -189,6 +197,9 @@ class ListScreen(PageScreen):
         listed = self.listed
         words: dict[str, Callable[[], object]] = {"filter": self.end_search} if listed.listing.words else {}
         return words | {name: partial(self._say, close) for name, close in listed.opened.items()}
+
+    def _named(self, is_wanted: Callable[[str], bool]) -> Iterable[ChoiceRow[Act]]:
+        return sort_rows(self.listed, is_wanted)
 
     def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         return self.listed.draw(pen, height)

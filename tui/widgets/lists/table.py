@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
@@ -20,7 +19,7 @@ from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line,
 from tpuprof.tui.report.choice import op_columns, sort_text
 from tpuprof.tui.report.fields import Table, columns, help_rows, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.exporting import ShownTable
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.lists.view import ListView
 from tpuprof.tui.widgets.tab import Jump
 
@@ -129,7 +128,7 @@ class RowsView(Filterable, ListView[int]):
     MOTIONS: ClassVar[tuple[KeyRow, ...]] = motion_keys(short=("", "", "details"))  # what moves the cursor
     MEANINGS: ClassVar[Mapping[str, str]] = {}  # what its figures are called and mean besides its columns, for help
     ABSENT: ClassVar[str] = ""  # what is said of a name that no row has
-    FIRST_SORT: ClassVar[str] = "self"
+    FIRST_SORT: ClassVar[str] = "time"
     page_name: ClassVar[str] = ""  # of its report; that of its table where it is empty
     NO_ROWS: ClassVar[str] = "no ops"
     TIMES: ClassVar[tuple[str, str]] = ("self_time_ps", "self_time_percent")
@@ -234,20 +233,15 @@ class RowsView(Filterable, ListView[int]):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        return (*self.MOTIONS, *self.order_keys, SEARCH)
-
-    @property
-    def order_keys(self) -> Sequence[KeyRow]:
-        return (verb_row("sort", self.sort, short="sort"), verb_row("reverse", partial(self.sort, reverse=True)))
+        return (*self.MOTIONS, self.sorting_key(), SEARCH)
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {name: look.title for name, field in self.table()[0].sorted_by.items() if (look := field.screen)}
+        return {title: title for title in self.table()[0].sorted_by}
 
-    def sort(self, reverse: bool = False, by: str = "") -> str:
+    def sort_by(self, order: str) -> str:
         listing = self.listing if self.sorting is None else self.sorting.listing
-        orders = [order for order, title in self.orders.items() if by in ("", order, title)]
-        wanted = self._sorting(listing.turned_round() if reverse else listing.sorted_by_next(orders))
+        wanted = self._sorting(listing.sorted_by(order))
         if self.is_long:
             self.sorting = wanted
             return f"sorting by {wanted.listing.sort}"
@@ -299,7 +293,8 @@ class RowsView(Filterable, ListView[int]):
     @property
     def shown_table(self) -> ShownTable:
         table, source = self.table()
-        sort = sort_text(self.listing.sort, self.descending) if self.listing.sort else ""
+        by = table.sorted_by[self.listing.sort].key if self.listing.sort else ""
+        sort = sort_text(by, self.descending) if by else ""
         return ShownTable(self.page_name or table.key, table, source, self.rows.tolist(), (), self.listing.words, sort)
 
     @property

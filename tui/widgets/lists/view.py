@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import said_of
 from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import order_at
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.tab import Tab
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 _Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class SortWanted:
+    """What a key returns to have the user choose what a list is sorted by."""
+
+    listed: ListView[Any]
 
 
 class ListView(Generic[Row]):
@@ -52,7 +61,10 @@ class ListView(Generic[Row]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        """What the rows can be sorted by, in a few words each, the first order first; empty if their order is fixed."""
+        """The titles of the columns that the rows can be sorted by, as they are drawn, by the names of these orders.
+
+        Empty if their order is fixed.
+        """
         return {}
 
     @property
@@ -137,26 +149,31 @@ class ListView(Generic[Row]):
         return row if row < self.count else None
 
     def clicked(self, x: int, y: int, again: bool) -> str | None:
-        """Takes a click (`tui.widgets.line_canvas.Clicked`): on a row it points, again: Enter; above it sorts."""
+        """Takes a click (`tui.widgets.line_canvas.Clicked`): on a row it points, again: Enter; on a title it sorts."""
         row, drawn = self.row_at(y), self.composed
         if row is None:
-            return "s" if drawn is not None and y == drawn.first_row_line - 1 >= 0 else None
+            heads = drawn.lines[y] if drawn is not None and y == drawn.first_row_line - 1 >= 0 else ()
+            order = order_at(heads, x, self.orders)
+            return None if order is None else (self.sort_by(order), "")[1]
         if again or row == self.cursor:
             return "enter"
         self.point(row)
         return ""
 
-    def sort(self, reverse: bool = False) -> str:
-        """Sorts by the next order, or turns the order round; says which it is."""
-        if not self.orders:
-            return BY_NAME["sort"].absent
-        listing = replace(self.listing, sort=self.listing.sort or next(iter(self.orders)))
-        self.listing = listing.turned_round() if reverse else listing.sorted_by_next(list(self.orders))
-        return f"Sorted by {self.listing.in_words(self.orders[self.listing.sort])}."
+    def sort_by(self, order: str) -> str:
+        """Sorts by one of the orders, or turns it round where it is that already; says which it is."""
+        self.listing = self.listing.sorted_by(order)
+        return f"Sorted by {self.listing.in_words(self.orders[order])}."
 
-    def sorting_key(self, title: str, short: str, rank: int = 0, foot: str = "s") -> KeyRow:
-        acts: dict[str, Callable[..., object]] = {"sort": self.sort, "reverse": partial(self.sort, reverse=True)}
-        return KeyRow("sort reverse", short, title, acts, foot, rank)
+    def reverse(self) -> str:
+        """Turns the order round."""
+        orders = self.orders
+        return self.sort_by(self.listing.sort or next(iter(orders))) if orders else BY_NAME["sort"].absent
+
+    def sorting_key(self, short: str = "sort", rank: int = 0, ask: Callable[[], object] | None = None) -> KeyRow:
+        """The keys of the order; `ask` opens the list of the columns where a `SortWanted` can't ask for it."""
+        acts: dict[str, Callable[..., object]] = {"sort": ask or partial(SortWanted, self), "reverse": self.reverse}
+        return KeyRow("sort reverse", short, "Choose the column to sort by; turn the order round", acts, "s", rank)
 
     def filter(self, words: str) -> None:
         self.listing = self.listing.anew(words=words)

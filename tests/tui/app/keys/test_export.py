@@ -25,7 +25,7 @@ from tpuprof.tui.report.shared.exporting import Export, default_path, kind_of, k
 
 
 async def test_two_keys_write_the_table_as_it_is_filtered_and_sorted(here: Path) -> None:
-    async with scene(keys=["3", "v", "slash", *"fusion", "enter", "s"]) as (app, pilot):
+    async with scene(keys=["3", "v", "slash", *"fusion", "enter", "S"]) as (app, pilot):
         view = table(app)
         text = await after(pilot, "E", "enter")
         assert f"Wrote {len(view.rows)} rows to ops.csv" in text
@@ -94,7 +94,7 @@ async def test_a_file_is_made_beside_the_thread_of_the_screen_and_only_one_at_a_
 async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
     screen = LiveArraysScreen(held_arrays(), LOOK, environ=ENVIRONMENT)
     async with on_stand(screen) as (_, pilot):
-        await press(pilot, "s", "E", "enter", "E", "ctrl+u", *"a.json", "enter", "E", "ctrl+u", *"a.svg", "enter")
+        await press(pilot, "s", "c", "E", "enter", "E", "ctrl+u", *"a.json", "enter", "E", "ctrl+u", *"a.svg", "enter")
         rows = list(csv.DictReader((here / "live-arrays.csv").read_text().splitlines()))
         assert [row["name"] for row in rows] == [row.title for row in screen.listed.rows]
         sizes = [row.total.size_bytes for row in screen.listed.rows]

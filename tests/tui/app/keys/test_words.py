@@ -52,7 +52,7 @@ async def test_each_word_finds_what_it_means(tab: str) -> None:
 async def test_names_of_views_columns_ops_modules_and_hosts_lead_there() -> None:
     async with scene(make_demo_app(), ["5", "3"], 120, 40) as (_, pilot):
         assert "[HLO ops]" in await after(pilot, "ctrl+p", *"hlo", "enter")
-        assert "sorted by average, largest first" in await after(pilot, "ctrl+p", *"average", "enter")
+        assert "sorted by average, largest first" in await after(pilot, "ctrl+p", *"sort by average", "enter")
         assert "▸C   8.2% ██████ fusion.397" in await after(pilot, "ctrl+p", *"fusion.397", "enter")
         assert "HBM of device 0 (1 of 4)" in await after(pilot, "ctrl+p", *"allocators over", "enter")
         assert "jit_eval_step(" in await after(pilot, "ctrl+p", *"jit_eval", "enter")

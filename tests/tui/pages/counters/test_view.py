@@ -41,7 +41,7 @@ async def test_other_cores_orders_and_filters(tmp_path: Path) -> None:
     async with on_units(tmp_path, with_readings("TPU v7x")) as (app, pilot):
         tab = ops_tab(app)
         assert "TPU 0 #1" in await after(pilot, "l", "l") and tab.selection == "ICI (Read)"
-        await press(pilot, "h", "h", "s")
+        await press(pilot, "h", "h", "S")
         assert tab.selection == "No XLU Busy"  # most of the cycles
         assert tab.search("matrix") == "9 rows" and tab.selection == "No MXU Busy"
         tab.end_search()

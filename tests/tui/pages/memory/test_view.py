@@ -141,7 +141,7 @@ async def test_the_order_is_reversed() -> None:
     async with on_memory("/", *"ada M", "enter") as (app, pilot):
         largest = app.main.tab.selection
         assert "sort: size, reversed" in await after(pilot, "S", "G") and app.main.tab.selection == largest
-        assert "sort: padding " in await after(pilot, "s")
+        assert "sort: pad " in await after(pilot, "s", "p")
 
 
 async def test_what_to_do_opens_and_closes() -> None:

@@ -12,15 +12,14 @@ from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.report.fields import order
 
 PAGE = big_page(500)
-KEYS = sorted(HLO_OPS.sorted_by)
 
 
 def test_numbers_texts_and_ties() -> None:
     occurrences = PAGE.table.occurrences[order(HLO_OPS, PAGE, "count", True)]
     assert (occurrences[:-1] >= occurrences[1:]).all()
-    names = [PAGE.table.name[row] for row in order(HLO_OPS, PAGE, "name", False)]
+    names = [PAGE.table.name[row] for row in order(HLO_OPS, PAGE, "op", False)]
     assert names == sorted(names)
-    categories = [PAGE.table.category[row] or "" for row in order(HLO_OPS, PAGE, "category", False)]
+    categories = [PAGE.table.category[row] or "" for row in order(HLO_OPS, PAGE, "HLO category", False)]
     assert categories == sorted(categories)
     assert order(HLO_OPS, PAGE, "program", False).tolist() == list(range(500))  # all alike: they stay as they are
 
@@ -30,7 +29,7 @@ def test_unknown_figures_come_last(descending: bool) -> None:
     utilization = PAGE.rates.flops_utilization.copy()
     utilization[[3, 8]] = np.nan
     page = replace(PAGE, rates=replace(PAGE.rates, flops_utilization=utilization))
-    assert set(order(HLO_OPS, page, "flops", descending)[-2:].tolist()) == {3, 8}
+    assert set(order(HLO_OPS, page, "FLOPS", descending)[-2:].tolist()) == {3, 8}
 
 
 def test_an_unknown_column_is_an_error() -> None:

@@ -42,7 +42,7 @@ def names_of(page: Rooms, rows: Rows) -> list[str]:
 
 
 NAME: Field[Rooms] = Field(
-    "name", TEXT, names_of, "A name.", screen=ColumnSpec("name", "name", 12, is_left=True), filter=("name",)
+    "name", TEXT, names_of, "A name.", screen=ColumnSpec("name", 12, is_left=True), filter=("name",)
 )
 
 

@@ -156,12 +156,12 @@ async def test_grouping_keeps_the_op() -> None:
 
 
 async def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
-    async with play("s") as (app, pilot):
+    async with play("s", "w") as (app, pilot):
         view = tree(app)
         assert "wasted▼" in frame(app)
         found = view.tree.wasted_fraction[view.tree.children(0, "wasted")]
         assert (found[:-1] >= found[1:]).all()
-        assert "time▼" in await after(pilot, "s")
+        assert "time▼" in await after(pilot, "s", "t")
 
 
 async def test_hidden_children_are_counted_and_can_be_shown() -> None:
@@ -239,7 +239,7 @@ async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.Mon
         assert 0 < len(view.rows) < every
         found = f"{len(view.rows)} rows"
         assert found in frame(app)  # beside what is typed
-        await pilot.press("enter", "s")
+        await pilot.press("enter", "s", "h")
         assert f"{len(view.rows)} rows" == found, "sorted, and not searched again"
         await pilot.press("/", *"~((.*.*.*.*.*)*!!)", "enter")  # the prompt closes, the rows stay
         assert f"{len(view.rows)} rows" == found

@@ -24,10 +24,10 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def rows_of(facts: bool = True) -> list[RunRow]:
     rows = [RunRow(run, facts_of(run) if facts else None, run == RUNS[0], run == RUNS[1]) for run in RUNS]
-    return drawing.ordered([replace(rows[0], mark="A"), *rows[1:]], "time")
+    return drawing.ordered([replace(rows[0], mark="A"), *rows[1:]], drawing.RunListing())
 
 
-def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: drawing.RunOrder = "time") -> list[Line]:
+def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: str = "age") -> list[Line]:
     lines = drawing.list_lines(rows, cursor, 0, len(rows), drawing.RunListing(sort=order), NOW, Pen(width, glyphs))
     return lines + drawing.detail_lines(rows[cursor] if rows else None, Pen(width, glyphs))
 
@@ -56,14 +56,18 @@ def test_versions_of_the_software_stand_with_the_capture() -> None:
 
 def test_orders() -> None:
     rows = rows_of()
-    names = {order: [row.run.name for row in drawing.ordered(rows, order)] for order in drawing.ORDERS}
-    assert names["time"] == [run.name for run in RUNS] == [run.name for run in newest_first(RUNS[::-1])]
-    assert [row.run.size_bytes for row in drawing.ordered(rows, "size")] == sorted(
+    by_size, by_step = drawing.RunListing(sort="size"), drawing.RunListing(sort="step")
+    assert (
+        [row.run.name for row in drawing.ordered(rows, drawing.RunListing())]
+        == [run.name for run in RUNS]
+        == [run.name for run in newest_first(RUNS[::-1])]
+    )
+    assert [row.run.size_bytes for row in drawing.ordered(rows, by_size)] == sorted(
         (r.size_bytes for r in RUNS), reverse=True
     )
-    times = [facts_of(row.run).core_step_ps for row in drawing.ordered(rows, "step")]
+    times = [facts_of(row.run).core_step_ps for row in drawing.ordered(rows, by_step)]
     assert times == [784 * 10**9, 246 * 10**9, None, None]
-    assert [row.facts for row in drawing.ordered(rows_of(False), "step")] == [None] * 4
+    assert [row.facts for row in drawing.ordered(rows_of(False), by_step)] == [None] * 4
 
 
 @pytest.mark.parametrize(

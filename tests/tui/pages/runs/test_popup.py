@@ -103,7 +103,7 @@ def test_enter_opens_and_closes() -> None:
 
 
 def test_without_runs_nothing_opens() -> None:
-    desk = Desk([]).press("j", "c", "s", "enter")
+    desk = Desk([]).press("j", "c", "S", "enter")
     assert desk.opened == [] and desk.popup.is_open and "no run" in desk.frame()
 
 
@@ -112,16 +112,9 @@ def test_without_runs_nothing_opens() -> None:
 
 def test_orders_keep_the_cursor_on_its_run() -> None:
     desk = Desk(shown=RUNS[1])
-    seen = []
-    for _ in range(4):
-        seen.append((desk.list.rows[0].run.name, desk.under_cursor()))
-        desk.press("s")
-    assert seen == [
-        (RUNS[0].name, "serving"),
-        (RUNS[0].name, "serving"),
-        ("serving", "serving"),
-        (RUNS[0].name, "serving"),
-    ]
+    for order, first in (("size", RUNS[0].name), ("step", "serving"), ("age", RUNS[0].name)):
+        desk.list.sort_by(order)
+        assert (desk.list.rows[0].run.name, desk.under_cursor()) == (first, "serving")
 
 
 def test_the_filter() -> None:

@@ -54,7 +54,7 @@ async def test_keys_lead_over_steps_and_on(tmp_path: Path) -> None:
         assert "step 0, 1 of 4" in await after(pilot, "h", "h", "h", "h")
         assert tab.search("gather") == "1 row" and tab.selection == "gather_fusion.1"
         tab.end_search()
-        await press(pilot, "s")
+        await press(pilot, "s", "c")
         assert tab.search(">1ms") == "2 rows"
         tab.end_search()
         assert "[HLO ops]" in await after(pilot, "o") and tab.selection == "embed.call-start"

@@ -183,7 +183,7 @@ async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
         assert "2 tracks, XLA Ops" not in frame(app) and "fusion.1" in frame(app)
         await press(pilot, "b")
         assert "sorted by busy" in frame(app) and "Chip 1: TPU core 0, XLA Ops" in frame(app)
-        await press(pilot, "b", "s", "j", "enter")
+        await press(pilot, "b", "S", "j", "enter")
         assert app.main.popups.popup is None
         assert timeline_tab(app).selection is not None
         assert "m…m" in frame(app)

@@ -49,7 +49,7 @@ class Row:
 
 
 def field(key: str, unit: Unit, null: str, unknown: str, is_left: bool = False) -> Field[Sequence[Row]]:
-    look = ColumnSpec[Sequence[Row]](key, key, 8, is_left=is_left)
+    look = ColumnSpec[Sequence[Row]](key, 8, is_left=is_left)
     return Field(key, unit, of_each(attrgetter(key)), "what", null, key, look, None, (key,), unknown)
 
 

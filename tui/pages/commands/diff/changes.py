@@ -17,11 +17,11 @@ HIDING: tuple[ViewName, ...] = ("ops", "categories", "setup")
 """Views in which what is the same can be hidden; the rows of the others add up, or are few."""
 
 OF_PHASE: tuple[ViewName, ...] = ("ops", "categories", "time")  # views that a phase has of its own
-Sort = Literal["change", "slower", "faster", "relative", "before", "after", "name"]
-SORTS: tuple[Sort, ...] = get_args(Sort)
-
-_SORTED = ("size of the change", "slower first", "faster first", "relative change", "time before", "time after", "name")
-SORT_WORDS: dict[Sort, str] = dict(zip(SORTS, _SORTED, strict=True))
+SORT_WORDS = {
+    **{"change": "size of the change", "slower": "slower first", "faster": "faster first"},
+    **{"relative": "relative change", "A": "time before", "B": "time after", "what": "name"},
+}
+"""Words for what rows are sorted by that say more than the title of the column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, has_words
-from tpuprof.parsers.session.diff.model import Change, Diff, Side
+from tpuprof.parsers.session.diff.model import Diff, OpChange, Side
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.pen import LOW, NARROW, TALL, Composed, Pen, cut_middle, cut_words
 from tpuprof.tui.draw.spans import Line, Span, line_width, plain
 from tpuprof.tui.draw.table import Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.diff import changes
-from tpuprof.tui.pages.commands.diff.changes import ChangeRow, Sort, ViewName
+from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.fields import CHANGES, OP_COLUMNS
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, noise_words, per_unit, relative, signed
@@ -37,7 +37,7 @@ class DiffView(Listing):
     """
 
     name: ViewName = "ops"
-    sort: Sort = "change"
+    sort: str = "change"
     hides_same: bool = True
     apart: bool = False
     phase: str = ""
@@ -162,7 +162,7 @@ def _table_rule(diff: Diff, view: DiffView, count: int, total: int, pen: Pen) ->
     if view.name == "ops" and changes.has_clones(changes.part_of(diff, view.name, view.phase)):
         words += ", clones apart (b)" if view.apart else ", clones together (b)"
     if view.name in changes.HIDING and view.name != "setup" and pen.width >= 100:
-        words += f", by {view.in_words(changes.SORT_WORDS[view.sort])}"
+        words += f", by {view.in_words(changes.SORT_WORDS.get(view.sort, view.sort))}"
     return pen.rule(table_title(changes.part_of(diff, view.name, view.phase), view.name), words)
 
 
@@ -202,7 +202,7 @@ def shown(rows: Sequence[ChangeRow], view: DiffView) -> tuple[ChangeRow, ...]:
     if view.hides_same and view.name in changes.HIDING:
         kept = [row for row in kept if row.change.mark != "same"]
     if is_sortable(rows):
-        kept.sort(key=lambda row: (_ORDERS[view.sort](row.change), row.name), reverse=view.is_reversed)
+        kept.sort(key=lambda row: (ORDERS[view.sort](row), row.name), reverse=view.is_reversed)
     return tuple(kept)
 
 
@@ -216,29 +216,43 @@ def is_sortable(rows: Sequence[ChangeRow]) -> bool:
     return bool(rows) and all(row.op_class is not None for row in rows)
 
 
-def _by_relative(change: Change) -> tuple[bool, float, float]:
+def _by_relative(row: ChangeRow) -> tuple[bool, float, float]:
     """What is in one run only comes first."""
+    change = row.change
     is_one_sided = change.mark in ("new", "gone")
     return not is_one_sided, 0.0 if is_one_sided else -abs(change.relative or 0.0), -abs(change.delta or 0.0)
 
 
-_ORDERS: dict[Sort, Callable[[Change], Any]] = {
-    "change": lambda change: -abs(change.delta or 0.0),
-    "slower": lambda change: -(change.delta or 0.0),
-    "faster": lambda change: change.delta or 0.0,
+def _of_op(read: Callable[[OpChange], str | None]) -> Callable[[ChangeRow], str]:
+    """Sorts by a text of ops, what has none last."""
+    return lambda row: (row.op and read(row.op)) or "\uffff"
+
+
+ORDERS: dict[str, Callable[[ChangeRow], Any]] = {
+    "change": lambda row: -abs(row.change.delta or 0.0),
+    "slower": lambda row: -(row.change.delta or 0.0),
+    "faster": lambda row: row.change.delta or 0.0,
     "relative": _by_relative,
-    "before": lambda change: -(change.before or 0.0),
-    "after": lambda change: -(change.after or 0.0),
-    "name": lambda _: 0,
+    "A": lambda row: -(row.change.before or 0.0),
+    "B": lambda row: -(row.change.after or 0.0),
+    "what": lambda _: 0,
+    "noise": lambda row: -(row.change.noise or 0.0),
+    "count": lambda row: -((row.op and (row.op.count.after or row.op.count.before)) or 0.0),
+    "category": lambda row: row.note,
+    "name in A": _of_op(lambda op: op.old_name),
+    "program": _of_op(lambda op: op.program),
+    "framework op": _of_op(lambda op: op.framework_op),
+    "matched by": _of_op(lambda op: op.matched_by),
 }
-"""What rows are sorted by, and where that is equal by their names."""
+"""What rows are sorted by, mostly titles of columns, and where that is equal by their names."""
 
 
 def table_lines(rows: Sequence[ChangeRow], those: range, pen: Pen, view: Listing = _IN_REPORTS) -> list[Line]:
     """Headings, and those of the rows that are to show."""
     columns = chosen_columns(screen_columns(CHANGES, rows, pen.glyphs, _looks(rows, pen.width)), pen.width)
     key = {"slower": "change", "faster": "change"}.get(view.sort, view.sort)
-    is_down = (view.sort not in ("faster", "name")) != view.is_reversed
+    is_text = view.sort in ("what", "category", "name in A", "program", "framework op", "matched by")
+    is_down = (view.sort != "faster" and not is_text) != view.is_reversed
     heading = header_line(columns, pen, key if is_sortable(rows) else "", is_down)
     return [heading, *row_lines(columns, those, view.cursor, pen)]
 

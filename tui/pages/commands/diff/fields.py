@@ -424,23 +424,23 @@ def _dim(_: object) -> Key:
     return "dim"
 
 
-_LETTER = ColumnSpec("", "", 1, cells=by_item(_letter), fixed=True, keeps_style=True)
-_MARK: ColumnSpec[Entries] = ColumnSpec("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
-_CHANGE: ColumnSpec[Entries] = ColumnSpec("change", "change", 9, _by_mark, fixed=True)
-_RELATIVE: ColumnSpec[Entries] = ColumnSpec("relative", "", 6, _by_mark, fixed=True)
+_LETTER = ColumnSpec("", 1, cells=by_item(_letter), fixed=True, keeps_style=True)
+_MARK: ColumnSpec[Entries] = ColumnSpec("", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
+_CHANGE: ColumnSpec[Entries] = ColumnSpec("change", 9, _by_mark, fixed=True)
+_RELATIVE: ColumnSpec[Entries] = ColumnSpec("", 6, _by_mark, fixed=True)
 _NAME: ColumnSpec[Entries] = ColumnSpec(
-    "name", "what", 16, _by_whether_changed, lambda entry, _: entry.name, fixed=True, grows=True
+    "what", 16, _by_whether_changed, lambda entry, _: entry.name, fixed=True, grows=True
 )
-_BEFORE: ColumnSpec[Entries] = ColumnSpec("before", "A", 8, words=_side("before", "-"))
-_AFTER: ColumnSpec[Entries] = ColumnSpec("after", "B", 8, words=_side("after", "-"))
-_NOISE: ColumnSpec[Entries] = ColumnSpec("", "noise", 9, _dim)
-_NOTE = ColumnSpec("", "", 26, cells=by_item(_note), is_left=True)
-_COUNT = ColumnSpec("", "count", 9, cells=_drawn_op(_count))
-_OLD_NAME_COLUMN: ColumnSpec[Entries] = ColumnSpec("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
-_PROGRAM: ColumnSpec[Entries] = ColumnSpec("", "program", 20, cut=cut)
+_BEFORE: ColumnSpec[Entries] = ColumnSpec("A", 8, words=_side("before", "-"))
+_AFTER: ColumnSpec[Entries] = ColumnSpec("B", 8, words=_side("after", "-"))
+_NOISE: ColumnSpec[Entries] = ColumnSpec("noise", 9, _dim)
+_NOTE = ColumnSpec("category", 26, cells=by_item(_note), is_left=True)
+_COUNT = ColumnSpec("count", 9, cells=_drawn_op(_count))
+_OLD_NAME_COLUMN: ColumnSpec[Entries] = ColumnSpec("name in A", 18, _dim, lambda value, _: value or "", cut=cut)
+_PROGRAM: ColumnSpec[Entries] = ColumnSpec("program", 20, cut=cut)
 _FRAMEWORK_CELLS = _drawn_op(lambda op, glyphs: (op.framework_op or UNKNOWN, "dim"))
-_FRAMEWORK = ColumnSpec("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=True)
-_MATCHED = ColumnSpec("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
+_FRAMEWORK = ColumnSpec("framework op", 40, cells=_FRAMEWORK_CELLS, is_left=True)
+_MATCHED = ColumnSpec("matched by", 22, cells=_drawn_op(_matched), is_left=True)
 
 _BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
 _HALF = "half of the interval that contains the differences of equal runs"

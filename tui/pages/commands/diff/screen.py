@@ -12,7 +12,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff import changes
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.details import OF_CARDS, change_card, meaning_lines, summary
-from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, is_sortable, shown
+from tpuprof.tui.pages.commands.diff.drawing import ORDERS, DiffView, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
 from tpuprof.tui.pages.commands.diff.fields import CHANGES, OPS, WRITTEN_ROWS
 from tpuprof.tui.report.fields import searched_texts
@@ -75,7 +75,7 @@ class ChangeList(ListView[ChangeRow]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {sort: changes.SORT_WORDS[sort] for sort in changes.SORTS} if is_sortable(self.all_rows) else {}
+        return {sort: "op" if sort == "what" else sort for sort in ORDERS} if is_sortable(self.all_rows) else {}
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
@@ -94,7 +94,7 @@ class ChangeList(ListView[ChangeRow]):
             KeyRow("exclude", same, "Show or hide what is the same within the noise", {"exclude": self._hide}, rank=2),
             KeyRow("next_step previous_step", program, _BY_ITSELF, phases, "]", 1),
             KeyRow("group", clones, "An op and its clones as one row, or apart", {"group": self._group}, rank=3),
-            self.sorting_key("Sort by the next order; reverse", sort, HELPS + 2),
+            self.sorting_key(sort, HELPS + 2),
         )
 
     def step(self, rows: int, screens: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from tpuprof.parsers.memory.live_arrays import Allocation, AllocationGroup, By, 
 from tpuprof.tui.draw.format import binary_size, count, percent
 from tpuprof.tui.draw.pen import Card, Pen, cut_begin
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
-from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS, SORTS, totals_words
+from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS, totals_words
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.holders import group_name
 
@@ -98,7 +98,7 @@ def meaning_lines(pen: Pen) -> list[Line]:
     """What the columns and the numbers mean."""
     card = Card(pen)
     card.title("What the columns mean")
-    for title, words in help_rows(GROUPS, SORTS[0]):
+    for title, words in help_rows(GROUPS, "size"):
         card.lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
     card.title("What the numbers mean")
     card.paragraphs(*_MEANING)

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.pen import LOW, NARROW, Composed, Pen, cut, cut_middle, fi
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width, small_bar
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.live_arrays.card import group_card
-from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, SORTS, GroupRows, totals_words
+from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
 from tpuprof.tui.report.fields import is_descending, order, screen_columns
 
 CARD = 150  # cells from which on the card of the row under the cursor stands beside the table
@@ -32,6 +32,7 @@ class LiveArraysView(Listing):
         kind, device: only of this kind or device; None for all.
     """
 
+    sort: str = "size"
     by: live_arrays.By = "source"
     kind: str | None = None
     device: str | None = None
@@ -70,14 +71,13 @@ def listed(page: live_arrays.LiveArrays, view: LiveArraysView) -> ListedArrays:
         is_wanted = has_words(view.words)
         kept = tuple(group for group in made if is_wanted(searched_text(page, group).casefold()))
     whole = sum(max(0, group.total.size_bytes) for group in made)
-    places = order(GROUPS, GroupRows(kept, whole, view.by), *sorting(view))
+    places = order(GROUPS, GroupRows(kept, whole, view.by), view.sort, descending(view))
     return ListedArrays(tuple(kept[place] for place in places.tolist()), len(made), whole)
 
 
-def sorting(view: LiveArraysView) -> tuple[str, bool]:
-    """What the table is sorted by, and whether the largest comes first."""
-    sort = view.sort or SORTS[0]
-    return sort, is_descending(GROUPS, sort) != view.is_reversed
+def descending(view: LiveArraysView) -> bool:
+    """Whether the largest comes first."""
+    return is_descending(GROUPS, view.sort) != view.is_reversed
 
 
 def searched_text(page: live_arrays.LiveArrays, group: live_arrays.AllocationGroup) -> str:
@@ -117,14 +117,13 @@ def table_lines(
     page: live_arrays.LiveArrays, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen
 ) -> list[Line]:
     """Headings and rows."""
-    sort, descending = sorting(view)
     source = GroupRows(listed.rows, listed.whole_bytes, view.by, pen.width)
     left_out = _left_out(page, view, source, pen.width)
     looks: dict[str, dict[str, object]] = {key: {} for key in GROUPS.screen if key not in left_out}
     looks["name"] = {"title": view.by} if view.by in ("device", "kind") else {}
     columns = chosen_columns(screen_columns(GROUPS, source, pen.glyphs, looks), pen.width)
     columns = [_begun(column, pen.glyphs) for column in columns]
-    heading = header_line(columns, pen, sort if view.cursor >= 0 else "", descending)
+    heading = header_line(columns, pen, view.sort if view.cursor >= 0 else "", descending(view))
     return [heading, *row_lines(columns, shown, view.cursor, pen)]
 
 

@@ -19,9 +19,6 @@ from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Uni
 BY_TITLES: dict[By, str] = dict(zip(BY, ("Source lines", "Functions", "Stacks", "Devices", "Kinds"), strict=True))
 """What a table of groups is called."""
 
-SORTS = ("size", "count", "each", "name")
-"""What groups can be sorted by, the first at first."""
-
 BY_WORDS: dict[By, str] = {by: title.rstrip("s").lower() for by, title in BY_TITLES.items()}
 
 _NO_STACK = "the program kept no traceback for it"
@@ -85,14 +82,13 @@ def _of_group(
 _NAMED = (
     "what the group is: a source line, a function, a stack from the user's innermost call outwards, a device or a kind"
 )
-_NAME: ColumnSpec[GroupRows] = ColumnSpec(
-    "name", "where it was made", 20, cells=by_row(_name), is_left=True, grows=True
-)
-_KIND: ColumnSpec[GroupRows] = ColumnSpec("", "kind", 10, words=lambda value, _: value or "")
+NAMED = "where it was made"
+_NAME: ColumnSpec[GroupRows] = ColumnSpec(NAMED, 20, cells=by_row(_name), is_left=True, grows=True)
+_KIND: ColumnSpec[GroupRows] = ColumnSpec("kind", 10, words=lambda value, _: value or "")
 _EACH: ColumnSpec[GroupRows] = ColumnSpec(
-    "each", "each", 6, words=lambda value, _: "" if value is None else binary_short(value)
+    "each", 6, words=lambda value, _: "" if value is None else binary_short(value)
 )
-_DEVICE = ColumnSpec("", "device", 8, cells=by_row(_place))
+_DEVICE = ColumnSpec("device", 8, cells=by_row(_place))
 _HELD = "the devices that hold it; none for executables"
 _OWN_LINE = "the innermost source line on the stack outside libraries"
 _OF_LINE = "the function that this line is in"
@@ -107,7 +103,7 @@ _SHARE: Field[GroupRows] = Field(
     "its size, of all that is shown",
     "the rows shown take no memory",
     "of all",
-    ColumnSpec("", "%", 5, words=whole_share),
+    ColumnSpec("%", 5, words=whole_share),
 )
 GROUPS: Table[GroupRows] = Table(
     "groups",
@@ -118,7 +114,7 @@ GROUPS: Table[GroupRows] = Table(
         _of_group("function", _TEXT_OR_NONE, "function", _OF_LINE, f"several functions, or {_NO_STACK}"),
         _of_group("kind", _TEXT_OR_NONE, "kind", _KINDS, _NO_KIND, _KIND),
         _of_group("devices", TEXTS, "devices", _HELD, "", _DEVICE, "devices"),
-        _of_group("count", COUNT, "total.count", _COUNTED, "", ColumnSpec("count", "count", 6)),
+        _of_group("count", COUNT, "total.count", _COUNTED, "", ColumnSpec("count", 6)),
         _of_group("size_bytes", BYTES, "total.size_bytes", "their total size", "", SIZE_LOOK),
         _SHARE,
         bar_field(_bars),

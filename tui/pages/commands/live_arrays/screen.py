@@ -12,7 +12,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays import drawing
 from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
-from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS, SORTS, GroupRows
+from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS, NAMED, GroupRows
 from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
@@ -55,7 +55,10 @@ class ArraysList(ListView[AllocationGroup]):
     def shown_table(self) -> ShownTable:
         content, rows = self.content, self.rows
         source = GroupRows(rows, content.total.size_bytes, self.listing.by)
-        order, run = sort_text(*drawing.sorting(self.listing)), run_of_file(content.name, content.path)
+        order, run = (
+            sort_text(GROUPS.sorted_by[self.listing.sort].key, drawing.descending(self.listing)),
+            run_of_file(content.name, content.path),
+        )
         return ShownTable("live-arrays", GROUPS, source, range(len(rows)), (), self.listing.words, order, run)
 
     def compose(self, pen: Pen, height: int) -> Composed:
@@ -63,7 +66,9 @@ class ArraysList(ListView[AllocationGroup]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {name: name for name in SORTS}
+        by = self.listing.by
+        named = {NAMED: by if by in ("device", "kind") else NAMED}
+        return {title: named.get(title, title) for title in GROUPS.sorted_by if title != by}
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
@@ -85,7 +90,7 @@ class ArraysList(ListView[AllocationGroup]):
             KeyRow("group", f"by {BY_WORDS[view.by]}", by_words, {"group": self._group}),
             KeyRow("view", kind, "Buffers and executables, or one kind only", {"view": next_kind}, rank=early),
             KeyRow("next_step", device, devices_words, {"next_step": next_device}, rank=of_device),
-            self.sorting_key("Sort by the next column; reverse", "sort", late),
+            self.sorting_key(rank=late),
         )
 
     def _show(self, words: str, **changes: object) -> str:

@@ -97,7 +97,7 @@ class TriageList(ListView[buffer_table.BufferRow]):
         triage, view = self.triage, self.listing
         if not triage.need.buffers:
             return None
-        order = sort_text(view.sort, buffer_table.is_down(view))
+        order = sort_text(buffer_table.ROWS.sorted_by[view.sort].key, buffer_table.is_down(view))
         table, source = buffer_table.rows_to_write(triage, self.rows, view.grouped)
         run = run_of_file(triage.where, triage.where)
         return ShownTable("oom", table, source, range(len(self.rows)), (), view.words, order, run)
@@ -131,7 +131,7 @@ class TriageList(ListView[buffer_table.BufferRow]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        return {sort: sort for sort in buffer_table.SORTS}
+        return {title: title for title in buffer_table.ROWS.sorted_by}
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:
@@ -264,7 +264,7 @@ class TriageScreen(ListScreen):
         rows = (
             KeyRow("open", "details", "All about the buffer, and its source lines", opens, rank=1),
             KeyRow("edit", "edit source", "Open the source line in $EDITOR", {"edit": edit}, rank=after + 2),
-            listed.sorting_key("Sort by the next column; reverse", "sort", after + 1),
+            listed.sorting_key(rank=after + 1),
             KeyRow("group", "by source", "Group by source line", {"group": listed.group}, rank=after),
             KeyRow("search", "filter", "Only buffers with these words", filters, rank=after + 1),
         )

@@ -18,20 +18,18 @@ from tpuprof.tui.draw.pen import NARROW, Pen, cut_begin, cut_middle
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, Listing, header_line, row_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
-from tpuprof.tui.report.fields import is_descending, screen_columns
+from tpuprof.tui.report.fields import Table, is_descending, screen_columns
 from tpuprof.tui.report.fields import order as ordered
 from tpuprof.tui.report.shared.buffers import searched
 
-Order = Literal["size", "padding", "program"]
 Grouping = Literal["none", "source", "scope", "category", "owner"]
 
-ORDERS: tuple[Order, ...] = ("size", "padding", "program")
 GROUPINGS: tuple[Grouping, ...] = ("none", "source", "scope", "category", "owner")
 
 _BARRED, _SHORT_OP = 104, 20
 """Cells from which on rows are numbered and have a bar, and below which only the end of an op's name is shown."""
 
-_GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "category", "owner": "owner"}
+GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "category", "owner": "owner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class MemoryState(Listing):
     """
 
     point: int = 0
-    sort: Order = "size"
+    sort: str = "size"
     grouping: Grouping = "none"
     show_map: bool = False
 
@@ -113,7 +111,7 @@ def memory_list(
     shown_bytes, shown_count, most = int(sizes[rows].sum()), len(rows), int(sizes[rows].max(initial=0))
     groups: tuple[BufferGroup, ...] = ()
     if grouping == "none":
-        for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
+        for name in ("size", order):  # what is equal stays as it is
             rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_down(state, name))]
     else:
         groups = group_rows(page, rows, grouping, owners)
@@ -126,8 +124,12 @@ def memory_list(
 
 def is_down(state: MemoryState, name: str = "") -> bool:
     """Whether the largest comes first, in the order of the list or in one of that name."""
-    table = BUFFERS if state.grouping == "none" else GROUPS
-    return is_descending(table, name or state.sort) != (state.is_reversed and name in ("", state.sort))
+    return is_descending(table_of(state), name or state.sort) != (state.is_reversed and name in ("", state.sort))
+
+
+def table_of(state: MemoryState) -> Table[Any]:
+    """The fields of the rows: of buffers, or of groups."""
+    return BUFFERS if state.grouping == "none" else GROUPS
 
 
 def searched_texts(page: SpaceMemory, rows: Int64s) -> list[str]:
@@ -184,7 +186,7 @@ def _group_columns(page: SpaceMemory, listed: MemoryList, pen: Pen) -> list[Colu
     left_out = ("rank", "size_bar", "name") if pen.width < NARROW else ("name",)
     looks = {key: {"width": 3} if key == "rank" else {} for key in GROUPS.screen if key not in left_out}
     columns = screen_columns(GROUPS, source, pen.glyphs, looks)
-    name = {"title": _GROUP_TITLES[listed.state.grouping], "width": max(1, _room(columns, pen.width) - 1)}
+    name = {"title": GROUP_TITLES[listed.state.grouping], "width": max(1, _room(columns, pen.width) - 1)}
     return columns + screen_columns(GROUPS, source, pen.glyphs, {"name": name})
 
 

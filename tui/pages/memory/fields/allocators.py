@@ -128,7 +128,7 @@ def _dim(value: str | None) -> StyleKey:
 
 
 def _detail(key: str, title: str, width: int, meaning: str) -> Field[AllocatorProfile]:
-    look: ColumnSpec[AllocatorProfile] = ColumnSpec("", title, width, _dim, cut=cut)
+    look: ColumnSpec[AllocatorProfile] = ColumnSpec(title, width, _dim, cut=cut)
     null = "the runtime does not say this about these allocations"
     return Field(key, _DETAIL, of_each(key, "at_peak"), meaning, null, title, look, filter=(key,))
 
@@ -140,13 +140,13 @@ def _shares(allocator: AllocatorProfile, rows: Rows) -> list[float]:
 def _number(
     key: str, unit: Unit, meaning: str, title: str, width: int, style: StyleKey = "text"
 ) -> Field[AllocatorProfile]:
-    screen: ColumnSpec[AllocatorProfile] = ColumnSpec("", title, width, lambda _: style)
+    screen: ColumnSpec[AllocatorProfile] = ColumnSpec(title, width, lambda _: style)
     return Field(key, unit, of_each(key, "at_peak"), meaning, heading=title, screen=screen)
 
 
 _TITLE = "in use at the peak"
-_OP_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec("", _TITLE, 28, _dim, fixed=True, grows=True)
-_SHARE_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec("", "%", 6)
+_OP_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec(_TITLE, 28, _dim, fixed=True, grows=True)
+_SHARE_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec("%", 6)
 _ALLOCATION = in_order("framework_op occurrences allocated_bytes requested_bytes region data_type shape")
 
 AT_PEAK: Table[AllocatorProfile] = Table(

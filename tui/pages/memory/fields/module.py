@@ -210,8 +210,8 @@ def op_or_name(buffer: Buffer) -> str:
 
 
 _LOOKS: dict[str, ColumnSpec[Any]] = {
-    "expansion": ColumnSpec("padding", "pad", 5, cells=by_row(_padding)),
-    "source": ColumnSpec("", "source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
+    "expansion": ColumnSpec("pad", 5, cells=by_row(_padding)),
+    "source": ColumnSpec("source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
 }
 _SORTS: dict[str, Callable[[Any], Int64s]] = {
     "size_bytes": lambda source: source.space.live_ranges.size_bytes[source.entries],
@@ -231,7 +231,7 @@ BUFFERS: Table[Any] = Table(
             VERBATIM,
             lambda source, rows: [op_or_name(source.buffers[row]) for row in rows],
             "the framework op without names of transformations, else the instruction; sorts in the program's order",
-            screen=ColumnSpec("program", "op", 20, grows=True),
+            screen=ColumnSpec("op", 20, grows=True),
             sort=lambda source: source.space.live_ranges.born[source.entries],
         ),
     ),
@@ -259,8 +259,8 @@ def _begins(source: ListedRows) -> Int64s:
 
 
 _GROUP_LOOKS: dict[str, ColumnSpec[Any]] = {
-    "name": ColumnSpec("program", "", 1, lambda _: "strong", grows=True),
-    "padding_bytes": ColumnSpec("padding", "padding", 7, cells=by_row(_group_padding)),
+    "name": ColumnSpec("group", 1, lambda _: "strong", grows=True),
+    "padding_bytes": ColumnSpec("padding", 7, cells=by_row(_group_padding)),
 }
 
 GROUPS: Table[Any] = Table(
@@ -275,7 +275,7 @@ GROUPS: Table[Any] = Table(
             COUNT,
             lambda source, rows: [len(source.entries[row].rows) for row in rows],
             "how many buffers a group has",
-            screen=ColumnSpec("", "buffers", 7),
+            screen=ColumnSpec("buffers", 7),
         ),
     ),
     len,

@@ -135,26 +135,26 @@ _MEANINGS = {
 }
 
 _LOOKS: dict[str, ColumnSpec[Any]] = {
-    "occurrences": ColumnSpec("count", "count", 8),
-    "total_time_ps": ColumnSpec("total", "total time", 10),
-    "self_time_ps": ColumnSpec("self", "self time", 9),
-    "average_time_ps": ColumnSpec("average_total", "avg total", 9),
-    "average_self_time_ps": ColumnSpec("average", "average", 9),
-    "self_time_percent": ColumnSpec("self", "time", 6, fixed=True),
-    "cumulative_percent": ColumnSpec("cumulative", "cumul.", 6),
-    "gflops_per_second": ColumnSpec("flops_rate", "FLOP/s", 7),
-    "flops_utilization": ColumnSpec("flops", "FLOPS", 6, words=used, note=_COLOURS),
-    "hbm_bandwidth_utilization": ColumnSpec("hbm", "HBM", 6, words=used, note=_COLOURS),
-    "operational_intensity": ColumnSpec("intensity", "FLOP/B", 7),
-    "roofline_efficiency": ColumnSpec("roof", "of roof", 7, words=used, note=ABOVE_NOTE),
-    "model_gflops_per_second": ColumnSpec("model_rate", "model/s", 7),
-    "gigabytes_per_second": ColumnSpec("all_rate", "bytes/s", 7),
-    "hbm_gigabytes_per_second": ColumnSpec("hbm_rate", "HBM B/s", 7),
-    f"{_MOVED}.hbm": ColumnSpec("hbm_rate", "HBM B/s", 7),
-    f"{_MOVED}.cmem_read": ColumnSpec("cmem_read", "CMEM rd", 7),
-    f"{_MOVED}.cmem_write": ColumnSpec("cmem_write", "CMEM wr", 7),
-    f"{_MOVED}.sram_read": ColumnSpec("chip_read", "chip rd", 7),
-    f"{_MOVED}.sram_write": ColumnSpec("chip_write", "chip wr", 7),
+    "occurrences": ColumnSpec("count", 8),
+    "total_time_ps": ColumnSpec("total time", 10),
+    "self_time_ps": ColumnSpec("self time", 9),
+    "average_time_ps": ColumnSpec("avg total", 9),
+    "average_self_time_ps": ColumnSpec("average", 9),
+    "self_time_percent": ColumnSpec("time", 6, fixed=True),
+    "cumulative_percent": ColumnSpec("cumul.", 6),
+    "gflops_per_second": ColumnSpec("FLOP/s", 7),
+    "flops_utilization": ColumnSpec("FLOPS", 6, words=used, note=_COLOURS),
+    "hbm_bandwidth_utilization": ColumnSpec("HBM", 6, words=used, note=_COLOURS),
+    "operational_intensity": ColumnSpec("FLOP/B", 7),
+    "roofline_efficiency": ColumnSpec("of roof", 7, words=used, note=ABOVE_NOTE),
+    "model_gflops_per_second": ColumnSpec("model/s", 7),
+    "gigabytes_per_second": ColumnSpec("bytes/s", 7),
+    "hbm_gigabytes_per_second": ColumnSpec("HBM B/s", 7),
+    f"{_MOVED}.hbm": ColumnSpec("HBM B/s", 7),
+    f"{_MOVED}.cmem_read": ColumnSpec("CMEM rd", 7),
+    f"{_MOVED}.cmem_write": ColumnSpec("CMEM wr", 7),
+    f"{_MOVED}.sram_read": ColumnSpec("chip rd", 7),
+    f"{_MOVED}.sram_write": ColumnSpec("chip wr", 7),
 }
 
 
@@ -227,7 +227,7 @@ def bars(
 
         return each(bar)
 
-    return ColumnSpec("", "", BAR_WIDTH, cells=cells, is_left=True, fixed=True, keeps_style=True)
+    return ColumnSpec("", BAR_WIDTH, cells=cells, is_left=True, fixed=True, keeps_style=True)
 
 
 def name_fields(
@@ -243,8 +243,8 @@ def name_fields(
     """
     occurrences, total, own = f"{times}occurrences", f"{times}total_ps", f"{times}self_ps"
     op_class, fraction = f"{shares}op_class", f"{shares}self_fraction"
-    names: ColumnSpec[Any] = ColumnSpec("name", "op", width, lambda _: "strong", fixed=True, grows=True)
-    letters: ColumnSpec[Any] = ColumnSpec("", "", 1, cells=_letters(op_class), fixed=True, keeps_style=True)
+    names: ColumnSpec[Any] = ColumnSpec("op", width, lambda _: "strong", fixed=True, grows=True)
+    letters: ColumnSpec[Any] = ColumnSpec("", 1, cells=_letters(op_class), fixed=True, keeps_style=True)
     classes = attrgetter(op_class)
     of_time = bars(fraction, lambda source, row: classes(source)[row])
     share_of_time = _field("self_time_percent", SHARE_PERCENT, fraction, NO_TIME, "self")
@@ -318,7 +318,7 @@ def rate_fields(where: str, kind: KindOf = lambda *_: None) -> tuple[Field[Any],
 
     bound_by = replace(
         _field("bound_by", TEXT, bound_names, NO_BOUND, "bound by"),
-        screen=ColumnSpec("bound", "bound by", 10, cells=_bound_cells(rates)),
+        screen=ColumnSpec("bound by", 10, cells=_bound_cells(rates)),
         sort=lambda source: np.where(rates(source).bound_by < 0, np.nan, rates(source).bound_by),
         filter=("bound_by",),
         filter_unknown="unknown",

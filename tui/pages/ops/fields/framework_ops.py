@@ -61,9 +61,9 @@ def _above(source: FrameworkOps, rows: Rows) -> list[str | None]:
 _NO_HLO_OP = "host ops come from no HLO op"
 
 _LOOKS: dict[str, ColumnSpec[Any]] = {
-    "type": ColumnSpec("type", "type", 18),
-    "side": ColumnSpec("side", "side", 6),
-    "op_count": ColumnSpec("ops", "ops", 6),
+    "type": ColumnSpec("type", 18),
+    "side": ColumnSpec("side", 6),
+    "op_count": ColumnSpec("ops", 6),
 }
 _field = partial(shown_field, _LOOKS)
 

@@ -59,16 +59,16 @@ expressions = of_each_row("table.expression")  # the HLO texts of ops, unescaped
 TENSOR_CORE, SPARSE_CORE = "TensorCore", "SparseCore"
 
 _LOOKS: dict[str, ColumnSpec[OpsPage]] = {
-    "program": ColumnSpec("program", "program", 24, cells=by_row(_program_cell)),
-    "category": ColumnSpec("category", "HLO category", 20),
-    "framework_op": ColumnSpec("framework", "framework op", 40),
-    "dma_stall_percent": ColumnSpec("stall", "stall", 6),
-    "remat": ColumnSpec("remat", "remat", 5),
-    "outside_compilation": ColumnSpec("outside", "outside", 7),
-    "autotuned": ColumnSpec("", "autotuned", 9),
-    "core_type": ColumnSpec("core", "core", 10),
-    "parent_op": ColumnSpec("parent", "parent op", 16),
-    "energy_joules": ColumnSpec("energy", "energy", 8),
+    "program": ColumnSpec("program", 24, cells=by_row(_program_cell)),
+    "category": ColumnSpec("HLO category", 20),
+    "framework_op": ColumnSpec("framework op", 40),
+    "dma_stall_percent": ColumnSpec("stall", 6),
+    "remat": ColumnSpec("remat", 5),
+    "outside_compilation": ColumnSpec("outside", 7),
+    "autotuned": ColumnSpec("autotuned", 9),
+    "core_type": ColumnSpec("core", 10),
+    "parent_op": ColumnSpec("parent op", 16),
+    "energy_joules": ColumnSpec("energy", 8),
 }
 _field = partial(common.shown_field, _LOOKS)
 
@@ -186,7 +186,7 @@ def grouped_ops(op_count: Int64s) -> Table[OpsPage]:
     Args:
         op_count: int64[n]; how many ops each row adds up.
     """
-    look: ColumnSpec[OpsPage] = ColumnSpec("ops", "ops", 5)
+    look: ColumnSpec[OpsPage] = ColumnSpec("ops", 5)
     number = Field("ops", COUNT, lambda _, rows: op_count[np.asarray(rows)], _CLONES, "", "", look, lambda _: op_count)
     return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *_COLUMNS))
 

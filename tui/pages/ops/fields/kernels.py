@@ -16,25 +16,23 @@ _NO_LAUNCH = "launches differ (--by shape), or the launch event does not say it"
 _NO_OP = "several framework ops launched these kernels, or the profile does not say which"
 
 _LOOKS: dict[str, ColumnSpec[KernelsPage]] = {
-    "name": ColumnSpec(
-        "name", "kernel", 26, lambda _: "strong", lambda name, _: kernel_name(name), fixed=True, grows=True
-    ),
-    "self_time_percent": ColumnSpec("self", "time", 6, fixed=True),
+    "name": ColumnSpec("kernel", 26, lambda _: "strong", lambda name, _: kernel_name(name), fixed=True, grows=True),
+    "self_time_percent": ColumnSpec("time", 6, fixed=True),
     "time_bar": bars("fraction", lambda page, row: "compute" if page.kernels[row].uses_tensor_cores else "vector"),
-    "framework_op": ColumnSpec("framework_op", "framework op", 24),
-    "op": ColumnSpec("op", "op", 20),
-    "occurrences": ColumnSpec("count", "count", 7),
-    "total_time_ps": ColumnSpec("total", "total", 9),
-    "average_time_ps": ColumnSpec("average", "average", 9),
-    "minimum_time_ps": ColumnSpec("least", "least", 9),
-    "maximum_time_ps": ColumnSpec("most", "most", 9),
-    "registers_per_thread": ColumnSpec("registers", "regs", 5),
-    "shared_memory_bytes": ColumnSpec("shared", "shared", 8),
-    "block": ColumnSpec("block", "block", 10),
-    "grid": ColumnSpec("grid", "grid", 12),
-    "occupancy_percent": ColumnSpec("occupancy", "occup.", 6),
-    "uses_tensor_cores": ColumnSpec("tensor", "tensor", 6),
-    "is_tensor_core_eligible": ColumnSpec("could", "could", 5),
+    "framework_op": ColumnSpec("framework op", 24),
+    "op": ColumnSpec("op", 20),
+    "occurrences": ColumnSpec("count", 7),
+    "total_time_ps": ColumnSpec("total", 9),
+    "average_time_ps": ColumnSpec("average", 9),
+    "minimum_time_ps": ColumnSpec("least", 9),
+    "maximum_time_ps": ColumnSpec("most", 9),
+    "registers_per_thread": ColumnSpec("regs", 5),
+    "shared_memory_bytes": ColumnSpec("shared", 8),
+    "block": ColumnSpec("block", 10),
+    "grid": ColumnSpec("grid", 12),
+    "occupancy_percent": ColumnSpec("occup.", 6),
+    "uses_tensor_cores": ColumnSpec("tensor", 6),
+    "is_tensor_core_eligible": ColumnSpec("could", 5),
 }
 """Bars are coloured by whether the kernel uses tensor cores."""
 

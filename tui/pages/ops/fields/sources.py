@@ -60,17 +60,17 @@ def _kind(page: SourcesPage, row: int) -> OpClass:
 
 
 _LOOKS: dict[str, ColumnSpec[SourcesPage]] = {
-    "source": ColumnSpec("source", "line", _NAME_CELLS, cells=_names, is_left=True, fixed=True),
-    "function": ColumnSpec("function", "function", 20),
-    "scope": ColumnSpec("scope", "scope", 16),
-    "op_count": ColumnSpec("ops", "ops", 5),
-    "occurrences": ColumnSpec("count", "count", 8),
-    "self_time_ps": ColumnSpec("self_time", "self time", 9),
-    "op_time_percent": ColumnSpec("self", "time", 6, fixed=True),
+    "source": ColumnSpec("line", _NAME_CELLS, cells=_names, is_left=True, fixed=True),
+    "function": ColumnSpec("function", 20),
+    "scope": ColumnSpec("scope", 16),
+    "op_count": ColumnSpec("ops", 5),
+    "occurrences": ColumnSpec("count", 8),
+    "self_time_ps": ColumnSpec("self time", 9),
+    "op_time_percent": ColumnSpec("time", 6, fixed=True),
     "op_time_bar": common.bars("op_fraction", _kind, lambda page: page.op_fraction.max(initial=0.0)),
-    "cumulative_op_time_percent": ColumnSpec("cumulative", "cumul.", 6),
-    "longest_op": ColumnSpec("longest", "longest op", 24),
-    "called_from": ColumnSpec("called", "called from", 24, cut=cut_begin),
+    "cumulative_op_time_percent": ColumnSpec("cumul.", 6),
+    "longest_op": ColumnSpec("longest op", 24),
+    "called_from": ColumnSpec("called from", 24, cut=cut_begin),
 }
 _field = partial(common.shown_field, _LOOKS)
 _SOURCE = "the file and line, as the profile writes them; for a fusion the same line as in XProf"

@@ -236,7 +236,7 @@ def report_lines(
     lines = pen.wrap(page.statement, "strong", [(" ", "text")]) if page.statement else []
     if card_of is None and page.kernels:
         columns = screen_columns(CALLS, page, pen.glyphs)
-        lines += first_rows(columns, range(len(page.kernels)), most, pen, "self")
+        lines += first_rows(columns, range(len(page.kernels)), most, pen)
     if several:
         columns = screen_columns(VARIANTS, several, pen.glyphs)
         lines.append(pen.rule("Which block size", "by the device's time of the median run"))

@@ -79,7 +79,7 @@ _SPREAD = (
 _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     Field("rank", RANK.unit, lambda page, rows: [row + 1 for row in rows], "the row's place by time", heading="#"),
     named("self_time_percent", units.SHARE_PERCENT, _of("fraction"), "its time, of the cores' whole time", "time", 6,
-          name="self", fixed=True),
+          fixed=True),
     named("time_bar", units.SHARE, _of("fraction"), "the same as a bar; red: it waits for copies", "", BAR,
           cells=by_row(_bar), is_left=True),
     named("kernel", units.TEXT, _of("kernel"),

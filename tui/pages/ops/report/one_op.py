@@ -119,7 +119,7 @@ def _text(report: OpReport, most: int, pen: Pen) -> list[Line]:
     if len(page.found.rows) > 1:
         rows = list(page.found.rows)
         lines.append(pen.rule("HLO ops", counted(len(rows), "op")))
-        lines += first_rows(screen_columns(ROWS, ops, pen.glyphs), rows, most, pen, "self")
+        lines += first_rows(screen_columns(ROWS, ops, pen.glyphs), rows, most, pen)
     lines.append(pen.rule("Runs", counted(page.all_runs.runs, "run")))
     lines += [pen.fit([(f" {name:<36}", "dim"), (words, "text")]) for name, words in metric_rows(_FIGURES, report)]
     for title, section in (

@@ -130,7 +130,7 @@ def _column(
 ) -> ColumnSpec[Sequence[Row]]:
     """A column that can't be sorted by, with texts cut at their end; one that grows always shows."""
     cutting = cut_middle if grows else cut
-    return ColumnSpec("", title, width, lambda _: style, None, cells, cutting, is_left, fixed or grows, grows)
+    return ColumnSpec(title, width, lambda _: style, None, cells, cutting, is_left, fixed or grows, grows)
 
 
 def _texts(text: Callable[[Row], str], style: Key) -> Callable[[Sequence[Row], Glyphs], Cells]:
@@ -172,7 +172,7 @@ _BUSY: ColumnSpec[Any] = _column("busy", 6, fixed=True)
 
 _NAMED = "the track's name, which is its line's in the profile"
 _LINE: ColumnSpec[Any] = ColumnSpec(
-    *("", "track", NAME_WIDTH, lambda track: "dim" if track[1] else "strong", lambda track, _: track[0][:NAME_SEEN]),
+    *("track", NAME_WIDTH, lambda track: "dim" if track[1] else "strong", lambda track, _: track[0][:NAME_SEEN]),
     fixed=True,
     grows=True,
 )
@@ -310,7 +310,7 @@ _DEVICE = "how long it took by the device's clock, as pages of steps and ops mea
 _START: ColumnSpec[Any] = _column("start, ms", 9, "dim", fixed=True)
 _TAKES: ColumnSpec[Any] = _column("duration", 8, fixed=True)
 _SIGN: ColumnSpec[Any] = ColumnSpec(
-    "", "", 1, CLASS_STYLE.__getitem__, lambda name, _: CLASS_LETTER[name], fixed=True, keeps_style=True
+    "", 1, CLASS_STYLE.__getitem__, lambda name, _: CLASS_LETTER[name], fixed=True, keeps_style=True
 )
 
 EVENTS: Table[Sequence[EventRow]] = Table(

@@ -30,7 +30,7 @@ def screen_of(content: LiveArrays, environ: Mapping[str, str] | None = None) -> 
 @pytest.mark.parametrize("color", COLOURS)
 async def test_every_cell_is_painted(size: tuple[int, int], color: str) -> None:
     async with on_stand(screen_of(PAGE, COLOURS[color]), *size) as (_, pilot):
-        for key in ("b", "b", "b", "b", "b", "v", "v", "v", "d", "d", "d", "i", "s", "T"):
+        for key in ("b", "b", "b", "b", "b", "v", "v", "v", "d", "d", "d", "i", "S", "T"):
             await pilot.press(key)
             shown = frame(pilot)
             assert "LIVE ARRAYS" in shown and (color != "ascii" or shown.isascii())

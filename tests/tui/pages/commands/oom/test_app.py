@@ -103,7 +103,7 @@ async def test_other_errors_of_the_log() -> None:
         assert "error 1 of 2" in frame(pilot)
         await pilot.press("]")
         assert "error 2 of 2" in frame(pilot) and "SHORT BY 6.02 GiB" in frame(pilot)
-        assert "SHORT BY 6.02 GiB" in await after(pilot, "j", "enter", "v", "/", "e", "1", "s", "b")
+        assert "SHORT BY 6.02 GiB" in await after(pilot, "j", "enter", "v", "/", "e", "1", "S", "b")
         assert "error 1 of 2" in await after(pilot, "]")
         assert "error 1 of 2" in await after(pilot, "[", "[")
 

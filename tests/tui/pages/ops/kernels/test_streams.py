@@ -71,7 +71,7 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
         assert len(view.rows) == 4 and view.status() == "1 of 4"
         await press(pilot, "b")
         assert len(view.rows) == 5 and view.status() == "1 of 5, by shape"
-        assert view.sort().startswith("sorted by ")
+        assert view.reverse().startswith("sorted by ")
         view.search("tanh")
         assert len(view.rows) == 1 and view.selection == "wrapped_tanh"
         await press(pilot, "b", "o")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import has_words
@@ -20,9 +20,6 @@ from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED, SOURCE_LINE
 from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, in_order, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.buffers import EXPANSION, SIZE_LOOK, BufferRows, rank_field, searched
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
-
-Sort = Literal["size", "padding", "category", "source", "shape"]
-SORTS: tuple[Sort, ...] = get_args(Sort)
 
 _LEAST_OP = 6  # cells of an op's name below which it is left out
 _SHAPE = 24  # cells that a shape may take from the names of ops, but not from their lines of code
@@ -70,7 +67,7 @@ class OomView(Listing):
     advice: int | None = None
     is_trying: bool = False
     tries: Listing = Listing()
-    sort: Sort = "size"
+    sort: str = "size"
     grouped: bool = False
 
 
@@ -237,16 +234,14 @@ def _drawn(
     def cells(source: ShownRows, _: Glyphs) -> Cells:
         return each(lambda row: cell(source, row))
 
-    return Field(
-        key, VERBATIM, read, meaning, screen=ColumnSpec(key, title, width, cells=cells, fixed=fixed, grows=grows)
-    )
+    return Field(key, VERBATIM, read, meaning, screen=ColumnSpec(title, width, cells=cells, fixed=fixed, grows=grows))
 
 
-_RANK: ColumnSpec[ShownRows] = ColumnSpec("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)
-_AFTER: ColumnSpec[ShownRows] = ColumnSpec("", "est.", 6, cells=lambda source, _: each(source.after), fixed=True)
-_SHARE: ColumnSpec[ShownRows] = ColumnSpec("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True)
+_RANK: ColumnSpec[ShownRows] = ColumnSpec("#", 2, cells=lambda source, _: each(source.number), fixed=True)
+_AFTER: ColumnSpec[ShownRows] = ColumnSpec("est.", 6, cells=lambda source, _: each(source.after), fixed=True)
+_SHARE: ColumnSpec[ShownRows] = ColumnSpec("%", 4, words=lambda value, _: percent(value, 0), fixed=True)
 _EXPANSION: ColumnSpec[ShownRows] = ColumnSpec(
-    "padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True
+    "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True
 )
 
 ROWS: Table[ShownRows] = Table(
