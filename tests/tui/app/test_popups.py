@@ -38,6 +38,7 @@ MAIN = {
     "runs, filtered": ["R", "slash", "t"],
     "runs, one marked": ["D"],
     "hosts": ["H"],
+    "order": ["3", "s"],
     "a step of hosts": ["H", "l"],
     "notes": ["W"],
     "finding": ["enter"],
@@ -144,7 +145,7 @@ def test_every_kind_of_popup_is_walked_through() -> None:
 
     names = {kind.__name__ for of in (Popup, PanelList) for kind in kinds(of) if kind.__module__.startswith("tpuprof")}
     lists = {"CommandList", "RunsList", "HostsList", "MeasuredList"}
-    assert names == {"TextPopup", "ListPopup", "PromptPopup", *lists}
+    assert names == {"TextPopup", "SortPopup", "PromptPopup", *lists}
 
 
 @pytest.mark.parametrize("name", MAIN)
