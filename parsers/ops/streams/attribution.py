@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,6 +92,8 @@ class StreamOp:
         if not self.module or self.program:
             return 0
         ident = f"{self.module}\0{self.name}".encode("utf-8", "replace")
+        from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which profiles of TPUs spare
+
         return int.from_bytes(blake2b(ident, digest_size=8).digest(), "little") | 1
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, in_nesting_order, no_ints, positions, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import nest, self_times
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops import device
@@ -84,6 +83,8 @@ def _columns(
 
 def _described(ops: Sequence[StreamOp]) -> Plane:
     """A plane whose event metadata describes ops, numbered from 1 on, as a TPU's plane describes its own."""
+    from tpuprof.parsers.formats.proto import xplane_pb2  # noqa: PLC0415 - profiles of TPUs have no need of it here
+
     space = xplane_pb2.XSpace()
     plane = space.planes.add(name=b"ops")
     texts = ("hlo_category", "tf_op", "source", "source_stack", "deduplicated_name", "shape_with_layout")
