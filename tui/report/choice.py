@@ -38,11 +38,6 @@ SCHEMA = "rows"
 _WIDEST = 60  # cells of a column of text
 
 
-def sort_text(key: str, descending: bool) -> str:
-    """An order as ``--sort`` takes it: ``size_bytes:desc``."""
-    return f"{key}:{DESCENDING if descending else ASCENDING}"
-
-
 @dataclass(frozen=True)
 class Chosen:
     """The rows of a table that a call asks for.
@@ -123,7 +118,8 @@ def filtered(table: Table[Any], source: object, rows: Sequence[int], text: str, 
     if not any(field.filter for field in table.fields):  # words are looked for in every column of text
         looked_at = replace(looked_at, name=_texts(table, source))
     with filter_of(option):
-        mask = parse_filter(text, table.by_key).mask(looked_at).tolist()
+        titles = {title: key for title, key in table.titles.items() if title not in table.by_key}  # those go first here
+        mask = parse_filter(text, table.by_key, titles).mask(looked_at).tolist()
     return [row for row in rows if mask[row]]
 
 
@@ -191,6 +187,7 @@ def op_columns(
         self_ps=numpy.asarray(self_ps, kind),
         self_share=numpy.asarray(self_share, kind),
         keys=table.by_key,
+        titles=table.titles,
         values=lambda key: columns(table, source, rows, (key,))[key],
     )
 

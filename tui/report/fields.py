@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from tpuprof.parsers.base.record import dataclass, known_attribute
 from tpuprof.tui.draw.pen import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
-from tpuprof.tui.draw.table import Cells, Column
+from tpuprof.tui.draw.table import Cells, Column, Listing
 from tpuprof.tui.report.units import FLAG, Unit, Value
 
 if TYPE_CHECKING:
@@ -127,6 +127,21 @@ class Table(Generic[Source]):
         """The fields that the rows can be sorted by on the screen, by the titles of their columns."""
         shown = self.chosen(self.screen)
         return {each.screen.title: each for each in shown if each.screen is not None and each.screen.title}
+
+    def is_down(self, listing: Listing) -> bool:
+        """Whether the largest row of a list is first: texts and ranks go up by nature, and a list without order."""
+        field = self.sorted_by[listing.sort] if listing.sort else None
+        return field is not None and (field.unit.is_text or listing.sort == "#") == listing.is_reversed
+
+    def order_text(self, listing: Listing) -> str:
+        """The order of a list as ``--sort`` takes it, ``size_bytes:desc``; empty for one of its own."""
+        way = "desc" if self.is_down(listing) else "asc"
+        return f"{self.sorted_by[listing.sort].key}:{way}" if listing.sort else ""
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The keys of these by what a filter calls them: their titles, one word each: ``of_roof``."""
+        return {title.replace(" ", "_"): quantity.key for title, quantity in self.sorted_by.items()}
 
 
 @dataclass(frozen=True)
@@ -481,11 +496,6 @@ def order(table: Table[Source], source: Source, name: str, descending: bool) -> 
     numbers = numpy.asarray(values).astype(numpy.float64)
     numbers = numpy.where(numpy.isnan(numbers), numpy.inf, -numbers if descending else numbers)
     return numpy.argsort(numbers, kind="stable").astype(numpy.int64)
-
-
-def is_descending(table: Table[Any], name: str) -> bool:
-    """The natural direction of a column: texts go from A to Z, all others show the largest first."""
-    return not table.sorted_by[name].unit.is_text
 
 
 def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> dict[str, Sequence[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -26,9 +27,9 @@ LONGEST_NUMBER = 40
 """Most characters of a number."""
 
 NAMED = re.compile(
-    r'\s*(?P<nots>!*)(?P<key>[A-Za-z_][\w.]*)(?P<relation>>=|<=|[<>=:])(?:"(?P<quoted>[^"]*)"|(?P<bare>[^"\s]\S*))'
+    r'\s*(?P<nots>!*)(?P<key>[A-Za-z_][\w./]*|[%#])(?P<relation>>=|<=|[<>=:])(?:"(?P<quoted>[^"]*)"|(?P<bare>[^"\s]\S*))'
 )
-"""A term that names a column: ``self_time_ps>1ms``."""
+"""A term that names a column, by its title or its key: ``HBM>60%``, ``self_time_ps>1ms``."""
 
 _NUMBER = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Zµμ%]{0,2})")
 _KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)(?=\.|\Z)")
@@ -102,12 +103,20 @@ def meant_columns(name: str, keys: Collection[str]) -> list[str]:
     return next(filter(None, found), [])
 
 
-def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
+def columns_called(name: str, keys: Collection[str], titles: Mapping[str, str]) -> list[str]:
+    """The keys of the columns that have a name: that title, that key, that title in another case."""
+    folded = next((key for title, key in titles.items() if title.casefold() == name.casefold()), None)
+    named = (titles.get(name), name if name in keys else None, folded)
+    return list(dict.fromkeys(key for key in named if key is not None))
+
+
+def field_term(named: re.Match[str], keys: Collection[str], titles: Mapping[str, str]) -> FieldTerm | None:
     """The term that a text of the form `NAMED` is; None where it names no column and compares nothing.
 
     Args:
         keys: of the columns that there are. A term may leave out the unit at the end of a key, and the objects that it
             is in, where that fits one column.
+        titles: keys of columns by their titles with ``_`` for each blank.
 
     Raises:
         ValueError: it compares a column that is not there, or with what is not a number or has another unit.
@@ -115,17 +124,26 @@ def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
     key, relation = named["key"], named["relation"]
     value: str = named["bare"] if named["quoted"] is None else named["quoted"]
     number = _NUMBER.fullmatch(value) if named["quoted"] is None else None
-    if key not in keys:
-        if relation == ":" or (number is None and relation != "="):
+    found = columns_called(key, keys, titles)
+    if not found:
+        if relation == ":" or "/" in key or (number is None and relation != "="):
             return None
         ends = [of for of in keys if _UNIT.sub("", of).rpartition(".")[2] == key]
         if len(ends) != 1:
             near = ends or meant_columns(key, keys) or get_close_matches(key, keys, n=3, cutoff=0.5)
             raise ValueError(f"there is no column {key}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
-        key = ends[0]
+        found = ends
     if number is None and relation not in ("=", ":"):
         raise ValueError(f"{printable(value[:LONGEST_NUMBER])} is not a number to compare {key} with")
-    return FieldTerm(key, relation, value, None if number is None else _in_unit_of(key, number))
+    if number is None:
+        return FieldTerm(found[0], relation, value, None)
+    if number[2] == "%":
+        found = found[::-1]  # of FLOPS and flops the one that is a share
+    alike = [other for other in keys if _UNIT.sub("", other) == _UNIT.sub("", found[0])]  # in another unit
+    for other in (*found, *alike):
+        with suppress(ValueError):
+            return FieldTerm(other, relation, value, _in_unit_of(other, number))
+    raise ValueError(f"{found[0]} is not in {printable(number[2])}")
 
 
 def _in_unit_of(key: str, number: re.Match[str]) -> float:
@@ -137,5 +155,5 @@ def _in_unit_of(key: str, number: re.Match[str]) -> float:
     if unit == "%" and own is None:
         return value if _IN_PERCENT.search(key) else value / 100
     if unit:
-        raise ValueError(f"{key} is not in {printable(number[2])}")
+        raise ValueError
     return value

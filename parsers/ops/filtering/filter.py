@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from itertools import count, islice, repeat
 from operator import contains
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ HELP: tuple[tuple[str, str], ...] = (
     (">5%", "share of all self time over it; rows with an unknown share match neither > nor <."),
     ("cat:copy", "in the category only."),
     ("name:fusion.7", "in the op's name only."),
-    ("op:attention", "in the framework op only."),
+    ("op:attention", "in the framework op, or in the column op."),
     ("prog:jit_step", "in the program only."),
     ("bound:hbm", "in what bounds the op: compute, hbm, vmem read, unknown and so on."),
     ("src:model.py", "in the source file and line, model.py:12; a file of Python needs no src:."),
@@ -47,8 +48,8 @@ HELP: tuple[tuple[str, str], ...] = (
     ("remat:yes", "ops that are computed a second time to save memory; remat:no for the others."),
     ("side:host", "where it ran: device (TensorCore or SparseCore) or host."),
     (
-        "occurrences>=10",
-        "a column by its key in JSON, above, below or equal to a number in the key's unit; 1us and 60% work too.",
+        "HBM>60%",
+        "a column by its title (of_roof for two words) or key in JSON, over, under or equal to a number, 1us too.",
     ),
     ("class=copy", "a column that is this text; kind:gather for one that has it, source=null for unknown."),
 )
@@ -127,7 +128,7 @@ class OpColumns:
             several, such as the shapes of a framework op's HLO ops, each stands on a line of its own.
         self_ps: int64[n]; self time in picoseconds; float64[n] with NaN where it may be unknown.
         self_share: float64[n]; self time as a fraction (0-1) of the whole, NaN where unknown.
-        keys: of the columns that a filter can name as JSON does.
+        keys, titles: of the columns that a filter can name: as JSON does, and their keys by their titles.
         values: returns one of them as JSON has it, None where a value is unknown.
     """
 
@@ -140,6 +141,7 @@ class OpColumns:
     self_ps: Int64s
     self_share: Floats
     keys: Collection[str] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
     values: Callable[[str], Sequence[Any]] = no_values
     _texts: dict[str, _Texts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -289,11 +291,11 @@ class Filter:
         return kept
 
 
-def parse_filter(text: str, keys: Collection[str] = ()) -> Filter:
+def parse_filter(text: str, keys: Collection[str] = (), titles: Mapping[str, str] = MappingProxyType({})) -> Filter:
     """Parses a filter; `HELP` shows the language. A text of blanks alone matches everything.
 
     Args:
-        keys: of the columns that it can name as JSON does.
+        keys, titles: of the columns that it can name (`OpColumns`).
 
     Raises:
         FilterError: a bound that is no time or percentage, an invalid or long regex, an open quote, a term cut short, a
@@ -303,7 +305,7 @@ def parse_filter(text: str, keys: Collection[str] = ()) -> Filter:
     begin, end = 0, len(text.rstrip())
     while begin < end:
         named = NAMED.match(text, begin, end) if keys else None
-        if named is not None and (condition := _named(named, keys)) is not None:
+        if named is not None and (condition := _named(named, keys, titles)) is not None:
             terms.append(Term(condition, negated=len(named["nots"]) % 2 == 1))
             begin = named.end()
             continue
@@ -314,12 +316,14 @@ def parse_filter(text: str, keys: Collection[str] = ()) -> Filter:
     return Filter(tuple(terms))
 
 
-def _named(found: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
-    """The term on a column that is named as JSON does; None where the text is another term."""
-    if found["relation"] == ":" and found["key"] in PREFIXES:
-        return None
+def _named(found: re.Match[str], keys: Collection[str], titles: Mapping[str, str]) -> FieldTerm | TextTerm | None:
+    """The term on a column that is named by key or title; None where the text is another term."""
+    prefix = PREFIXES.get(found["key"].lower())
+    if found["relation"] == ":" and prefix and (column := titles.get(found["key"])) in (None, prefix, "name"):
+        is_either = column == "name" != prefix and found["bare"] and not found["bare"].startswith("~")
+        return TextTerm(("name", prefix), found["bare"]) if is_either else None
     try:
-        return field_term(found, keys)
+        return field_term(found, keys, titles)
     except ValueError as error:
         raise FilterError(str(error)) from error
 

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.text import alike, beginning, nearest, printable, words_of
 from tpuprof.parsers.ops.filtering import filter as terms
-from tpuprof.parsers.ops.filtering.field_term import FieldTerm
+from tpuprof.parsers.ops.filtering.field_term import FieldTerm, columns_called
 
+_VALUE = re.compile(r"([A-Za-z_][\w./]*|[%#])([=:])(.*)")
 _MOST_TEXTS = 4_000  # of a column
 _OF_TEXTS = ("name", "category", "framework_op", "program", "bound_by")
 
 
 def completions(begun: str, columns: terms.OpColumns) -> Sequence[str]:
-    """What a word that is begun may become: a prefix or the key of a column, else a word of the rows."""
+    """What a word that is begun may become: a prefix, a column or a value of one, else a word of the rows."""
     prefix, colon, rest = begun.partition(":")
     if colon and prefix in terms.CHOICES:
         return beginning(rest, terms.CHOICES[prefix], f"{prefix}:")
     if colon and terms.PREFIXES.get(prefix) in _OF_TEXTS:
         return beginning(rest, _words(columns, (terms.PREFIXES[prefix],)), f"{prefix}:")
+    if (value := _VALUE.fullmatch(begun)) and (keys := columns_called(value[1], columns.keys, columns.titles)):
+        texts = {text: None for text in columns.values(keys[0])[:_MOST_TEXTS] if isinstance(text, str)}
+        words = [f'"{text}"' if " " in text else text for text in texts]
+        return beginning(value[3], words, value[1] + value[2])
     named = [f"{prefix}:" for prefix in terms.PREFIXES]
-    found = beginning(begun, [*named, *columns.keys])
+    found = beginning(begun, [*columns.titles, *named, *columns.keys])
     return found if found or not begun else beginning(begun, _words(columns, _OF_TEXTS))
 
 
@@ -36,7 +42,7 @@ def nearest_filter(text: str, columns: terms.OpColumns) -> str:
     nothing is near, and for what would take long.
     """
     try:
-        asked = terms.parse_filter(text, columns.keys)
+        asked = terms.parse_filter(text, columns.keys, columns.titles)
         if asked.takes_time and any(not isinstance(term.condition, FieldTerm) for term in asked.terms):
             return ""
         for term in asked.terms:

@@ -40,7 +40,7 @@ GROUPINGS: tuple[Grouping, ...] = ("program", "category", "provenance")
 
 NodeKind = Literal["root", "program", "category", "scope", "file", "line", "duplicates", "op", "idle"]
 
-SortBy = Literal["time", "wasted", "FLOPS", "HBM", "average", "count", "op"]
+SortBy = Literal["time", "wasted", "FLOPS", "HBM", "average", "count"]
 
 UNKNOWN_CATEGORY = "unknown category"
 NO_SOURCE = "no source line"
@@ -103,22 +103,15 @@ class OpTree:
         return int(self.end[node] - self.begin[node])
 
     def children(self, node: int, sort: SortBy = "time", is_reversed: bool = False) -> Int64s:
-        """All children, the largest first, by name from A to Z; the other way round if reversed; unknown ones last."""
+        """All children, the largest first, or the smallest if reversed; those of an unknown figure come last."""
         nodes = self.order[self.begin[node] : self.end[node]]
-        match sort:
-            case "time":
-                return nodes[::-1] if is_reversed else nodes
-            case "op":
-                return np.array(sorted(nodes.tolist(), key=self.name.__getitem__, reverse=is_reversed), np.int64)
-            case "average":
-                values = self.time_ps[nodes] / np.maximum(1, self.occurrences[nodes])
-            case "wasted" | "count":
-                values = {"wasted": self.wasted_fraction, "count": self.occurrences}[sort][nodes].astype(np.float64)
-            case _:
-                rates = self.rates.flops_utilization if sort == "FLOPS" else self.rates.bandwidth_utilization[:, 0]
-                values = rates[nodes]
-        values = np.where(np.isnan(values), np.inf, values if is_reversed else -values)
-        return nodes[np.argsort(values, kind="stable")]
+        figures = {"wasted": self.wasted_fraction, "FLOPS": self.rates.flops_utilization, "count": self.occurrences}
+        values = figures.get(sort, self.time_ps)[nodes].astype(np.float64)
+        if sort == "HBM":
+            values = self.rates.bandwidth_utilization[nodes, 0]
+        elif sort == "average":
+            values /= np.maximum(1, self.occurrences[nodes])
+        return nodes[np.argsort(np.where(np.isnan(values), np.inf, values if is_reversed else -values), kind="stable")]
 
     def top_children(
         self, node: int, sort: SortBy = "time", limit: int = 0, most: bool = False, is_reversed: bool = False

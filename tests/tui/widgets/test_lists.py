@@ -32,6 +32,9 @@ from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
+from tpuprof.parsers.ops.filtering.field_term import NULL, FieldTerm
+from tpuprof.parsers.ops.filtering.filter import parse_filter
+from tpuprof.parsers.ops.filtering.nearest import completions
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.counters.page import COUNTERS
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
@@ -238,6 +241,22 @@ def test_a_column_is_one_thing_in_its_head_the_menu_and_the_commands(name: str, 
 
 
 @every_list
+def test_a_filter_knows_each_column_by_its_title_in_any_case(name: str, lists: Lists) -> None:
+    shown = lists[name]()
+    if not isinstance(shown, RowsView):  # which takes words alone, and says so
+        shown.search("size>1")
+        assert shown.is_filter_wrong or not shown.searched
+        return
+    of, (table, source) = shown.search_columns, shown.table()
+    for title in shown.orders.values():
+        for word in (title.replace(" ", "_"), title.replace(" ", "_").upper()):
+            term = parse_filter(f"{word}={NULL}", of.keys, of.titles).terms[0].condition
+            assert isinstance(term, FieldTerm) and term.key == table.sorted_by[title].key, title
+            assert len(term.mask(of)) == table.length(source)
+            assert title.replace(" ", "_") in completions(word, of)
+
+
+@every_list
 def test_every_order_has_all_rows_once_and_turns_round(name: str, lists: Lists) -> None:
     shown = lists[name]()
     every = sorted(members(shown))
@@ -257,10 +276,11 @@ def test_a_filter_keeps_some_rows_and_none_has_all_again(name: str, lists: Lists
     shown = lists[name]()
     every = members(shown)
     for word in words_of(shown):
-        shown.search(word)
+        before, _ = members(shown), shown.search(word)
         kept = members(shown)
         assert [row for row in every if row in kept] == kept
-        assert (word != "nosuchword") == bool(kept) or not words_of(shown)[:-1] or isinstance(shown, HostsList)
+        assert shown.is_filter_wrong == (word == "nosuchword" and not isinstance(shown, HostsList | MeasuredList))
+        assert kept == (before if shown.keeps_last else []) if shown.is_filter_wrong else kept
         shown.search("")
         assert members(shown) == every
 

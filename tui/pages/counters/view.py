@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-import numpy
-
 from tpuprof.parsers.pages.counters.page import CounterRow, CountersPage, UnitRow, core_of, main_core
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -95,16 +93,6 @@ class UnitsView(PageView):
         self._is_raw = self._is_raw if is_raw is None else is_raw
         self.shift = 0
         self._read_anew("")
-
-    def _arrange(self) -> None:
-        if self.listing.sort:
-            super()._arrange()
-            return
-
-        table, source = self.table()
-        rows = numpy.arange(table.length(source), dtype=numpy.int64)
-        self.rows = rows if self._kept is None else rows[self._kept]
-        self.listing = self.listing.anew()
 
     @property
     def _under_cursor(self) -> UnitRow | CounterRow | None:

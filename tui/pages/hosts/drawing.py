@@ -63,11 +63,6 @@ class HostsState(Listing):
     step: int | None = None
     with_cores: bool = True
 
-    @property
-    def descending(self) -> bool:
-        """Whether the largest is first (for `host`: the last)."""
-        return (self.sort != "host") != self.is_reversed
-
 
 @dataclass(frozen=True, slots=True)
 class ComposedHosts(Composed):
@@ -89,7 +84,7 @@ def compose_hosts(page: HostsPage, state: HostsState, pen: Pen, height: int) -> 
     order = listed_order(page, listed, state)
     head = [*_judged(page, pen), _heading(page, pen, "Cores" if is_of_one_host(page) else "Hosts")]
     columns = _table(page, listed, LISTED, pen)
-    head.append(header_line(columns, pen, state.sort, state.descending))
+    head.append(header_line(columns, pen, state.sort, LISTED.is_down(state)))
     entries = len(order) + len(page.left_out)
     body = max(0, height - len(head) - min(entries, _LEAST_ROWS))
     notes = _notes(page, pen)
@@ -120,7 +115,7 @@ def is_of_one_host(page: HostsPage) -> bool:
 def listed_order(page: HostsPage, listed: HostsPage, state: HostsState) -> tuple[int | None, ...]:
     """The rows of the list: all hosts, each with its cores below it, both sorted; `listed` is the page `with_cores`."""
     out: list[int | None] = [] if is_of_one_host(page) else [None]
-    every = fields.order(LISTED, listed, state.sort, state.descending).tolist()
+    every = fields.order(LISTED, listed, state.sort, LISTED.is_down(state)).tolist()
     cores: dict[tuple[str, int], list[int]] = {}
     for index in every if state.with_cores else ():
         if listed.rows[index].core is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -44,6 +44,7 @@ class HostsList(PanelList[int | None]):
     about: Lines = staticmethod(lambda pen: [*_ABOUT(pen), *meanings(*help_rows(HOSTS, "host"))(pen)])
     widest = 144
     takes_filter = False
+    sorts = LISTED
     listing: drawing.HostsState
     composed: drawing.ComposedHosts | None = None
 
@@ -88,10 +89,6 @@ class HostsList(PanelList[int | None]):
 
     def compose(self, pen: Pen, height: int) -> drawing.ComposedHosts:
         return drawing.compose_hosts(self._page, self.listing, pen, height)
-
-    @property
-    def orders(self) -> Mapping[str, str]:
-        return {title: title for title in LISTED.sorted_by}
 
     @property
     def keys(self) -> Sequence[KeyRow]:

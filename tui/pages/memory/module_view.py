@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.text import said_of
 from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import BufferGroup
 from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_of, next_peak
@@ -24,7 +23,6 @@ from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory, entry_card
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, ListedRows, readable_metrics
 from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
-from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.terminal.theme import AnyLine
@@ -270,7 +268,7 @@ class BuffersView(ListView["int | BufferGroup"]):
         space, state, listed = self.space, self.listing, self.listed
         if space is None:
             return None
-        order = sort_text(table.table_of(state).sorted_by[state.sort].key, table.is_down(state))
+        order = table.table_of(state).order_text(state)
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
             return ShownTable("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
@@ -286,15 +284,16 @@ class BuffersView(ListView["int | BufferGroup"]):
         }
         return words.get(verb, "")
 
-    def search(self, text: str) -> str:
-        if self.space is None or text == self.listing.words:
-            return ""
+    def filter(self, words: str) -> None:
         row = self.entry_row
-        self.listing = self.listing.anew(words=text)
+        super().filter(words)
         self.point(self._entry_of(row))
+
+    @property
+    def found(self) -> str:
         listed = self.listed
         found = f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}"
-        return said_of(text, found, listed.shown_count, lambda: self.searched) if text else ""
+        return found if self.listing.words else ""
 
     @property
     def searched(self) -> list[str]:

@@ -45,9 +45,6 @@ class KernelsView(PageView):
             return "no kernel ran with blocks of several sizes"
         self._is_by_size = not self._is_by_size
         self._read_anew("#" if self._is_by_size else self.FIRST_SORT)
-        if self._is_by_size and self.descending:
-            self.listing = self.listing.turned_round()
-            self._arrange()
         return "kernels by the size of their blocks, the fastest first" if self._is_by_size else "all kernels"
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,6 @@ class SearchingTab(ViewsTab):
     def every_view(self) -> Sequence[TreeView | RowsView]:
         raise NotImplementedError
 
-    @property
-    def search_failed(self) -> bool:
-        return self.view is not None and self.view.is_filter_wrong
-
     def words_for(self, begun: str) -> Sequence[str]:
         return () if self.view is None else self.view.words_for(begun)
 
@@ -39,11 +36,6 @@ class SearchingTab(ViewsTab):
         said = super().search(text)
         self.find_asked()
         return said
-
-    def clicked(self, x: int, y: int, again: bool) -> str | None:
-        key = super().clicked(x, y, again)
-        self.find_asked()
-        return key
 
     def next_match(self, direction: int) -> str:
         said = "" if self.view is None else self.view.next_match(direction)
@@ -64,7 +56,7 @@ class SearchingTab(ViewsTab):
             self._sort(view, view.sorting)
 
     @work(thread=True, exclusive=True, group="filter", description="filter")
-    def _find(self, view: Filterable, asked: tuple[str, Filter]) -> None:
+    def _find(self, view: Filterable[Any], asked: tuple[str, Filter]) -> None:
         def poll() -> None:
             if view.asked is not asked or not self.is_running:
                 raise Cancelled
@@ -78,17 +70,17 @@ class SearchingTab(ViewsTab):
             self.call_later(self._filtered, view, asked, found)
 
     @work(thread=True, exclusive=True, group="sort", description="sort")
-    def _sort(self, view: Filterable, sorting: Sorting) -> None:
+    def _sort(self, view: Filterable[Any], sorting: Sorting) -> None:
         self.call_later(self._sorted, view, sorting, sorting.rows())
 
-    def _sorted(self, view: Filterable, sorting: Sorting, rows: NDArray[np.int64]) -> None:
+    def _sorted(self, view: Filterable[Any], sorting: Sorting, rows: NDArray[np.int64]) -> None:
         """Shows the rows in their order, unless another one was asked for since."""
         if view.sorting is sorting and view in self.every_view:
             said = view.show_sorted(sorting, rows)
             self.redraw()
             self.post_message(CursorMoved(said))
 
-    def _filtered(self, view: Filterable, asked: tuple[str, Filter], found: Mask | FilterError) -> None:
+    def _filtered(self, view: Filterable[Any], asked: tuple[str, Filter], found: Mask | FilterError) -> None:
         """Shows what a filter has kept, unless another one was asked for since."""
         if view.asked is asked and view in self.every_view:
             said = view.refuse(found) if isinstance(found, FilterError) else view.keep(asked[0], found)

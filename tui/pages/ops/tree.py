@@ -125,7 +125,7 @@ def _columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColu
 
 
 def _header(columns: TreeColumns, pen: Pen, sort: Listing, beside: str) -> Line:
-    arrow = pen.glyphs.up if sort.is_reversed != (sort.sort == "op") else pen.glyphs.down
+    arrow = pen.glyphs.up if sort.is_reversed else pen.glyphs.down
 
     def title(text: str, cells: int) -> Span:
         is_sorted = text == sort.sort
@@ -137,9 +137,8 @@ def _header(columns: TreeColumns, pen: Pen, sort: Listing, beside: str) -> Line:
     spans += [title("wasted", _SHARE + 1), title("FLOPS", _SHARE), title("HBM", _SHARE)]
     if columns.has_counts:
         spans += [title("average", _TIME), title("count", 8)]
-    text, key = title("op", 0)
-    cells, beside = (columns.name + 1, beside) if columns.framework_op else (0, "")
-    return pen.fit([*spans, (f" {text.rstrip():<{cells}}", key), (beside, "dim")])
+    heading = f"{' op':<{columns.name + 2}}{beside}" if columns.framework_op else " op"
+    return pen.fit([*spans, (heading, "dim")])
 
 
 def _name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:

@@ -29,7 +29,6 @@ from tpuprof.tui.report.choice import op_columns
 from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys, verb_row
 from tpuprof.tui.widgets.lists.table import Filterable
-from tpuprof.tui.widgets.lists.view import ListView
 
 TOP = 10  # children of a node that are shown at first; the others are counted
 _MUCH = 0.01  # of all time: what takes less is no reason to open what it is in
@@ -41,7 +40,7 @@ def _by(grouping: Grouping) -> str:
     return _WORDS.get(grouping, grouping)
 
 
-class TreeView(Filterable, ListView[TreeRow]):
+class TreeView(Filterable[TreeRow]):
     """The op profile.
 
     Attributes:
@@ -115,8 +114,8 @@ class TreeView(Filterable, ListView[TreeRow]):
 
     def _level(self, node: int, depth: int) -> list[TreeRow]:
         tree = self.tree
-        order, limit = self._order, TOP if self.top else 0
-        shown, hidden = tree.top_children(node, order, limit, self.most, self.listing.is_reversed)
+        limit, order = TOP if self.top else 0, self.listing
+        shown, hidden = tree.top_children(node, order.sort, limit, self.most, order.is_reversed)
         rows = []
         for child in shown.tolist():
             has_children = tree.child_count(child) > 0 or self._fused(child, ()) is not None or self._beside(child)
@@ -254,7 +253,7 @@ class TreeView(Filterable, ListView[TreeRow]):
         row = self.row
         if row is None or not row.hidden:
             return False
-        siblings = self.tree.children(row.node, self._order, self.listing.is_reversed)
+        siblings = self.tree.children(row.node, self.listing.sort, self.listing.is_reversed)
         self._go_to(int(siblings[len(siblings) - row.hidden]))
         return True
 
@@ -289,11 +288,6 @@ class TreeView(Filterable, ListView[TreeRow]):
             return "adding ops up by source line"
         self._group_by(following)
         return f"grouped by {_by(following)}"
-
-    @property
-    def _order(self) -> SortBy:
-        order: SortBy = self.listing.sort
-        return order
 
     @property
     def orders(self) -> Mapping[str, str]:

@@ -41,7 +41,7 @@ class RunListing(Listing):
     @property
     def descending(self) -> bool:
         """Whether the largest is first; by age the newest is, before it is turned round."""
-        return (self.sort != "age" and fields.is_descending(RUNS, self.sort)) != self.is_reversed
+        return RUNS.is_down(self) != (self.sort == "age")
 
 
 def ordered(rows: Sequence[RunRow], listing: RunListing) -> list[RunRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,7 +13,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, RunListing
-from tpuprof.tui.pages.runs.fields import RUNS, RunRow
+from tpuprof.tui.pages.runs.fields import RUNS, ListedRuns, RunRow
 from tpuprof.tui.report.fields import screen_columns
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.lists.popup import PanelList, centred_top
@@ -22,6 +22,7 @@ from tpuprof.tui.widgets.popup import meanings
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
     from tpuprof.parsers.session.trend import Judged, TrendPoint
+    from tpuprof.tui.report.fields import Table
 
 _TREND = "tpuprof.tui.pages.runs.trend"  # imported when the series is shown: the list stands before numpy is imported
 
@@ -149,8 +150,8 @@ class RunsList(PanelList[RunRow]):
         return drawing.searched_texts(rows, self._now())
 
     @property
-    def orders(self) -> Mapping[str, str]:
-        return {} if self._is_trend else {title: title for title in RUNS.sorted_by}
+    def sorts(self) -> Table[ListedRuns] | None:
+        return None if self._is_trend else RUNS
 
     @property
     def keys(self) -> Sequence[KeyRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain, islice, starmap
 from string import ascii_letters
@@ -98,7 +98,9 @@ class ListPopup(Popup):
         """The filter's text, and what completes it, how many rows it finds, or the nearest text that finds some."""
         shown, typed = self.listed, self._editor.text
         found = f"{shown.count:,} of {shown.total:,}"
-        found = as_many(self._editor.offered, width // 2) or said_of(typed, found, shown.count, lambda: shown.searched)
+        found = as_many(self._editor.offered, width // 2) or said_of(
+            typed, found, shown.count * (not shown.is_filter_wrong), lambda: shown.searched
+        )
         text = clean(typed, self.look.glyphs.is_ascii)
         spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
         spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
@@ -125,7 +127,7 @@ class ListPopup(Popup):
 
     def _end_filter(self) -> None:
         self.is_typing, self._editor = False, self._new_editor()
-        self.listed.filter("")
+        self.listed.search("")
 
     @property
     def place_of_cursor(self) -> object:
@@ -133,8 +135,10 @@ class ListPopup(Popup):
 
     def press(self, key: str, character: str | None) -> str | Popup:
         said: str | Popup = ""
-        if self.is_typing and act_of(self.own_keys, key) is None and self._editor.press(key, character):
-            self.listed.filter(self._editor.text)
+        if self.is_typing and key == "enter" and self.listed.is_filter_wrong:
+            said = "No row has these words."
+        elif self.is_typing and act_of(self.own_keys, key) is None and self._editor.press(key, character):
+            self.listed.search(self._editor.text)
         else:
             said = super().press(key, character)
         self._close_where_left()
@@ -171,13 +175,15 @@ class ChoiceRow(Generic[T]):
 
 
 class ChoiceList(PanelList[ChoiceRow[T]]):
-    """Rows to choose from.
+    """Rows to choose from: only those that match what is typed, or none.
 
     Args:
         columns: headings; the first column takes the room that the others leave.
         chosen: called with the value of the row that was chosen; not at all where none was.
         start: index of the row under the cursor at first.
     """
+
+    keeps_last = False
 
     def __init__(
         self,
@@ -277,6 +283,16 @@ ABOUT_SORT = meanings(
 )
 
 
+def sort_rows(of: ListView[Any], is_wanted: Callable[[str], bool] = bool) -> list[ChoiceRow[Act]]:
+    """What sorts a list: a row for each column, with its title, its keys and the mark of the present order."""
+    keys, at = letters_of(of.orders.values()), of.listing.sort
+    rows: list[ChoiceRow[Act]] = [
+        ChoiceRow((f"Sort by {title}", f"s {key}"), partial(of.sort_by, order), "now" if order == at else "")
+        for key, (order, title) in zip(keys, of.orders.items(), strict=True)
+    ]
+    return [row for row in rows if is_wanted(f"{row.cells[0]} order column".casefold())]
+
+
 class SortPopup(ListPopup):
     """The columns that a list can be sorted by, each with a letter that does it.
 
@@ -285,39 +301,19 @@ class SortPopup(ListPopup):
     """
 
     def __init__(self, look: ScreenLook, of: ListView[Any], do: Callable[[Act], object] = lambda act: act()) -> None:
-        self._letters = dict(zip(letters_of(of.orders.values()), of.orders, strict=True))
-        at, now = of.listing.sort, of.listing.in_words("now")
-        rows = [
-            ChoiceRow((f"{letter}  {of.orders[order]}", now if order == at else ""), order)
-            for letter, order in self._letters.items()
-        ]
-        self._reverse, start = partial(do, of.reverse), [*of.orders].index(at) if at in of.orders else 0
-        chosen: ChoiceList[str] = ChoiceList(
-            ("column", ""), rows, lambda by: do(partial(of.sort_by, by)), ABOUT_SORT, start
-        )
-        super().__init__(look, "Sort by", chosen)
-        self.widest = 44
+        rows = sort_rows(of)
+        start = next((at for at, row in enumerate(rows) if row.warning), 0)
+        super().__init__(look, "Sort by", ChoiceList(("column", "keys"), rows, do, ABOUT_SORT, start))
+        self._letters, self._reverse, self.widest = [row.cells[1][-1] for row in rows], partial(do, of.reverse), 44
 
     @property
     def own_keys(self) -> Sequence[KeyRow]:
-        return [*self.listed.keys, KeyRow("reverse", "turn round", "Turn the order round", {"reverse": self._reversed})]
-
-    def _reversed(self) -> None:
-        self._reverse()
-        self.listed.is_left = True
+        return [*self.listed.keys, KeyRow("reverse", "turn round", "Turn the order round", {"reverse": self._reverse})]
 
     def press(self, key: str, character: str | None) -> str | Popup:
-        if character not in self._letters:
-            return super().press(key, character)
-        self.listed.point([*self._letters].index(character))
-        return super().press("enter", None)
-
-
-def sort_rows(of: ListView[Any], is_wanted: Callable[[str], bool]) -> Iterator[ChoiceRow[Act]]:
-    """What ctrl+p has of the order of a list: each column by its title."""
-    for letter, (order, title) in zip(letters_of(of.orders.values()), of.orders.items(), strict=True):
-        if is_wanted(f"sort by order column {title}".casefold()):
-            yield ChoiceRow((f"Sort by {title}", f"s {letter}"), partial(of.sort_by, order))
+        if character in self._letters:
+            self.listed.point(self._letters.index(character))
+        return super().press("enter" if character in self._letters else key, character)
 
 
 Named = Callable[[Callable[[str], bool]], Iterable[ChoiceRow[Act]]]

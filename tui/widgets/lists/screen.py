@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tpuprof.tui.terminal.grammar import BY_NAME, Opened, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import HELPS, LAST, KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.lists.popup import Act, ChoiceRow, SortPopup, command_list, sort_rows
+from tpuprof.tui.widgets.lists.popup import Named, SortPopup, command_list, sort_rows
 from tpuprof.tui.widgets.lists.view import ListView, SortWanted
 from tpuprof.tui.widgets.popup import ABOUT_HELP, MOTIONS, MOVES, Lines, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
@@ -142,11 +142,10 @@ class PageScreen(AppScreen):
     def _open_palette(self) -> None:
         moves = {name: partial(self.move, *step) for name, step in MOTIONS.items()}
         keys = (*self.keys, KeyRow("down up", acts=moves))
-        self.open(command_list(self.look, keys, self.act, partial(self.call_later, self._say), named=self._named))
+        self.open(command_list(self.look, keys, self.act, partial(self.call_later, self._say), named=self.named))
 
-    def _named(self, is_wanted: Callable[[str], bool]) -> Iterable[ChoiceRow[Act]]:
-        """What ctrl+p finds by name besides what keys do."""
-        return ()
+    named: Named = staticmethod(lambda _: ())
+    """What ctrl+p finds by name besides what keys do."""
 
     def _say(self, act: Callable[[], object]) -> None:
         said = act()
@@ -198,8 +197,9 @@ class ListScreen(PageScreen):
         words: dict[str, Callable[[], object]] = {"filter": self.end_search} if listed.listing.words else {}
         return words | {name: partial(self._say, close) for name, close in listed.opened.items()}
 
-    def _named(self, is_wanted: Callable[[str], bool]) -> Iterable[ChoiceRow[Act]]:
-        return sort_rows(self.listed, is_wanted)
+    @property
+    def named(self) -> Named:  # type: ignore[override]
+        return partial(sort_rows, self.listed)
 
     def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         return self.listed.draw(pen, height)
@@ -235,9 +235,11 @@ class ListScreen(PageScreen):
     def search(self, text: str) -> str:
         return self.listed.search(text)
 
+    def keep_search(self, text: str) -> bool:
+        return not (text and self.listed.is_filter_wrong)
+
     def end_search(self) -> None:
-        if self.listed.listing.words:
-            self.listed.filter("")
+        self.listed.search("")
 
     def click_on(self, x: int, y: int, again: bool) -> str | None:
         return self.listed.clicked(x, y, again)

@@ -16,11 +16,11 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
-from tpuprof.tui.report.choice import op_columns, sort_text
-from tpuprof.tui.report.fields import Table, columns, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.report.choice import op_columns
+from tpuprof.tui.report.fields import Table, columns, help_rows, order, screen_columns
 from tpuprof.tui.report.shared.exporting import ShownTable
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.lists.view import ListView
+from tpuprof.tui.widgets.lists.view import ListView, Row
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
@@ -51,17 +51,15 @@ class Sorting:
         return is_order and self.source is other.source
 
 
-class Filterable:
+class Filterable(ListView[Row]):
     """A view that takes a filter.
 
     Attributes:
-        is_filter_wrong: the text given last is no filter; the rows are those of the one before.
         asked: a filter whose rows take a while to find, and its text; whoever finds them calls `keep` or `refuse`.
         sorting: an order that takes a while to make; whoever makes it calls `show_sorted`.
     """
 
     def __init__(self) -> None:
-        self.is_filter_wrong = False
         self.asked: tuple[str, Filter] | None = None
         self.sorting: Sorting | None = None
 
@@ -78,7 +76,7 @@ class Filterable:
         text = text.strip()
         self.is_filter_wrong, self.asked = False, None
         try:
-            wanted = parse_filter(text, self.search_columns.keys)
+            wanted = parse_filter(text, self.search_columns.keys, self.search_columns.titles)
         except FilterError as error:
             return self.refuse(error)
         return self.find(text, wanted)
@@ -114,7 +112,7 @@ class Filterable:
         return str(error)
 
 
-class RowsView(Filterable, ListView[int]):
+class RowsView(Filterable[int]):
     """A table, one thing a row. Only indices are held: a million rows cost eight megabytes.
 
     Attributes:
@@ -184,7 +182,7 @@ class RowsView(Filterable, ListView[int]):
     @property
     def descending(self) -> bool:
         """Whether the largest row is first; not in an order of their own."""
-        return _is_descending(self.table()[0], self.listing)
+        return self.table()[0].is_down(self.listing)
 
     @property
     def row(self) -> int | None:
@@ -236,8 +234,8 @@ class RowsView(Filterable, ListView[int]):
         return (*self.MOTIONS, self.sorting_key(), SEARCH)
 
     @property
-    def orders(self) -> Mapping[str, str]:
-        return {title: title for title in self.table()[0].sorted_by}
+    def sorts(self) -> Table[Any]:
+        return self.table()[0]
 
     def sort_by(self, order: str) -> str:
         listing = self.listing if self.sorting is None else self.sorting.listing
@@ -254,7 +252,7 @@ class RowsView(Filterable, ListView[int]):
 
     def _sorting(self, listing: Listing) -> Sorting:
         table, source = self.table()
-        return Sorting(listing, table, source, _is_descending(table, listing))
+        return Sorting(listing, table, source, table.is_down(listing))
 
     def show_sorted(self, sorting: Sorting, rows: NDArray[np.int64]) -> str:
         self._ordered, self.sorting = (sorting, rows), None
@@ -269,8 +267,9 @@ class RowsView(Filterable, ListView[int]):
 
     def _arrange(self) -> None:
         self.prepare()
-        assert self._ordered is not None, "rows without an order arrange themselves"
-        rows, kept = self._ordered[1], self._kept
+        ordered, (table, source) = self._ordered if self.listing.sort else None, self.table()
+        rows = numpy.arange(table.length(source), dtype=numpy.int64) if ordered is None else ordered[1]
+        kept = self._kept
         self.rows = rows if kept is None else rows[kept[rows]]
         self.listing = self.listing.anew()
 
@@ -279,22 +278,27 @@ class RowsView(Filterable, ListView[int]):
         self._columns = self._looked_at = self._kept = self._ordered = self.sorting = None
         if self.listing.sort not in self.table()[0].sorted_by:
             self.listing = self.listing.anew(sort=sort, is_reversed=False)
+        text = self.asked[0] if self.asked is not None else self.listing.words
+        self.listing = self.listing.anew(words=text)
         self._arrange()
-        self.search(self.asked[0] if self.asked is not None else self.listing.words)
+        self.search(text)
 
     def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
+        before = self.listing, self.rows, self._kept
         self._kept, self.asked = kept, None
         self.listing = self.listing.anew(words=text)
         self._arrange()
         if text and not len(self.rows):
+            if text != before[0].words:  # the last good rows stay while it is typed
+                self.listing, self.rows, self._kept = before
+            self.is_filter_wrong = True
             return self.nothing(text)
         return counted(len(self.rows), "row") if text else ""
 
     @property
     def shown_table(self) -> ShownTable:
         table, source = self.table()
-        by = table.sorted_by[self.listing.sort].key if self.listing.sort else ""
-        sort = sort_text(by, self.descending) if by else ""
+        sort = table.order_text(self.listing)
         return ShownTable(self.page_name or table.key, table, source, self.rows.tolist(), (), self.listing.words, sort)
 
     @property
@@ -353,7 +357,3 @@ class PageView(RowsView):
     @property
     def note(self) -> str:
         return " ".join((self.headline, *self._page.notes))
-
-
-def _is_descending(table: Table[Any], listing: Listing) -> bool:
-    return bool(listing.sort) and is_descending(table, listing.sort) != listing.is_reversed

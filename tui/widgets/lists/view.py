@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import said_of
@@ -19,9 +19,11 @@ from tpuprof.tui.widgets.tab import Tab
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
 
+    from tpuprof.tui.report.fields import Table
     from tpuprof.tui.report.page import ShownPage
     from tpuprof.tui.report.shared.exporting import ShownTable
 
+WORDS_ALONE = "no row; this list takes words alone, not columns"
 Row = TypeVar("Row")
 _Made = TypeVar("_Made")
 
@@ -39,10 +41,14 @@ class ListView(Generic[Row]):
     Attributes:
         listing: the cursor, the order and the filter, and what else the user has chosen.
         composed: what was drawn last, and where the rows are in it.
+        is_filter_wrong: what was typed last is no filter or keeps no row; the rows are those of the text before.
+        keeps_last: they are; else there are none then.
     """
 
     listing: Any
     composed: Composed | None = None
+    is_filter_wrong = False
+    keeps_last: ClassVar[bool] = True
     _cached: tuple[object, Any] | None = None
 
     # --- what a kind of list says
@@ -65,7 +71,12 @@ class ListView(Generic[Row]):
 
         Empty if their order is fixed.
         """
-        return {}
+        return {} if self.sorts is None else {title: title for title in self.sorts.sorted_by}
+
+    @property
+    def sorts(self) -> Table[Any] | None:
+        """The table by whose columns the rows can be sorted."""
+        return None
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -178,10 +189,21 @@ class ListView(Generic[Row]):
     def filter(self, words: str) -> None:
         self.listing = self.listing.anew(words=words)
 
+    @property
+    def found(self) -> str:
+        """How many rows a filter has left."""
+        return f"{self.count:,} found"
+
     def search(self, text: str) -> str:
-        """Filters; says how many rows are left, or the nearest filter that leaves some."""
+        """Filters; says how many rows are left, or, while none are and the last ones stay, what would leave some."""
+        before = self.listing
         self.filter(text)
-        return said_of(text, f"{self.count:,} found", self.count, lambda: self.searched)
+        said = said_of(text, self.found, self.count, lambda: self.searched)
+        said = WORDS_ALONE if not self.count and not {*text}.isdisjoint("<>=") else said
+        self.is_filter_wrong = bool(text.strip()) and not self.count
+        if self.is_filter_wrong and self.keeps_last and text != before.words:
+            self.listing = before
+        return said
 
 
 class ViewsTab(Tab):
@@ -207,9 +229,8 @@ class ViewsTab(Tab):
         return {} if self.view is None else self.view.opened
 
     def clicked(self, x: int, y: int, again: bool) -> str | None:
-        own = None if self.view is None else self.view.clicked(x, y - self.view_line, again)
-        self.redraw()
-        return super().clicked(x, y, again) if own is None else own
+        own = None if self.view is None else self.do(partial(self.view.clicked, x, y - self.view_line, again))
+        return own if isinstance(own, str) else super().clicked(x, y, again)
 
     def column_help(self) -> Sequence[tuple[str, str]]:
         return () if self.view is None else self.view.help_rows()
@@ -222,6 +243,10 @@ class ViewsTab(Tab):
     def page(self, screens: float) -> None:
         room = self.view.room if self.view is not None else 1
         self.move(0, round(screens * max(1, room - 1)) or (1 if screens > 0 else -1))
+
+    @property
+    def search_failed(self) -> bool:
+        return self.view is not None and self.view.is_filter_wrong
 
     def search(self, text: str) -> str:
         said = "" if self.view is None else self.view.search(text)

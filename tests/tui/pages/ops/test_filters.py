@@ -57,10 +57,9 @@ async def test_every_table_takes_every_term(views: list[str], keys: list[str]) -
             await until(pilot, lambda: view.asked is None)
             assert 0 < len(view.rows) <= every, text
             await pilot.press("escape")
-        await pilot.press("/", *"side:sparse", "enter")
+        await pilot.press("/", *"side:sparse")
         await until(pilot, lambda: view.asked is None)
-        assert not len(view.rows)
-        await pilot.press("escape")
+        assert view.is_filter_wrong and len(view.rows), "while it is typed the last good rows stay"
 
 
 async def test_framework_ops_of_a_type_are_one_row() -> None:

@@ -20,13 +20,13 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
 from tpuprof.tui.api.table import as_array
 from tpuprof.tui.draw.spans import ASCII, BLOCK
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.report.choice import report_of_rows
 from tpuprof.tui.report.fields import (
     ColumnSpec,
     Field,
     Table,
     filter_texts,
-    is_descending,
     of_each,
     order,
     reasons,
@@ -77,7 +77,7 @@ def test_rows_come_in_the_order_of_a_column_unknown_ones_last_and_ties_as_they_a
             place for value in sorted(set(values.values()), reverse=True) for place in known if values[place] == value
         ]
     assert order(TABLE, rows, name, descending).tolist() == [*expected, *(set(range(len(rows))) - set(known))]
-    assert is_descending(TABLE, name) == (name == "count")
+    assert TABLE.is_down(Listing(sort=name)) == (name == "count")
 
 
 @given(ROWS)

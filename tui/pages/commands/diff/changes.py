@@ -17,11 +17,6 @@ HIDING: tuple[ViewName, ...] = ("ops", "categories", "setup")
 """Views in which what is the same can be hidden; the rows of the others add up, or are few."""
 
 OF_PHASE: tuple[ViewName, ...] = ("ops", "categories", "time")  # views that a phase has of its own
-SORT_WORDS = {
-    **{"change": "size of the change", "slower": "slower first", "faster": "faster first"},
-    **{"relative": "relative change", "A": "time before", "B": "time after", "what": "name"},
-}
-"""Words for what rows are sorted by that say more than the title of the column."""
 
 
 @dataclass(frozen=True, slots=True)

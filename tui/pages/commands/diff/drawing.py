@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, has_words
-from tpuprof.parsers.session.diff.model import Diff, OpChange, Side
+from tpuprof.parsers.session.diff.model import Diff, Side
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.pen import LOW, NARROW, TALL, Composed, Pen, cut_middle, cut_words
 from tpuprof.tui.draw.spans import Line, Span, line_width, plain
@@ -162,7 +163,7 @@ def _table_rule(diff: Diff, view: DiffView, count: int, total: int, pen: Pen) ->
     if view.name == "ops" and changes.has_clones(changes.part_of(diff, view.name, view.phase)):
         words += ", clones apart (b)" if view.apart else ", clones together (b)"
     if view.name in changes.HIDING and view.name != "setup" and pen.width >= 100:
-        words += f", by {view.in_words(changes.SORT_WORDS.get(view.sort, view.sort))}"
+        words += f", by {view.in_words(view.sort)}"
     return pen.rule(table_title(changes.part_of(diff, view.name, view.phase), view.name), words)
 
 
@@ -223,9 +224,13 @@ def _by_relative(row: ChangeRow) -> tuple[bool, float, float]:
     return not is_one_sided, 0.0 if is_one_sided else -abs(change.relative or 0.0), -abs(change.delta or 0.0)
 
 
-def _of_op(read: Callable[[OpChange], str | None]) -> Callable[[ChangeRow], str]:
-    """Sorts by a text of ops, what has none last."""
-    return lambda row: (row.op and read(row.op)) or "\uffff"
+_TEXTS = {"category": "category", "name in A": "old_name", "program": "program", "framework op": "framework_op"}
+_TEXTS["matched by"] = "matched_by"
+"""What of an op the columns of texts are of; what has none comes last."""
+
+
+def _by_text(attribute: str, row: ChangeRow) -> str:
+    return getattr(row.op, attribute, None) or "\uffff"
 
 
 ORDERS: dict[str, Callable[[ChangeRow], Any]] = {
@@ -238,11 +243,7 @@ ORDERS: dict[str, Callable[[ChangeRow], Any]] = {
     "what": lambda _: 0,
     "noise": lambda row: -(row.change.noise or 0.0),
     "count": lambda row: -((row.op and (row.op.count.after or row.op.count.before)) or 0.0),
-    "category": lambda row: row.note,
-    "name in A": _of_op(lambda op: op.old_name),
-    "program": _of_op(lambda op: op.program),
-    "framework op": _of_op(lambda op: op.framework_op),
-    "matched by": _of_op(lambda op: op.matched_by),
+    **{title: partial(_by_text, attribute) for title, attribute in _TEXTS.items()},
 }
 """What rows are sorted by, mostly titles of columns, and where that is equal by their names."""
 
@@ -251,8 +252,7 @@ def table_lines(rows: Sequence[ChangeRow], those: range, pen: Pen, view: Listing
     """Headings, and those of the rows that are to show."""
     columns = chosen_columns(screen_columns(CHANGES, rows, pen.glyphs, _looks(rows, pen.width)), pen.width)
     key = {"slower": "change", "faster": "change"}.get(view.sort, view.sort)
-    is_text = view.sort in ("what", "category", "name in A", "program", "framework op", "matched by")
-    is_down = (view.sort != "faster" and not is_text) != view.is_reversed
+    is_down = (view.sort not in ("faster", "what", *_TEXTS)) != view.is_reversed
     heading = header_line(columns, pen, key if is_sortable(rows) else "", is_down)
     return [heading, *row_lines(columns, those, view.cursor, pen)]
 

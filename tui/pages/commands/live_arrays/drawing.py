@@ -17,7 +17,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width, small_bar
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.live_arrays.card import group_card
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
-from tpuprof.tui.report.fields import is_descending, order, screen_columns
+from tpuprof.tui.report.fields import order, screen_columns
 
 CARD = 150  # cells from which on the card of the row under the cursor stands beside the table
 _MOST_DEVICES, _LOW_DEVICES = 8, 2
@@ -71,13 +71,8 @@ def listed(page: live_arrays.LiveArrays, view: LiveArraysView) -> ListedArrays:
         is_wanted = has_words(view.words)
         kept = tuple(group for group in made if is_wanted(searched_text(page, group).casefold()))
     whole = sum(max(0, group.total.size_bytes) for group in made)
-    places = order(GROUPS, GroupRows(kept, whole, view.by), view.sort, descending(view))
+    places = order(GROUPS, GroupRows(kept, whole, view.by), view.sort, GROUPS.is_down(view))
     return ListedArrays(tuple(kept[place] for place in places.tolist()), len(made), whole)
-
-
-def descending(view: LiveArraysView) -> bool:
-    """Whether the largest comes first."""
-    return is_descending(GROUPS, view.sort) != view.is_reversed
 
 
 def searched_text(page: live_arrays.LiveArrays, group: live_arrays.AllocationGroup) -> str:
@@ -123,7 +118,7 @@ def table_lines(
     looks["name"] = {"title": view.by} if view.by in ("device", "kind") else {}
     columns = chosen_columns(screen_columns(GROUPS, source, pen.glyphs, looks), pen.width)
     columns = [_begun(column, pen.glyphs) for column in columns]
-    heading = header_line(columns, pen, view.sort if view.cursor >= 0 else "", descending(view))
+    heading = header_line(columns, pen, view.sort if view.cursor >= 0 else "", GROUPS.is_down(view))
     return [heading, *row_lines(columns, shown, view.cursor, pen)]
 
 

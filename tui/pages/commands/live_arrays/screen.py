@@ -13,7 +13,6 @@ from tpuprof.tui.pages.commands.live_arrays import drawing
 from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS, NAMED, GroupRows
-from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import HELPS, ROW_KEYS, KeyRow
@@ -56,7 +55,7 @@ class ArraysList(ListView[AllocationGroup]):
         content, rows = self.content, self.rows
         source = GroupRows(rows, content.total.size_bytes, self.listing.by)
         order, run = (
-            sort_text(GROUPS.sorted_by[self.listing.sort].key, drawing.descending(self.listing)),
+            GROUPS.order_text(self.listing),
             run_of_file(content.name, content.path),
         )
         return ShownTable("live-arrays", GROUPS, source, range(len(rows)), (), self.listing.words, order, run)

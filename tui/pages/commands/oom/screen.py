@@ -21,7 +21,6 @@ from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, m
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.commands.oom.draw.page import why_nothing_to_try
-from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
 from tpuprof.tui.terminal.detect import Terminal
@@ -66,6 +65,7 @@ class TriageList(ListView[buffer_table.BufferRow]):
     """
 
     listing: buffer_table.OomView
+    sorts = buffer_table.ROWS
 
     def __init__(
         self, triages: SupportsLenAndGetItem[Triage], arrays: LiveArrays | None = None, try_out: Try = try_out
@@ -97,7 +97,7 @@ class TriageList(ListView[buffer_table.BufferRow]):
         triage, view = self.triage, self.listing
         if not triage.need.buffers:
             return None
-        order = sort_text(buffer_table.ROWS.sorted_by[view.sort].key, buffer_table.is_down(view))
+        order = buffer_table.ROWS.order_text(view)
         table, source = buffer_table.rows_to_write(triage, self.rows, view.grouped)
         run = run_of_file(triage.where, triage.where)
         return ShownTable("oom", table, source, range(len(self.rows)), (), view.words, order, run)
@@ -128,10 +128,6 @@ class TriageList(ListView[buffer_table.BufferRow]):
         words = f" Who holds it (L): {holders.in_a_line(held, pen.glyphs.is_ascii)}"
         line = pen.fit([(cut_words(words, pen.width - 1, pen.glyphs), "key")])
         return [line, *holders.lines(held, "", pen)]
-
-    @property
-    def orders(self) -> Mapping[str, str]:
-        return {title: title for title in buffer_table.ROWS.sorted_by}
 
     @property
     def opened(self) -> dict[str, Callable[[], object]]:

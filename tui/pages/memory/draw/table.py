@@ -18,7 +18,7 @@ from tpuprof.tui.draw.pen import NARROW, Pen, cut_begin, cut_middle
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, Listing, header_line, row_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
-from tpuprof.tui.report.fields import Table, is_descending, screen_columns
+from tpuprof.tui.report.fields import Table, screen_columns
 from tpuprof.tui.report.fields import order as ordered
 from tpuprof.tui.report.shared.buffers import searched
 
@@ -111,20 +111,15 @@ def memory_list(
     shown_bytes, shown_count, most = int(sizes[rows].sum()), len(rows), int(sizes[rows].max(initial=0))
     groups: tuple[BufferGroup, ...] = ()
     if grouping == "none":
-        for name in ("size", order):  # what is equal stays as it is
-            rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_down(state, name))]
+        for name, down in (("size", True), (order, BUFFERS.is_down(state))):  # what is equal stays as it is
+            rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, down)]
     else:
         groups = group_rows(page, rows, grouping, owners)
-        in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_down(state))
+        in_order = ordered(GROUPS, ListedRows.of(page, groups), order, GROUPS.is_down(state))
         groups, rows = tuple(groups[row] for row in in_order.tolist()), rows[:0]
         most = max((group.size_bytes for group in groups), default=0)
     in_memory_bytes = int(sizes[in_memory].sum())
     return MemoryList(rows, groups, state.of_list, in_memory_bytes, len(in_memory), shown_bytes, shown_count, most)
-
-
-def is_down(state: MemoryState, name: str = "") -> bool:
-    """Whether the largest comes first, in the order of the list or in one of that name."""
-    return is_descending(table_of(state), name or state.sort) != (state.is_reversed and name in ("", state.sort))
 
 
 def table_of(state: MemoryState) -> Table[Any]:
@@ -157,7 +152,7 @@ def table_lines(page: SpaceMemory, listed: MemoryList, cursor: int, top: int, pe
         return [pen.fit([(f" {words}", "dim")])]
     order, is_grouped = listed.state.sort, listed.state.grouping != "none"
     columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, pen)
-    lines = [header_line(columns, pen, order, is_down(listed.state))]
+    lines = [header_line(columns, pen, order, table_of(listed.state).is_down(listed.state))]
     return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, pen)
 
 

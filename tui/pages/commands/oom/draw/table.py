@@ -17,7 +17,7 @@ from tpuprof.tui.draw.pen import NARROW, WIDE, Pen, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED, SOURCE_LINES, SourceLines
-from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, in_order, is_descending, order, screen_columns
+from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, in_order, order, screen_columns
 from tpuprof.tui.report.shared.buffers import EXPANSION, SIZE_LOOK, BufferRows, rank_field, searched
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
 
@@ -85,7 +85,7 @@ def rows_of(triage: Triage, trial: Trial | None, view: OomView) -> tuple[BufferR
     else:
         rows = [_row(triage, (index,), sizes) for index in chosen]
     rows.sort(key=lambda row: (-row.size, row.buffers))
-    sorted_rows = order(ROWS, ShownRows(triage, rows), view.sort, is_down(view))
+    sorted_rows = order(ROWS, ShownRows(triage, rows), view.sort, ROWS.is_down(view))
     return tuple(rows[index] for index in sorted_rows.tolist())
 
 
@@ -128,12 +128,7 @@ def table_lines(
         return [header_line(columns, pen, "", False), *row_lines(columns, shown, None, pen)]
     chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
     columns = _columns(triage, rows, pen, frozenset(index for advice in chosen for index in advice.buffers))
-    return [header_line(columns, pen, view.sort, is_down(view)), *row_lines(columns, shown, view.cursor, pen)]
-
-
-def is_down(view: OomView) -> bool:
-    """Whether the largest comes first."""
-    return is_descending(ROWS, view.sort) != view.is_reversed
+    return [header_line(columns, pen, view.sort, ROWS.is_down(view)), *row_lines(columns, shown, view.cursor, pen)]
 
 
 def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> BufferRow:
