@@ -20,10 +20,10 @@ from tpuprof.tui.pages.ops.fields.common import machine_line
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.panes import GUTTER, LOW, WIDE, card_width, panes, views_line
 from tpuprof.tui.pages.ops.searching_view import SearchingTab
-from tpuprof.tui.pages.ops.table_views import ENTER, FrameworkView, HloView, KernelView, RooflineView, TableView
+from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import Failed, KeyRow, State, motion_keys, state_lines, verb_row
+from tpuprof.tui.widgets.chrome import Failed, KeyRow, State, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.table import RowsView
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, Payload, jump_row
@@ -40,6 +40,7 @@ _WHY_NOT = {
     "figures": "All figures of a row are on its card: Enter.",
 }
 _READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
+_SEE_INSTEAD = "Tab 1, overview, says how to capture them; tab 4, timeline, shows the events that there are."
 _NO_OP = "no single op under the cursor"
 HEADLINE_LINES = 3  # most lines above list and card: two of the headline, one of the views
 WHOLE = 20  # rows from which on the headline may take two lines
@@ -162,11 +163,16 @@ class OpsTab(SearchingTab):
 
     @property
     def is_ready(self) -> bool:
-        return self.has_page and (self.view is not None or self._other in self._failures)
+        return self.has_page and (self.view is not None or self._has_no_ops or self._other in self._failures)
+
+    @property
+    def _has_no_ops(self) -> bool:
+        """Whether one of the views of ops is shown, and there is no op."""
+        return self.pages is not None and not len(self.pages.listed) and not self._other
 
     @property
     def view(self) -> TreeView | RowsView | None:
-        return self._views.get(self.at)
+        return None if self._has_no_ops else self._views.get(self.at)
 
     @property
     def every_view(self) -> Sequence[TreeView | RowsView]:
@@ -252,6 +258,8 @@ class OpsTab(SearchingTab):
         failure = self._failures.get(self._other)
         if failure is not None:
             return state_lines(Failed(failure), pen, height)
+        if self._has_no_ops:
+            return pen.wrap(_SEE_INSTEAD, "text", [(f" {pen.glyphs.arrow} ", "key")])
         one = f"{self.titles[self.at]}: being read now. After Esc, r reads it again."
         words = _READ_LATER if self.at == FRAMEWORK else one
         return pen.wrap(words, "dim", [("  ", "dim")])
@@ -335,7 +343,7 @@ class OpsTab(SearchingTab):
             return super().keys
         title = "Next view: profile, HLO ops, framework ops, roofline, kernels"
         views = self.view_keys(title, "view")
-        return (*views, *(motion_keys(enter=ENTER) if self.view is None else (*self.view.keys, *self._op_keys)))
+        return (*views, *(() if self.view is None else (*self.view.keys, *self._op_keys)))
 
     @property
     def _op_keys(self) -> Sequence[KeyRow]:
