@@ -373,6 +373,8 @@ class OpsTab(SearchingTab):
         return super().do(act)
 
     def why_not(self, verb: str) -> str:
+        if self._has_no_ops:
+            return self.headline
         return _WHY_NOT.get(verb, "").format(self.titles.get(self.at, "")) if self.has_page else ""
 
     @property
@@ -418,7 +420,7 @@ class OpsTab(SearchingTab):
         self.redraw()
 
     def enter(self) -> str:
-        if self.view is not None and not self.view.enter():
+        if self._has_no_ops or (self.view is not None and not self.view.enter()):
             return "details"
         self.find_asked()
         self.redraw()
