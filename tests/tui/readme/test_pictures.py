@@ -23,7 +23,7 @@ from tests.support.files.kernels import traced_kernels
 from tests.support.files.pprof import pprof, training
 from tests.support.gpus import gpu_profile
 from tests.support.made.oom import REPORT
-from tests.tui.readme.film import INK, KEY, Frame, Row, film, picture, rows_of, words
+from tests.tui.readme.film import CELL, INK, KEY, Frame, Row, film, picture, rows_of, words
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
@@ -110,6 +110,9 @@ def check_picture(name: str, svg: str) -> None:
         path.write_text(svg, encoding="utf-8")
     assert said(svg) == said(path.read_text(encoding="utf-8")), f"{path.name} is old: UPDATE_GOLDEN=1 renews it"
     assert len(svg.encode()) <= LARGEST_BYTES
+    texts = re.findall(r'x="([\d.]+)"[^>]*textLength="([\d.]+)">([^<]*)<', svg)
+    at_the_edge = [text for x, length, text in texts if float(x) + float(length) > 119.5 * CELL]
+    assert name == "oom" or not any(re.search(r"[^\W\d_]{2}", text) for text in at_the_edge), at_the_edge
 
 
 @pytest.mark.parametrize("name", KEYS)

@@ -141,7 +141,7 @@ def sections(here: Neighbourhood, pen: Pen, limit: int = 0) -> list[Line]:
 
 
 def _widths(width: int) -> tuple[int, int, int]:
-    room = width - 2 * GAP
+    room = width - 2 * GAP - 1  # text ends before the edge
     side = min(44, room * 31 // 100) if width >= 100 else room * 32 // 100
     return side, room - 2 * side, side
 

@@ -37,11 +37,11 @@ def panes(pen: Pen, height: int, has_low_card: bool) -> Panes:
     """Where list and card lie in so many lines; `has_low_card`: the view has a card where there are few lines."""
     if pen.width >= WIDE:
         card = card_width(pen.width)
-        return Panes(pen.at(pen.width - card - GUTTER), height, pen.at(card), height)
+        return Panes(pen.at(pen.width - card - GUTTER), height, pen.at(card - 1), height)  # text ends before the edge
     card_height = 6 if height < TALL else height // 3
     if height < LOW or (height < TALL and not has_low_card):
         card_height = 0
-    return Panes(pen, height - card_height - bool(card_height), pen.narrower(1), card_height)
+    return Panes(pen, height - card_height - bool(card_height), pen.narrower(2), card_height)
 
 
 def card_width(width: int) -> int:

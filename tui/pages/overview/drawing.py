@@ -80,7 +80,7 @@ def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, 
     metrics += "  "
     if pen.width >= WIDE:
         metrics += f"{cut_middle(op.hlo_category or 'unknown', 20, pen.glyphs):<20}  "
-    room = max(1, pen.width - 11 - len(metrics))
+    room = max(1, pen.width - 12 - len(metrics))
     name = cut_middle(name, room, pen.glyphs)
     style = CLASS_STYLE[op.op_class]
     spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark"), (CLASS_LETTER[op.op_class], style)]

@@ -270,7 +270,7 @@ def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None)
         metrics += f"  {cut(row.phase or '', _PHASE, pen.glyphs):<{_PHASE}}" * phases
         # a program's id matters where another one has the same name, and nothing else distinguishes them
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
-        room = max(1, pen.width - len(metrics) - 3)
+        room = max(1, pen.width - len(metrics) - 4)
         named = name if is_told else row.name
         inputs = cut(", ".join(row.inputs), max(room // 3, room - len(named) - 1), pen.glyphs) if row.inputs else ""
         shown = cut_middle(named, room - len(inputs) - 1, pen.glyphs)

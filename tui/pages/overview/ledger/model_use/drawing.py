@@ -129,7 +129,7 @@ def _rows(
     numbers = list(_NUMBERS)
     while len(numbers) > 2 and pen.width - width - sum(cells for _, cells in numbers) < 8:
         numbers.pop()
-    room = min(max(pen.width - width - sum(cells for _, cells in numbers), 4), _MOST_BAR)
+    room = min(max(pen.width - width - sum(cells for _, cells in numbers) - 1, 4), _MOST_BAR)
     longest = max((row.fraction for row in rows), default=0.0) or 1.0
     titles = "".join(f"{title:>{cells}}" for title, cells in numbers)
     lines = [pen.fit([(f" {head}{'':<{room}}{titles}", "dim")])]
