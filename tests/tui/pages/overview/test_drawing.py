@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.support.build import present
-from tests.support.golden import check_lines, frame
+from tests.support.golden import check_lines
 from tests.support.made.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.made.serving import five_requests, read_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
@@ -22,7 +20,7 @@ from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.tui.draw.columns import AXIS, Cursor, PanelItem, columns_of
 from tpuprof.tui.draw.pen import Pen, shared_prefix
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain, small_bar, whole_cells
-from tpuprof.tui.pages.overview.drawing import class_bar, compose, step_details, step_line, top_ops_table
+from tpuprof.tui.pages.overview.drawing import class_bar, compose, step_line, top_ops_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
 from tpuprof.tui.pages.overview.steps import GROUPS, are_alike, parts_legend, step_detail, step_graph, step_parts
 
@@ -128,21 +126,6 @@ def test_the_legend_names_groups_that_are_there_each_with_its_colour_or_letter()
     assert plain(parts_legend(parts, ASCII, 80)) == "B busy  N collectives  W waiting  I input wait  . idle  "
     assert plain(parts_legend(parts, ASCII, 40)) == "B busy  N collectives  I input wait  "
     assert parts_legend(step_parts(page.steps, None), BLOCK, 80) == ()
-
-
-@pytest.mark.parametrize("glyphs", [BLOCK, ASCII])
-def test_the_card_of_a_step_adds_up_to_it(glyphs: Glyphs) -> None:
-    page = training_overview()
-    said = frame(step_details(3, page, Pen(76, glyphs)))
-    table = said.partition("where its time goes")[2].partition("\n\n")[0].splitlines()[1:]
-    found = [re.search(r"^(\w) (.*\S) +([\d.]+) ms +([\d.]+)%", row) for row in table]
-    assert sum(float(present(row)[3]) for row in found) == 361
-    assert sum(float(present(row)[4]) for row in found) == pytest.approx(100, abs=0.3)
-    assert [present(row)[1] for row in found] == list("IRLNHMWU"), "the largest first"
-    assert re.search(r"I input wait +180 ms +49.9% +3.00 ms", said), "what it usually is stands beside"
-    assert "the profile does not say" in frame(
-        step_details(3, dataclasses.replace(page, account=None), Pen(76, glyphs))
-    )
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
