@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 
-_WHOSE = r"(?:(?P<host>.+?)(?: / |[: ]))?"
+_WHOSE = r"(?:(?P<host>.+?)(?: / |[: /]))?"
 _TITLE = pattern(_WHOSE + r"Chip (?P<chip>[0-9]{1,10}): TPU core (?P<core>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
 _PLANE = pattern(
     _WHOSE + r"(?:/device:[TG]PU:|(?<!/device:)[TG]PU[: ])(?P<number>[0-9]{1,10})", re.ASCII | re.IGNORECASE

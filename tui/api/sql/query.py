@@ -85,7 +85,7 @@ _JOINED = pattern(r"(?i)natural|using")
 _ERRORS = (sqlite3.Error, sqlite3.Warning)
 _OTHERS = {"not authorized": "another statement", "You can only execute one statement at a time.": "several statements"}
 _NOTHING = pattern(r"(?:[\s;]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
-_LISTED = pattern(r"(?i)\s*(?:show\s+tables|\.tables|\.schema)\W*")
+_LISTED = pattern(r"(?i)\s*(?:show\s+tables|\.tables|\.schema|select\b.*\bfrom\s+information_schema\b.*)\W*")
 _DESCRIBED = pattern(r"(?i)\s*(?:describe|desc|\.schema|pragma\s+table_info)[\s(]+(\w+)\W*")
 _MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("slice", "slices", "span", "spans", "trace", "track", "thread", "timeline"), ("events",)),

@@ -83,7 +83,7 @@ _NO_PEAK = f"{common.NO_FLOPS}, or the peak is unknown"
 _NO_WASTE = f"{common.NO_BOUND}; or there is no time at all"
 
 _FIELDS: tuple[Field[Nodes], ...] = (
-    Field("name", TEXT, _node_names, _NAME, heading="by program"),
+    Field("name", TEXT, _node_names, _NAME, heading="name"),
     Field("kind", TEXT, column("tree.kind"), "root, program, category, scope, op or idle", heading="kind"),
     Field("category", TEXT, Nodes.categories, "the HLO category", NO_NODE_CATEGORY),
     Field("occurrences", COUNT, Nodes.occurrences, _OCCURRENCES, "idle time has none", "count"),
