@@ -39,12 +39,6 @@ from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, 
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
-_JUMPS = (
-    KeyRow("there", "go there", "Go to its op, step or page"),
-    KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
-)
-"""Keys of the page that work on the card of the first tab too."""
-
 
 class MainScreen(AppScreen):
     """The tabs under a header: the stage of the app's parts.
@@ -125,7 +119,9 @@ class MainScreen(AppScreen):
             canvas.redraw()
 
     def open_screen(self, name: str, content: object) -> None:
-        self.app.push_screen(load_above(name)(content, self.look, environ=self.environ))
+        screen = load_above(name)(content, self.look, environ=self.environ)
+        screen.lead = self.jumps.lead
+        self.app.push_screen(screen)
         self.waiting.opened_above()
 
     def open(self, popup: Popup) -> None:
@@ -264,7 +260,7 @@ class MainScreen(AppScreen):
             ),
             (has_page, verb_row("export", self._ask_export)),
             (runs > 0, verb_row("runs", self.lists.open_runs, short="runs", rank=3)),
-            (runs > 1, verb_row("compare", partial(self.lists.open_runs, shows.run))),
+            (runs > 1, verb_row("compare", self.lists.compare)),
             (shows.run is not None and bool(shows.run.hosts), verb_row("hosts", self.lists.open_hosts)),
             (can_capture, verb_row("capture", self.captures.ask, "Capture a profile from a running program")),
             (has_page or self._note_count > 0, verb_row("notes", notes)),
@@ -279,6 +275,10 @@ class MainScreen(AppScreen):
             (True, verb_row("quit", self.leave, "Quit (Q does from anywhere)", "quit", rank=chrome.LAST)),
         )
         return [row for is_possible, row in possible if is_possible]
+
+    @property
+    def page_keys(self) -> Sequence[KeyRow]:
+        return (*self.tab.keys, *self.keys)
 
     @property
     def _motions(self) -> KeyRow:
@@ -334,9 +334,7 @@ class MainScreen(AppScreen):
             return said
         if details is None:
             return BY_NAME["open"].absent
-        verbs = {verb for key in self.tab.keys for verb in key.acts} if self.tab_name == FIRST else ()
-        jumps = [key for key in _JUMPS if key.verbs in verbs]
-        self.card = TextPopup(self.look, *details, self.tab.card_help_lines, jumps)
+        self.card = TextPopup(self.look, *details, self.tab.card_help_lines, is_card=True)
         self.open(self.card)
         return ""
 
@@ -370,7 +368,7 @@ class MainScreen(AppScreen):
 
     def _list_commands(self) -> None:
         motions = [self._motions] if self.tab.has_page else []
-        keys, do = (self._tab_keys, *self.tab.keys, *self.keys, *motions), partial(self.call_later, self._do)
+        keys, do = (self._tab_keys, *self.page_keys, *motions), partial(self.call_later, self._do)
         self.open(command_list(self.look, keys, self.act, do, self._places(), self._named))
 
     def _places(self) -> Iterator[ChoiceRow[Act]]:

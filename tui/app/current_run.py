@@ -285,9 +285,15 @@ class Jumps:
     def show_graph(self, programs: Programs) -> None:
         self._graphs = (self._of, programs)
         if self._wanted is not None:
-            self._context.open_screen("graph", (programs, self._wanted, self._current_run.run, self._return))
+            self._context.open_screen("graph", (programs, self._wanted, self._current_run.run))
 
-    def _return(self, jump: Jump) -> None:
+    def lead(self, jump: Jump) -> None:
+        """Goes where a screen above leads, after opening its run where that is not the shown one."""
+        shows = self._current_run
+        runs = () if shows.logdir is None else shows.logdir.runs
+        other = next((run for run in runs if run.path == jump.run and run != shows.run), None)
+        if other is not None:
+            shows.open_run(other)
         self.follow(jump)
         self._context.redraw()
 

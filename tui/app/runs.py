@@ -77,6 +77,7 @@ class KeptPoints(Kept["KnownPoints"]):
 
 
 _judge = Later("tpuprof.parsers.session.trend:judged")
+_newest_first = Later("tpuprof.parsers.files.runs:newest_first")
 _compared = Later("tpuprof.parsers.session.diff.compare:compare")
 
 
@@ -229,6 +230,15 @@ class ListPopups:
         self._list = ListPopup(self._context.look, title, listed, closed=self.end)
         self._context.open(self._list)
         self._read_facts(logdir.runs)
+
+    def compare(self) -> None:
+        """Compares the shown run with the other one; lists the runs to choose from where there are several others."""
+        runs = () if self._current_run.logdir is None else self._current_run.logdir.runs
+        pair = [run for run in runs if run.hosts]
+        if self._compare is None or len(pair) != 2:
+            self.open_runs(self._current_run.run)
+        else:
+            self._compare(*_newest_first(pair)[::-1])
 
     def refresh(self) -> None:
         logdir = self._current_run.logdir

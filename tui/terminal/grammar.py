@@ -187,6 +187,12 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
 """All verbs as people look for them, for the README."""
 
 
+OF_ROW = ("there", "timeline", "graph", "buffers", "edit", "copy", "export")
+"""Verbs of a row, which work on its card as they do on its page."""
+KEEP_CARD = ("edit", "copy", "export")
+"""Those of them after which the card stays open."""
+
+
 def written(verb: Verb) -> tuple[str, ...]:
     """The keys of a verb as a table has them: of the number keys the first and the last."""
     return ("1-9",) if verb.name == "pick" else verb.keys

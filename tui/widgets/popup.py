@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
 from textual.geometry import Region, Size
 
 from tpuprof.tui.draw.pen import Pen, cut
 from tpuprof.tui.draw.spans import CLASS_STYLE, Fill, Ink, Line
-from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME, OF_ROW, Verb, verbs_of
 from tpuprof.tui.terminal.theme import KEYS, AnyKey, AnyLine, AnySpan, PanelKey, PanelPair
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
@@ -74,7 +74,9 @@ class Popup:
     """A framed panel in the middle of the screen, which gets every key while it is open.
 
     Attributes:
-        passes: keys that close it and mean what they mean on the page.
+        is_card: it is the card of the row under the page's cursor, whose keys work on it too.
+        passes: those of the row's keys that do something.
+        listed: the list that it shows.
         about: what it shows and what its figures mean, for its help.
         resizes: a key may change how many rows it has.
         is_typing: keys are typed into it as text.
@@ -82,7 +84,9 @@ class Popup:
 
     resizes: ClassVar[bool] = False
     is_typing: bool = False
+    is_card: bool = False
     passes: Sequence[KeyRow] = ()
+    listed: Any = None
     widest: int = 100  # cells of the panel on a wide screen
     moves: ClassVar[tuple[str, str]] = ("Next, previous row", "One screen down, up; first, last")
     """What the keys of motion do, for help."""
@@ -154,8 +158,8 @@ class Popup:
     def why_not(self, verb: Verb, typed: str) -> str:
         """What the last line says of a key that does nothing here."""
         if verb.name == "open":
-            return "There is nothing to open here; Esc closes it."
-        if verb.name in ("help", "palette"):
+            return "This is all of it; Esc closes it."
+        if verb.name in ("help", "palette", *OF_ROW):
             return verb.absent
         words = "on the page below" if not verb.page else f"on the {verb.page}"
         key = typed if typed.isdigit() else verb.key
@@ -218,8 +222,9 @@ class PopupLayer(LineCanvas):
         """The lowest popup below the open one."""
         return self._under[0] if self._under else None
 
-    def open(self, popup: Popup, screen: Size) -> None:
-        self._under = []
+    def open(self, popup: Popup, screen: Size, *, above: bool = False) -> None:
+        """Opens a popup, in the place of the one that is open or `above` it, to which Escape then leads back."""
+        self._under = [*self._under, self.popup] if above and self.popup is not None else []
         self._show(popup, screen)
 
     def _open_above(self, popup: Popup, below: Popup) -> None:
@@ -292,11 +297,9 @@ class TextPopup(Popup):
 
     moves = ("Scroll by a line", "One screen down, up; begin, end; space: one screen on")
 
-    def __init__(
-        self, look: ScreenLook, title: str, lines: Lines, about: Lines | None, passes: Sequence[KeyRow] = ()
-    ) -> None:
+    def __init__(self, look: ScreenLook, title: str, lines: Lines, about: Lines | None, is_card: bool = False) -> None:
         super().__init__(look, title, about)
-        self.passes = passes
+        self.is_card = is_card
         self._make = lines
         self._made: tuple[int, list[Line]] = (0, [])
 

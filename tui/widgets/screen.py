@@ -34,11 +34,11 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal import ending
 from tpuprof.tui.terminal.clipboard import YANK_FILE, load_tmux_buffer
 from tpuprof.tui.terminal.detect import BACKGROUND_FILE, Terminal, kept_background
-from tpuprof.tui.terminal.grammar import BY_NAME, KeysAhead
+from tpuprof.tui.terminal.grammar import BY_NAME, KEEP_CARD, OF_ROW, KeysAhead, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import ABOUT_EXPORT, SCREEN_WORDS, TABLE_WORDS, LineEditor, PromptPopup, remembered
-from tpuprof.tui.widgets.chrome import footer
+from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer
 from tpuprof.tui.widgets.driver import Background, TerminalDriver, run_in_front
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
 from tpuprof.tui.widgets.popup import Lines, Popup, PopupLayer
@@ -204,6 +204,11 @@ class AppScreen(Screen[None]):
         for canvas in (self.head, *self.page_canvases, self.foot, self.popups):
             canvas.redraw()
 
+    @property
+    def page_keys(self) -> Sequence[KeyRow]:
+        """The keys that work on the page now."""
+        raise NotImplementedError
+
     def act(self, key: str) -> bool:
         """What a key means on the page; False where it is none of its keys."""
         raise NotImplementedError
@@ -337,9 +342,8 @@ class AppScreen(Screen[None]):
         elif awaited and key != "escape" and (self.ahead.is_typing(awaited) or self.waits(key)):
             self.flash = self.ahead.keep(awaited, key, character)
             self.foot.redraw()
-        elif popup is not None and any(key in BY_NAME[passed.verbs].typed for passed in popup.passes):
-            self.popups.press("escape", None)
-            return self.act(key)
+        elif popup is not None and self._press_on_row(popup, key):
+            pass
         elif popup is not None:
             if said := self.popups.press(key, character):
                 self.flash = said
@@ -348,6 +352,22 @@ class AppScreen(Screen[None]):
             self._press_in_prompt(self.prompt, key, character)
         else:
             return self.act(key)
+        return True
+
+    def _press_on_row(self, popup: Popup, key: str) -> bool:
+        """Does what a key does with the row that a popup is about, as on the page; False where that is none of them."""
+        verb = next((verb.name for verb in verbs_of(key) if verb.name in OF_ROW), "")
+        if not verb or popup.is_typing or act_of(popup.own_keys, key) is not None:
+            return False
+        listed = popup.listed
+        if verb == "copy" and listed is not None and listed.selection is not None:
+            self.copy(listed.selection)
+            return True
+        if not popup.is_card and (listed is None or not listed.point_page()):
+            return False
+        if verb not in KEEP_CARD and act_of(self.page_keys, key) is not None:
+            self.popups.press("q", None)
+        self.act(key)
         return True
 
     def on_click(self, event: Click) -> None:
@@ -450,7 +470,8 @@ class AppScreen(Screen[None]):
         title, has_table = "Write what is shown", ".csv" in export.kinds
         words = words or (*(TABLE_WORDS if has_table else ()), *SCREEN_WORDS)
         history, answered = self.answers.setdefault(title, []), partial(self._export, export)
-        self.open(PromptPopup(self.look, title, words, export.path, answered, about, does="write", history=history))
+        asked = PromptPopup(self.look, title, words, export.path, answered, about, does="write", history=history)
+        self.popups.open(asked, self.app.size, above=True)
 
     def _export(self, export: Export, answer: str) -> str:
         """Begins to write a file; says what is wrong with its name."""
@@ -487,6 +508,9 @@ class AppScreen(Screen[None]):
         return partial(picture_of, lines, self.app.size.width, title=chrome.APP_NAME)
 
     def open(self, popup: Popup) -> None:
+        if popup.is_card:
+            of_row = (row for row in self.page_keys if not {*OF_ROW}.isdisjoint(row.acts))
+            popup.passes = [replace(row, rank=0) for row in of_row]
         self.popups.open(popup, self.app.size)
 
     @work(thread=True, group="yank", description="yank")

@@ -37,6 +37,7 @@ class Jump:
         what, name: what to go to there, such as "op" or "step", and its name; empty where the tab itself is all.
         program: id of the op's program; None where that is not known.
         module: the program's name, or the file that it is in, where that identifies it instead.
+        run: path of the run; empty for the one that is shown.
     """
 
     tab: str
@@ -44,6 +45,7 @@ class Jump:
     name: str = ""
     program: int | None = None
     module: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,17 @@ def jump_row(verb: str, jump: Jump | None, short: str = "", rank: int = 0) -> li
     if verb == "graph":
         short, rank = "graph", HELPS
     return [] if jump is None else [verb_row(verb, lambda: jump, short=short, rank=rank)]
+
+
+_TABS = {"there": "op-profile", "timeline": "timeline", "graph": "graph", "buffers": "memory"}
+"""What has more on an op, by the verb that leads there."""
+
+
+def op_rows(op: str | None, program: int | None = None, but: Sequence[str] = (), run: str = "") -> list[KeyRow]:
+    """The rows of the keys that lead to more on an op, `but` some of these verbs; none without an op."""
+    tabs = _TABS.items() if op is not None else ()
+    jumps = ((verb, Jump(tab, "op", op or "", program, run=run)) for verb, tab in tabs if verb not in but)
+    return [row for verb, jump in jumps for row in jump_row(verb, jump)]
 
 
 class Tab(LineCanvas):

@@ -67,8 +67,13 @@ def next_peak(heap_bytes: Int64s, point: int, direction: int) -> int | None:
 
 
 def live_ranges_of(space: SpaceMemory, instruction: str) -> Int64s:
-    """Rows of the buffers that an instruction defines, the largest first; by name, its tuple's elements included."""
-    rows = [row for row in range(len(space.live_ranges)) if space.buffers[row].name.partition("{")[0] == instruction]
+    """Rows of the buffers that an instruction, or a framework op, of that name defines, the largest first.
+
+    The elements of its tuple are included.
+    """
+    every = range(len(space.live_ranges))
+    rows = [row for row in every if space.buffers[row].name.partition("{")[0] == instruction]
+    rows = rows or [row for row in every if space.buffers[row].framework_op == instruction]
     return np.array(sorted(rows, key=lambda row: -int(space.live_ranges.size_bytes[row])), np.int64)
 
 

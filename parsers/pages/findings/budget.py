@@ -95,6 +95,11 @@ class Budget:
     _whole: Budget | None = field(default=None, repr=False, compare=False)
     _known: dict[Callable[[Budget], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
+    def needs(self, worth_ps: float, least: float) -> None:
+        """Ends a detector (`NothingFound`) whose time is less than that fraction of the whole."""
+        if worth_ps < least * self.whole_ps:
+            raise NothingFound
+
     def once(self, read: Callable[[Budget], _Read]) -> _Read:
         """What a function reads of the whole time and its programs; it reads once, whoever asks and how often."""
         if read not in self._known:
@@ -265,6 +270,10 @@ Claimed = tuple[Finding | None, account_claims.Claim]
 NOTHING: Claimed = (None, account_claims.NO_CLAIM)
 
 
+class NothingFound(Exception):
+    """A detector has found nothing of weight, and answers `NOTHING`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Detector:
     """Looks for findings of some kinds in the time that is left."""
@@ -285,7 +294,10 @@ class Detector:
         return any(each.startswith(could_not(self.kinds[0].search, "")) for each in failed)
 
     def _detected(self, left: Budget) -> list[Claimed]:
-        found = self.detect(left)
+        try:
+            found = self.detect(left)
+        except NothingFound:
+            found = NOTHING
         return found if isinstance(found, list) else [found]
 
     def _findings(self, left: Budget) -> tuple[list[Finding], Budget]:

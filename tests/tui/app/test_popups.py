@@ -36,7 +36,7 @@ MAIN = {
     "palette, typed into": ["ctrl+p", "r", "u"],
     "runs": ["R"],
     "runs, filtered": ["R", "slash", "t"],
-    "runs, one marked": ["D"],
+    "runs, one marked": ["R", "c"],
     "hosts": ["H"],
     "order": ["3", "s"],
     "a step of hosts": ["H", "l"],

@@ -71,10 +71,6 @@ async def test_two_runs_are_compared_and_left_again(logdir: Path) -> None:
         await pilot.press("q")
         await pilot.pause()
         assert not isinstance(app.screen, DiffScreen)
-        await pilot.press("D", "j", "c")
-        await until(pilot, lambda: isinstance(app.screen, DiffScreen))
-        await pilot.press("q")
-        await pilot.pause()
         assert app.is_running
         assert "STEP TIME" in frame(app)
 
@@ -152,7 +148,7 @@ async def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pyte
 
     async with watched(logdir) as (app, pilot):
         monkeypatch.setattr("tpuprof.parsers.session.diff.compare.compare", takes_forever)
-        await pilot.press("D", "j", "c")
+        await pilot.press("D")
         await until(pilot, begun.is_set)
         await pilot.press("j")
         assert f"Comparing {OLD} with {NEW}; Esc cancels" in frame(app)

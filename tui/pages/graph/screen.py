@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from textual import work
 
@@ -35,7 +36,7 @@ from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, ListPopup
 from tpuprof.tui.widgets.lists.screen import PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.tab import Jump
+from tpuprof.tui.widgets.tab import Jump, op_rows
 
 _MOST_NAME = 60
 _GRAPH = "graph"
@@ -77,8 +78,8 @@ class GraphScreen(PageScreen):
     """Shows an op between its operands and its users, or in the text of its computation.
 
     Args:
-        content: the modules of a run; where to begin: the op, as another tab calls it, and its program; the run, among
-            whose files nothing is written; and what goes to where another tab has more on an op.
+        content: the modules of a run; where to begin: the op, as another tab calls it, and its program; and the run,
+            among whose files nothing is written.
 
     Attributes:
         here: the op in the middle; None until its module is read.
@@ -88,15 +89,12 @@ class GraphScreen(PageScreen):
 
     def __init__(
         self,
-        content: tuple[Programs, Jump, Run | None, Callable[[Jump], object]],
+        content: tuple[Programs, Jump, Run | None],
         look: ScreenLook,
-        *,
-        environ: Mapping[str, str] | None = None,
-        note: str = "",
-        is_alone: bool = False,
+        **options: Any,  # noqa: ANN401 - those of every page
     ) -> None:
-        super().__init__(content, look, environ=environ, note=note, is_alone=is_alone)
-        self._programs, self._wanted, self._run, self._go = content
+        super().__init__(content, look, **options)
+        self._programs, self._wanted, self._run = content
         self.view: GraphView = GraphView()
         self.drawn: DrawnGraph | None = None
         self.here: Neighbourhood | None = None
@@ -188,7 +186,12 @@ class GraphScreen(PageScreen):
         return [replace(key, short="") if key in silent else key for key in table]
 
     def why_not(self, verb: Verb) -> str:
-        return verb.absent if self.here is not None else "There is no graph here: q goes back."
+        if self.here is None:
+            return "There is no graph here: q goes back."
+        op = self.here.op
+        if verb.name in ("there", "timeline") and op.op is None:
+            return f"No tab has its time: {op.why_untimed}."
+        return "This is its graph." if verb.name == "graph" else verb.absent
 
     @property
     def awaited(self) -> str:
@@ -225,18 +228,17 @@ class GraphScreen(PageScreen):
         }
         found = "Find by name, opcode or framework op; next, previous"
         written = "Write rows, text (txt, hlo), proto"
-        tabs = {"there": "op-profile", "timeline": "timeline", "buffers": "memory"}
-        leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
+        op, program = (None, None) if self.here is None else (self.here.op, self.here.program.label.program_id)
+        timeless = () if op is None or op.op is not None else ("there", "timeline")
         origins = "Real producers and users past tuples, loops and calls; or direct ones"
         text = "The computation's text with the op's line, and back"
-        elsewhere = "The op in the ops tab, on the timeline, its buffers in memory"
         return (
             KeyRow("exclude", behind, origins, {"exclude": self._look_behind}, rank=HELPS + 1),
             KeyRow("search next_match previous_match", "" if view.is_text else "find", found, find, "/", HELPS + 2),
             KeyRow("next_match", "next" if self._matches and not view.is_text else ""),
             KeyRow("view", "graph" if view.is_text else "text", text, {"view": self._swap_text}, rank=view.is_text),
             KeyRow("figures", title="All that is known of the op", acts={"figures": self._tell_all}),
-            KeyRow("there timeline buffers", title=elsewhere, acts=leave),
+            *op_rows(None if op is None else op.name, program, but=("graph", *timeless)),
             KeyRow("edit", title=BY_NAME["edit"].meaning, acts={"edit": partial(self.edit_source, source)}),
             KeyRow("export", "write", written, {"export": self._ask_export}, rank=HELPS + 3),
             KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),
@@ -386,18 +388,6 @@ class GraphScreen(PageScreen):
         self.flash = f"{count(at + 1)} of {count(len(matches))} with {self.view.words}"
 
     # --- other pages, files
-
-    def _leave_for(self, tab: str) -> None:
-        """Goes to where another tab has more on the op."""
-        if self.here is None:
-            return
-        op = self.here.op
-        if tab != "memory" and op.op is None:
-            self.flash = f"No tab has its time: {op.why_untimed}."
-            return
-        jump = Jump(tab, "op", op.name, self.here.program.label.program_id)
-        self.app.call_later(self._go, jump)
-        self.dismiss()
 
     def _copy(self) -> None:
         if self.here is not None:

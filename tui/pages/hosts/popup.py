@@ -91,6 +91,10 @@ class HostsList(PanelList[int | None]):
         return drawing.compose_hosts(self._page, self.listing, pen, height)
 
     @property
+    def selection(self) -> str | None:
+        return None if self.row is None else self._listed.rows[self.row].label
+
+    @property
     def keys(self) -> Sequence[KeyRow]:
         rows = [
             KeyRow("open", "open", "Narrow every page to the host, group or core", {"open": self.enter}),

@@ -12,8 +12,10 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
 from tpuprof.tui.pages.input.fields import sections
 from tpuprof.tui.report.describe import Section
+from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import StepGraphTab, step_at
+from tpuprof.tui.widgets.tab import Jump, jump_row
 
 MEANINGS: Mapping[str, str] = {
     "Waits": "share of a step in which the device waits for input: time in infeed ops; in a program without any, idle "
@@ -82,6 +84,15 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
         self.redraw()
         if self._wanted_step:
             self.go_to("step", self._wanted_step)
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        place, name = self.place, self.selection
+        if place is None or name is None:
+            return super().keys
+        what = "step" if place.panel == "steps" else "op"
+        jump = Jump("timeline", what, name)
+        return (*super().keys, *jump_row("there", jump), *jump_row("timeline", jump))
 
     def verdict_lines(self, pen: Pen) -> list[Line]:
         if self._page is None:

@@ -18,7 +18,7 @@ from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.lists.popup import ChoiceList, ListPopup
 from tpuprof.tui.widgets.lists.view import ViewsTab
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, jump_row
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, jump_row, op_rows
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
@@ -177,8 +177,7 @@ class MemoryTab(ViewsTab):
         return (
             *rows,
             *motion_keys(row="buffer", across=across, enter=enter, halves=False),
-            *jump_row("there", None if op is None else Jump("op-profile", "op", op)),
-            *jump_row("timeline", None if op is None else Jump("timeline", "op", op)),
+            *op_rows(op, but=("graph", "buffers")),
             *jump_row("graph", self._graph_of),
         )
 
@@ -214,7 +213,7 @@ class MemoryTab(ViewsTab):
         def lines(pen: Pen) -> list[Line]:
             return [*drawn(pen), *pen.excerpt(excerpt)] if excerpt else drawn(pen)
 
-        self.post_message(OpenPopup(TextPopup(self.look, title, lines, self.card_help_lines)))
+        self.post_message(OpenPopup(TextPopup(self.look, title, lines, self.card_help_lines, is_card=True)))
 
     @property
     def view_name(self) -> str:
@@ -240,6 +239,8 @@ class MemoryTab(ViewsTab):
         if self._pages is None:
             return ""
         own = self.view.why_not(verb) if self.view is not None else ""
+        if verb == "buffers" and self.op_name is not None:
+            return "These are its buffers."
         return own or ("No op creates it, so no other page has more on it." if verb == "there" else "")
 
     def next_match(self, direction: int) -> str:

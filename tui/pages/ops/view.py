@@ -38,6 +38,8 @@ _WHY_NOT = {
     "top": "Only the profile's tree is cut to ten of each.",
     "group": "Rows of {} have no groups.",
     "figures": "All figures of a row are on its card: Enter.",
+    "there": "The row is not one op of the table.",
+    "timeline": "This row of {} is not one op: none of its runs is the longest.",
 }
 _READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
 _SEE_INSTEAD = "Tab 1, overview, says how to capture them; tab 4, timeline, shows the events that there are."
@@ -352,10 +354,11 @@ class OpsTab(SearchingTab):
         same_op = verb_row("there", self._same_op, short=_SAME_OP.get(self.at, ""))
         words, on_timeline = ("", None) if other is None else (other.timeline_words, other.on_timeline)
         op = None if self.view is None else self.view.op_name
-        if on_timeline is None and op is not None and (other is None or has_op):
+        may_run = has_op or (other is None and self.at != TREE)  # of SparseCores; a group of the tree has no run
+        if on_timeline is None and op is not None and may_run:
             on_timeline = Jump("timeline", "op", op)
         return (
-            *((same_op,) if other is None or has_op else ()),
+            *((same_op,) if has_op else ()),
             *jump_row("timeline", on_timeline, words, 1),
             *jump_row("graph", self._of_op("graph", self.listed_row)),
             *jump_row("buffers", self._of_op("memory", self.op_row)),

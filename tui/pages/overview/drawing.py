@@ -228,7 +228,7 @@ _STEPS_TITLE = 11  # cells of the heading without the legend
 WHY_NOT = {
     "view": "No latencies: this program serves no requests that the profile shows.",
     "sort": "Reasons are sorted by saving, ops by self time.",
-    "timeline": "Only an op has a longest run; o goes to the page with more on it.",
+    "timeline": "Only steps, modules and ops have a place on the timeline.",
 }
 
 

@@ -25,7 +25,7 @@ from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.widgets.chrome import Failed, KeyRow, motion_keys, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, StepGraphTab
-from tpuprof.tui.widgets.tab import Jump, Payload, jump_row
+from tpuprof.tui.widgets.tab import Jump, Payload, jump_row, op_rows
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.shared.latencies import InferencePage, LatencyRow
@@ -163,17 +163,19 @@ class OverviewTab(StepGraphTab[Overview]):
     def keys(self) -> Sequence[KeyRow]:
         if self._page is None:
             return super().keys
-        is_overview, there = self.view_name == "overview", self._there
+        is_overview = self.view_name == "overview"
         words = "go there" if is_overview and self._panel != "ops" else "in ops"
-        leads_on = jump_row("there", there, words, 2 if is_overview else 4)
+        leads_on = (
+            *jump_row("there", self._there, words, 2 if is_overview else 4),
+            *jump_row("timeline", self._on_timeline),
+            *op_rows(self._op, but=("there", "timeline")),
+        )
         if not is_overview:
             what = "module" if self.view_name == "latencies" else "block"
             motions = motion_keys(what, "", f"Details of the {what}", ends="one", short=(what, "", "details"))
             figures = verb_row("figures", self._open_figures, short="figures", rank=3)
             return (*motions, figures, *self._view_keys, *self._request_keys, *leads_on)
-        longest_run = None if self._op is None else Jump("timeline", "op", self._op)
-        others = (*jump_row("timeline", longest_run), *jump_row("graph", self._graph))
-        return (*super().keys, *self._view_keys, *leads_on, *others)
+        return (*super().keys, *self._view_keys, *leads_on)
 
     @property
     def _view_keys(self) -> Sequence[KeyRow]:
@@ -290,8 +292,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def op_elsewhere(self) -> str | None:
-        graph = self._graph
-        return None if graph is None else graph.name or None
+        return self._op
 
     def why_not(self, verb: str) -> str:
         return WHY_NOT.get(verb, "") if self._page is not None else ""
@@ -332,16 +333,21 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def _op(self) -> str | None:
-        place = self.place
-        return self.selection if self.view_name == "overview" and place is not None and place.panel == "ops" else None
+        """The op under the cursor, that with most of a block's time, or the one that a finding or an owner leads to."""
+        there, place = self._there, self.place
+        if place is not None and place.panel == "steps":
+            return None
+        return there.name or None if there is not None and there.what in _OF_OPS else None
 
     @property
-    def _graph(self) -> Jump | None:
-        """To the graph of the op under the cursor, or of the one that a finding or an owner leads to."""
-        if self._op is not None:
-            return Jump("graph", "op", self._op)
-        target = self._target
-        return Jump("graph", "op", target.name) if target is not None and target.what in _OF_OPS else None
+    def _on_timeline(self) -> Jump | None:
+        """To the longest run of the op or the module under the cursor, or to the step."""
+        there, op = self._there, self._op
+        if self.view_name == "latencies":
+            op = self.selection
+        if op is not None:
+            return Jump("timeline", "op", op)
+        return there if there is not None and there.tab == "timeline" and there.name else None
 
     def verdict_lines(self, pen: Pen) -> list[Line]:
         return verdict(self._page, pen) if self._page is not None else []
@@ -350,5 +356,5 @@ class OverviewTab(StepGraphTab[Overview]):
         return notes(replace(self._page, warnings=()), pen) if self._page is not None else []
 
 
-_OF_OPS = ("op", "kernels")
+_OF_OPS = ("op", "framework_op", "kernels")
 """What jumps lead to that is an op, which has a graph."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.tui.draw.pen import Composed, Pen, filled
 from tpuprof.tui.draw.spans import Line
@@ -15,6 +15,7 @@ from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, RunListing
 from tpuprof.tui.pages.runs.fields import RUNS, ListedRuns, RunRow
 from tpuprof.tui.report.fields import screen_columns
+from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.lists.popup import PanelList, centred_top
 from tpuprof.tui.widgets.popup import meanings
@@ -90,6 +91,8 @@ class RunsList(PanelList[RunRow]):
         self.listing = RunListing()
         paths = [run.path for run in self._runs]
         self._cursor_path = shown.path if shown is not None and shown.path in paths else "".join(paths[:1])
+        if marked is not None and self._cursor_path == marked.path and paths[1:]:  # that before it, else that after
+            self._cursor_path = (paths[paths.index(marked.path) :] + paths[-2:-1])[1]
 
     @property
     def rows(self) -> list[RunRow]:
@@ -155,8 +158,10 @@ class RunsList(PanelList[RunRow]):
 
     @property
     def keys(self) -> Sequence[KeyRow]:
-        keys = [KeyRow("open", "open", "Open the run", {"open": self.enter})]
-        words = "compare" if self._marked is None else f"compare with {self._letter()}"
+        acts, words = {"open": self._open}, "compare"
+        keys = [KeyRow("open", "open", "Open the run", acts)]
+        if self._marked is not None:
+            keys, words = [KeyRow("open", f"compare with {self._letter()}", "Compare it with the marked run", acts)], ""
         sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and self.total > 1:
             keys.append(KeyRow("compare_runs", words, sentence, {"compare_runs": self._mark}))
@@ -220,15 +225,27 @@ class RunsList(PanelList[RunRow]):
         by = self.listing.in_words(self.listing.sort)
         if self._marked is None:
             return pen.fit([(f"{counted(self.total, 'run')}, by {by}; * is the newest", "dim")])
-        words = f"{self._marked.name}: c on another run compares, with A the older"
+        words = f"{self._marked.name}: Enter on another run compares, with A the older"
         return pen.fit([(f"{self._letter()} ", "key"), (words, "text")])
 
-    def enter(self) -> bool:
-        row = self.row
-        if row is not None:
-            self.is_left = True
-            self._open_run(row.run)
-        return True
+    def _open(self) -> str:
+        """Opens the run under the cursor, or compares it with the marked one; says why it can't."""
+        row, marked = self.row, self._marked
+        if row is None:
+            return BY_NAME["open"].absent
+        if marked is not None:
+            if row.run != marked:
+                self._mark()
+            return "" if self.is_left else "Enter on another run that can be read compares the two."
+        self.is_left = True
+        if row.run == self._shown:
+            return f"{printable(row.run.name)} is shown already; r reads it again."
+        self._open_run(row.run)
+        return ""
+
+    @property
+    def selection(self) -> str | None:
+        return None if self.row is None else self.row.run.name
 
     def _unmark(self) -> None:
         self._marked = None

@@ -158,7 +158,9 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
     def keys(self) -> Sequence[KeyRow]:
         words = "by name" if self.listing.by_track else "by track" if self.listing.is_apart else "cores apart"
         return [
-            KeyRow("open", "go there", "Go to the longest event of the row", {"open": self.enter}),
+            KeyRow(
+                "open", "go there", "Go to the longest event of the row", {"open": self.enter, "timeline": self.enter}
+            ),
             KeyRow("group", words, "By name, the cores together or apart; by track", {"group": self._group}),
         ]
 
@@ -214,12 +216,15 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
         return pen.fit([(_cells(f"{mark} ", *names, metrics, pen), key)])
 
     def enter(self) -> bool:
+        self.is_left = self.point_page()
+        return True
+
+    def point_page(self) -> bool:
         row = self.row
         if row is not None:
-            self.is_left = True
             longest = row.row if isinstance(row, _Listed) else self._measurement.rows(1, "total", (row.place,))[0]
             self._chosen((*longest.place, longest.longest))
-        return True
+        return row is not None
 
 
 def _cells(mark: str, name: str, track: str, metrics: Sequence[str], pen: Pen) -> str:

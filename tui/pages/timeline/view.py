@@ -20,7 +20,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import Decoding, KeyRow, State, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, Jump, OpenPopup, Payload, Tab, jump_row
+from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, OpenPopup, Payload, Tab, op_rows
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.model import EventId, Timeline
@@ -224,15 +224,8 @@ class TimelineTab(Tab):
             verb_row("hold", view.pin, "Pin the track on top"),
             verb_row("reverse", view.sort, "Tracks by busy time, or in their own order"),
             verb_row("filter_tracks", FilterWanted),
-            *jump_row("there", self._of_op("op-profile")),
-            *jump_row("graph", self._of_op("graph")),
-            *jump_row("buffers", self._of_op("memory")),
+            *op_rows(self.op_name, None if self._page is None else self._page.op_program, but=("timeline",)),
         )
-
-    def _of_op(self, tab: str) -> Jump | None:
-        if self.op_name is None or self._page is None:
-            return None
-        return Jump(tab, "op", self.op_name, None if tab == "op-profile" else self._page.op_program)
 
     @property
     def selection(self) -> str | None:
@@ -385,7 +378,7 @@ class TimelineTab(Tab):
         from tpuprof.tui.pages.timeline.draw.event_details import read_event  # noqa: PLC0415 - protobuf
 
         lines = read_event(timeline, event, flows)
-        self.post_message(OpenPopup(TextPopup(self.look, "Event", lines, meanings(*_OF_EVENTS))))
+        self.post_message(OpenPopup(TextPopup(self.look, "Event", lines, meanings(*_OF_EVENTS), is_card=True)))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:

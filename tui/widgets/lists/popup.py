@@ -61,6 +61,10 @@ class PanelList(ListView[Row]):
     def leave_key(self) -> KeyRow:
         return BACK
 
+    def point_page(self) -> bool:
+        """Puts the page's cursor on what the row is of; False where the page does not have that."""
+        return False
+
 
 class ListPopup(Popup):
     """A list above a page. Keys are typed into its filter after ``/``, or at once where it `types`.
@@ -79,7 +83,8 @@ class ListPopup(Popup):
         closed: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(look, title, shown.about)
-        self.listed, self.widest = shown, shown.widest
+        self.listed: PanelList[Any] = shown
+        self.widest = shown.widest
         self.is_typing = self._types_at_once = types
         self._editor, self._closed = self._new_editor(), closed
 
@@ -206,6 +211,10 @@ class ChoiceList(PanelList[ChoiceRow[T]]):
         is_wanted = has_words(self.listing.words)
         texts = zip(self.choices, self.searched, strict=True)
         return [one for one, text in texts if is_wanted(text.casefold())]
+
+    @property
+    def selection(self) -> str | None:
+        return self.row.cells[0] if self.row is not None else None
 
     @property
     def searched(self) -> Sequence[str]:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.text import completions_of
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -19,6 +20,7 @@ from tpuprof.tui.widgets.lists.popup import Named, SortPopup, command_list, sort
 from tpuprof.tui.widgets.lists.view import ListView, SortWanted
 from tpuprof.tui.widgets.popup import ABOUT_HELP, MOTIONS, MOVES, Lines, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
+from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.shared.exporting import ShownTable
@@ -30,9 +32,13 @@ class PageScreen(AppScreen):
     Args:
         note: a sentence that the footer shows at first.
         is_alone: it is the whole app, so that leaving it ends the app.
+
+    Attributes:
+        lead: goes to where a tab has more; None where there are no tabs.
     """
 
     content: Any
+    lead: Callable[[Jump], object] | None = None
 
     DEFAULT_CSS = """
     PageScreen > #body { height: 1fr; }
@@ -61,6 +67,10 @@ class PageScreen(AppScreen):
     def keys(self) -> Sequence[KeyRow]:
         """The keys that the page takes now, before those that move the cursor."""
         raise NotImplementedError
+
+    @property
+    def page_keys(self) -> Sequence[KeyRow]:
+        return self.keys
 
     def last_keys(self, leave: str = "") -> Sequence[KeyRow]:
         """The last rows of every table: colours, help, and the ways back; `leave` is what help says of ``q``."""
@@ -148,7 +158,8 @@ class PageScreen(AppScreen):
     """What ctrl+p finds by name besides what keys do."""
 
     def _say(self, act: Callable[[], object]) -> None:
-        said = act()
+        answer = act()
+        said = self.leave_for(answer) if isinstance(answer, Jump) else answer
         if isinstance(said, SortWanted):
             self.open(SortPopup(self.look, said.listed, self._say))
         elif isinstance(said, str):
@@ -176,6 +187,14 @@ class PageScreen(AppScreen):
     def click_on(self, x: int, y: int, again: bool) -> str | None:
         """Takes a click on the page (`tui.widgets.line_canvas.Clicked`)."""
         raise NotImplementedError
+
+    def leave_for(self, jump: Jump) -> str:
+        """Goes to where a tab has more; where there are no tabs, says what shows them."""
+        if self.lead is None:
+            return f"Its other pages: tpuprof-tui {printable_url(jump.run)}"
+        self.app.call_later(self.lead, jump)
+        self.dismiss()
+        return ""
 
     def leave(self) -> None:
         if self._is_alone:
@@ -218,7 +237,7 @@ class ListScreen(PageScreen):
     def enter(self) -> None:
         if not self.listed.enter() and (card := self.card_of_row) is not None:
             title, lines, about = card
-            self.open(TextPopup(self.look, title, lines, about))
+            self.open(TextPopup(self.look, title, lines, about, is_card=True))
 
     @property
     def card_of_row(self) -> tuple[str, Lines, Lines] | None:

@@ -37,8 +37,7 @@ def at_barriers(budget: Budget) -> Claimed:
     mean = sum(waits.values()) / len(waits) / parts
     claim = budget.take_mean(("barrier",) if steps is not None else ("between_ops",), mean)
     worth = claim.worth_ps
-    if worth < LEAST_BARRIER * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_BARRIER)
     least, most = min(waits, key=waits.__getitem__), max(waits, key=waits.__getitem__)
     late = waits[least] / parts < _LATE * mean
     title = f"Cores wait for core {least} at barriers" if late else "Cores wait for each other at barriers"

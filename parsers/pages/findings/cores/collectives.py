@@ -375,8 +375,6 @@ def across_slices(budget: Budget) -> Claimed:
     waited_ps = explained * float(times.sum())
 
     losing = worthwhile(budget, rows, times * (1 - explained))
-    if losing is None:
-        return NOTHING
     first = losing.groups[0]
     count, worth = len(rows), losing.claim.worth_ps
     # Collectives within a slice may be what varies. What the steps of a rhythm have is a mean over all steps.
@@ -448,8 +446,7 @@ def slow_link(budget: Budget) -> Claimed:
         return NOTHING
     waiting = float(budget.op_ps(np.array(rows, np.intp)).sum())
     claim = budget.take_mean(COLLECTIVE_OWNERS, min(waiting, link.excess_ps / len(steps)))
-    if claim.worth_ps < LEAST_WAITING * budget.whole_ps:
-        return NOTHING
+    budget.needs(claim.worth_ps, LEAST_WAITING)
     factor = link.link_ps / max(link.others_ps, 1.0)
     source, target = sentence_name(link.source), sentence_name(link.target)
     return budget.finding(

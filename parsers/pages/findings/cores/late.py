@@ -151,8 +151,7 @@ def slow_core(budget: Budget) -> Claimed:
     if steps is None or slower is None or late is None or late.rows.tolist() != [slower.core]:
         return NOTHING
     claim = _claim(budget, late, BUSY_OWNERS)
-    if claim.worth_ps < _LEAST_WAIT * budget.whole_ps:
-        return NOTHING
+    budget.needs(claim.worth_ps, _LEAST_WAIT)
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
     which = f"{late.label} is"
     if len(slower.too) == 1:
@@ -206,8 +205,7 @@ def straggling(budget: Budget) -> Claimed:
     if steps is None or late is None or not float(late.others_ps.mean()) > 0:  # the others have another task
         return NOTHING
     claim = _claim(budget, late, BUSY_OWNERS)
-    if claim.worth_ps < _LEAST_WAIT * budget.whole_ps:
-        return NOTHING
+    budget.needs(claim.worth_ps, _LEAST_WAIT)
     excess = {owner: -float(RankedTimes(steps.of(owner)).longer(late.rows).mean()) for owner in BUSY_OWNERS}
     most = max(BUSY_OWNERS, key=lambda owner: excess[owner])
     return budget.finding(
@@ -296,8 +294,7 @@ def late_host(budget: Budget) -> Claimed:
     if is_shared and (behind_one_pool(of_hosts) or do_the_same(of_hosts, _MOSTLY * int(late.late.sum()))):
         return gaps_of_all(budget, True)
     claim = _claim(budget, late, IDLE_OWNERS)
-    if claim.worth_ps < LEAST_LATE * budget.whole_ps:
-        return NOTHING
+    budget.needs(claim.worth_ps, LEAST_LATE)
     calm = late.late & ~pauses
     in_collectives = late.collective_ps
     if pauses.any():

@@ -72,8 +72,7 @@ def slow_steps(budget: Budget) -> Claimed:
         return NOTHING  # prefill between runs of decode is what it is for: another task, no longer step
     claim = _claim(budget, left, unclaimed)
     worth = claim.worth_ps
-    if worth < LEAST_WORTH * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_WORTH)
     worst = int(np.argmax(unclaimed))
     name, taken, more_there = steps.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
     which, factor = f"Step {shortened(name)}", taken / usual
@@ -224,8 +223,7 @@ def between_steps(budget: Budget) -> Claimed:
         return NOTHING
     ran = between_cells(steps.account)[:, :, owner_index("uncounted")]
     claim = budget.take(("uncounted",), ran)
-    if claim.worth_ps < LEAST_NAMED * budget.whole_ps:
-        return NOTHING
+    budget.needs(claim.worth_ps, LEAST_NAMED)
     timing = when(ran.mean(axis=0)[:-1], steps.names[:-1], LEAST_NAMED * budget.whole_ps)
     programs = _programs(budget.evidence, steps)
     names = list(programs)

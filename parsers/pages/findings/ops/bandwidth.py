@@ -70,8 +70,7 @@ def memory_bound(budget: Budget) -> Claimed:
     rows, used = rows[chosen], np.minimum(used[chosen], 1.0)
     op_ps = budget.op_ps(rows)
     together = float(op_ps.sum())
-    if together < LEAST_MEMORY_BOUND * budget.whole_ps:
-        return NOTHING
+    budget.needs(together, LEAST_MEMORY_BOUND)
     best = reached(budget, used, op_ps)
     picks = op_ps >= _LEAST_OP * budget.whole_ps
     picks[picks] = [_picks(budget, row) for row in rows[picks].tolist()]
@@ -83,8 +82,7 @@ def memory_bound(budget: Budget) -> Claimed:
     moves_fewer = float(fewer.sum()) > float(above.sum())
     claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
     worth, halved = claim.worth_ps, float(fewer.sum())
-    if worth < LEAST_WORTH * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_WORTH)
     basis = f"Time lost compared with {share(best)} of HBM's peak, which large ops reach."
     if moves_fewer:
         basis = "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach."
@@ -197,8 +195,6 @@ def latency_bound(budget: Budget) -> Claimed:
     saved = np.where(slow, times * np.maximum(1 - np.nan_to_num(used) / best, 0.0), 0.0)
 
     losing = worthwhile(budget, rows, saved)
-    if losing is None:
-        return NOTHING
     first = losing.groups[0]
     rate = float(used[rows == first.first][0])
     moved = float(table.hbm_bytes[first.first]) / max(int(table.occurrences[first.first]), 1)

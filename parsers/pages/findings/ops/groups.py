@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.frames import call_stack, own_call
 from tpuprof.parsers.ops.framework_op import parse_framework_op, pass_of
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable, clone_keys
-from tpuprof.parsers.pages.findings.budget import Budget, Claimed
+from tpuprof.parsers.pages.findings.budget import Budget, Claimed, NothingFound
 from tpuprof.parsers.pages.findings.claims import Claim, Rows
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget, Kind
 from tpuprof.parsers.pages.findings.subject import base_name
@@ -223,7 +223,15 @@ class Losing:
         return self.budget.finding(kind, self.claim, title, basis, evidence, place, is_estimate=True, advice=advice)
 
 
-def worthwhile(budget: Budget, rows: Rows, saved: Floats, goes_away: bool = False) -> Losing | None:
+def worthwhile(budget: Budget, rows: Rows, saved: Floats, goes_away: bool = False) -> Losing:
+    """The same as `losing_of`; where that is little, the detector has found nothing (`NothingFound`)."""
+    losing = losing_of(budget, rows, saved, goes_away)
+    if losing is None:
+        raise NothingFound
+    return losing
+
+
+def losing_of(budget: Budget, rows: Rows, saved: Floats, goes_away: bool = False) -> Losing | None:
     """The ops that could be faster; None where that is little.
 
     Args:

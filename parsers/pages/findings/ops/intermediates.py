@@ -99,8 +99,6 @@ def scores_in_hbm(budget: Budget) -> Claimed:
             saved[place[of.row]] = own[of.row] * part
 
     losing = op_groups.worthwhile(budget, rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     largest = max(found, key=lambda each: each.bytes)
     of_products = sorted((of.row for of in largest.ops if of.row in batched), key=lambda row: -own[row])
     first, ops = of_products[0], sum(len(each.ops) for each in found)
@@ -248,7 +246,7 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
             saved[of.row] = own[of.row] * min(1.0, chain.saved_bytes[of.row] / moved) if moved > 0 else 0.0
     out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
 
-    losing = op_groups.worthwhile(budget, rows, out, goes_away=True)
+    losing = op_groups.losing_of(budget, rows, out, goes_away=True)
     if losing is None:
         return NOTHING
     first = max(chains, key=lambda chain: sum(saved[of.row] for of in chain.ops))

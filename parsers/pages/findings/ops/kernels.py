@@ -43,8 +43,7 @@ def uncounted_kernels(budget: Budget) -> Claimed:
     """Where the time is, although it is unknown what could be saved: kernels of uncounted work."""
     table, rows = budget.evidence.table, _uncounted(budget)
     together = float(budget.op_ps(rows).sum())
-    if together < LEAST_UNCOUNTED * budget.whole_ps:
-        return NOTHING
+    budget.needs(together, LEAST_UNCOUNTED)
     kernels = _by_kernel(budget, rows)
     words = [f"{shortened(group.name)} {share(group.ps / budget.whole_ps)}" for group in kernels[:_MOST_NAMED]]
     words += [f"{len(kernels) - _MOST_NAMED} more"] * (len(kernels) > _MOST_NAMED)
@@ -125,8 +124,6 @@ def kernel_waits(budget: Budget) -> Claimed:
     saved = np.minimum(waits, np.maximum(0.0, times * (1 - needed)))
 
     losing = worthwhile(budget, rows, saved)
-    if losing is None:
-        return NOTHING
     first = losing.groups[0]
     call, name = calls[first.first], kernel_name(table, first.first)
     more = f" and {len(losing.groups) - 1} more kernels" if len(losing.groups) > 1 else ""
@@ -250,8 +247,6 @@ def slow_kernels(budget: Budget) -> Claimed:
     saved = np.where(slow, times * (1 - np.nan_to_num(best) / USUAL), 0.0)
 
     losing = worthwhile(budget, rows, saved)
-    if losing is None:
-        return NOTHING
     first = losing.groups[0]
     name = kernel_name(table, first.first)
     at = int(np.flatnonzero(rows == first.first)[0])

@@ -36,8 +36,7 @@ def recomputation(budget: Budget) -> Claimed:
     times = budget.op_ps(rows)
     claim = budget.take_ops(rows, times, goes_away=True)
     worth = claim.worth_ps
-    if worth < LEAST_RECOMPUTED * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_RECOMPUTED)
     groups = groups_of(table, rows, times)
     memory = budget.evidence.memory
     saves = "How much memory that saves is unknown here: the memory page has the compiled program's peak."
@@ -120,8 +119,7 @@ def tiny_loops(budget: Budget) -> Claimed:
     needed = np.concatenate([np.append(loop.work_ps, 0.0) for loop in kept])
     claim = budget.take_ops(rows, budget.op_ps(rows) - needed)
     worth, first = claim.worth_ps, kept[0]
-    if worth < LEAST_LOOP * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_LOOP)
     mean = float(table.self_ps[first.inside].sum()) / max(1, int(table.occurrences[first.inside].sum()))
     more = f", and {len(kept) - 1} more loops" if len(kept) > 1 else ""
     groups = groups_of(table, first.inside, table.self_ps[first.inside].astype(np.float64))

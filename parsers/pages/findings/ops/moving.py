@@ -158,8 +158,6 @@ def copy_waits(budget: Budget) -> Claimed:
     saved = np.where(is_half & ~is_among(rows, budget.once(in_host_memory)), times, 0.0)
 
     losing = worthwhile(budget, rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     first = losing.first
     count = sum(not is_start(table, int(row)) for row in losing.claim.rows) or losing.count
     what = f"{count} copies" if count > 1 else shortened(table.name[first])
@@ -250,8 +248,7 @@ def host_offload(budget: Budget) -> Claimed:
     sent, copied = float(sent_ps.sum()), float(copy_ps.sum())
     claim = budget.take_ops(np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps]))
     worth = claim.worth_ps
-    if worth < LEAST_OFFLOAD * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_OFFLOAD)
     rows, op_ps = np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps])
     title, place, largest, advice = "Transfers to and from the host stall the device", JumpTarget("timeline"), "", ""
     if len(rows):
@@ -362,8 +359,6 @@ def debug_prints(budget: Budget) -> Claimed:
     is_debug = np.array([table.framework_op[row] in debugging for row in rows.tolist()], np.bool_)
 
     losing = worthwhile(budget, rows, np.where(is_debug, times, 0.0), goes_away=True)
-    if losing is None:
-        return NOTHING
     first = losing.first
     return budget.finding(
         DEBUG_PRINT,
@@ -420,8 +415,7 @@ def shuffles(budget: Budget) -> Claimed:
     kept, kept_ps = rows[moved], times[moved]
     claim = budget.take_ops(kept, kept_ps, goes_away=True)
     together = claim.worth_ps
-    if together < LEAST_SHUFFLED * budget.whole_ps:
-        return NOTHING
+    budget.needs(together, LEAST_SHUFFLED)
     groups = groups_of(table, kept, kept_ps)
     first = groups[0]
     return budget.finding(

@@ -156,8 +156,6 @@ def needless_precision(budget: Budget) -> Claimed:
     saved = np.where(slow, products.times * np.maximum(1 - after, 0.0), 0.0)
 
     losing = op_groups.worthwhile(budget, products.rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     product = products.products[products.at(losing.first)]
     how = {6: "at the highest precision, six passes", 3: "at high precision, three passes"}.get(product.passes, "")
     count = losing.count
@@ -204,8 +202,6 @@ def padded_products(budget: Budget) -> Claimed:
     saved = np.where(free, saved, 0.0)
 
     losing = op_groups.worthwhile(budget, products.rows, saved)
-    if losing is None:
-        return NOTHING
     first, more = losing.groups[0], len(losing.groups) - 1
     fills = share(float(filled[products.at(first.first)]))
     verb = "fill" if len(first.rows) > 1 else "fills"
@@ -273,8 +269,6 @@ def vector_work(budget: Budget) -> Claimed:
     saved = np.where(large, times * np.maximum(1 - after, 0.0), 0.0)
 
     losing = op_groups.worthwhile(budget, rows, saved)
-    if losing is None:
-        return NOTHING
     first = rows == losing.first
     rate, per_byte = float(used[first][0]), float(intensity[first][0])
     if windows[first].any():
@@ -354,8 +348,6 @@ def random_bits(budget: Budget) -> Claimed:
     saved = times * np.maximum(1 - needed / np.maximum(once, 1.0), 0.0)
 
     losing = op_groups.worthwhile(budget, rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     of = mixed[losing.first]
     return losing.finding(
         VECTOR_WORK,

@@ -64,7 +64,7 @@ async def test_of_every_tab(name: str) -> None:
 
 
 def screens(tmp_path: Path) -> dict[str, PageScreen]:
-    graph = (demo_session().page(GRAPHS), Jump("graph"), None, lambda _: None)
+    graph = (demo_session().page(GRAPHS), Jump("graph"), None)
     of_diff = diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS))
     return {
         "oom": TriageScreen((made_up_triage(),), LOOK, environ=ENVIRONMENT),

@@ -19,7 +19,6 @@ from tests.tui.pages.ops.test_view import table
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
-from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.report.output import Produce, text_pieces
 from tpuprof.tui.report.shared.exporting import Export, default_path, kind_of, kinds_of_screen
 
@@ -147,14 +146,3 @@ async def test_one_key_opens_the_source_line_of_any_op(here: Path) -> None:
         ):
             assert "Opened model.py:" in await after(pilot, *keys), keys
         assert len(opened) == 7 and {name for name, _ in opened} == {"model.py"}
-
-
-async def test_the_graph_opens_the_source_line_too(here: Path) -> None:
-    (here / "model.py").write_text("\n" * 200)
-    async with scene(make_demo_app(), ["3", "v", "u"]) as (app, pilot):
-        opened: list[str] = []
-        screen = app.screen
-        assert isinstance(screen, GraphScreen) and screen.here is not None
-        screen.open_editor = lambda path, line: opened.append(f"{os.path.basename(path)}:{line}") or ""  # type: ignore[method-assign, func-returns-value]
-        assert "Opened model.py:" in await after(pilot, "e")
-        assert opened == [os.path.basename(screen.here.op.source or "")]

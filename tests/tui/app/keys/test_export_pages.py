@@ -75,7 +75,7 @@ async def test_groups_of_buffers_are_written_as_groups(here: Path) -> None:
 
 async def test_the_graph_writes_an_op_and_its_neighbours(here: Path) -> None:
     programs = demo_session().page(GRAPHS)
-    screen = GraphScreen((programs, Jump("graph"), None, lambda _: None), LOOK, environ=ENVIRONMENT)
+    screen = GraphScreen((programs, Jump("graph"), None), LOOK, environ=ENVIRONMENT)
     async with on_stand(screen) as (_, pilot):
         await press(pilot, *(key for form in ("csv", "json", "md", "svg") for key in written_to(f"out.{form}")))
         assert screen.here is not None

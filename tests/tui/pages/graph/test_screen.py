@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from tests.support.app import scene as scenes
 from tests.support.app.scene import after, press
-from tests.support.app.stage import ENVIRONMENT, check_cells, check_golden, demo_session, make_demo_app, on_stage, until
+from tests.support.app.stage import ENVIRONMENT, check_golden, demo_session, make_demo_app, on_stage, until
 from tests.support.app.stage import frame as app_frame
 from tests.support.app.stand import COLOURS, frame, on_stand
 from tests.support.build import present
@@ -49,8 +49,9 @@ class Graphs:
     ) -> None:
         self.jumps: list[Jump] = []
         environ = {**ENVIRONMENT, **COLOURS[look]}
-        content = (programs or small_programs(), Jump("graph", "op", name), run, self.jumps.append)
+        content = (programs or small_programs(), Jump("graph", "op", name), run)
         self.screen = GraphScreen(content, ScreenLook.of(detect(environ)), environ=environ)
+        self.screen.lead = self.jumps.append
 
     @asynccontextmanager
     async def played(self, *keys: str, width: int = 80, height: int = 24) -> AsyncIterator[tuple[Graphs, Pilot[None]]]:
@@ -266,45 +267,6 @@ async def graph_of(app: TpuprofApp, pilot: Pilot[None]) -> GraphScreen:
     assert isinstance(screen, GraphScreen)
     await ready(screen, pilot)
     return screen
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        ("j", "u"),
-        ("3", "v", "u"),
-        ("3", "l", "j", "l", "j", "u"),
-        ("3", "v", "v", "u"),
-        ("3", "v", "v", "v", "u"),
-        ("5", "u"),
-    ],
-    ids=["overview", "hlo ops", "tree", "framework ops", "roofline", "memory"],
-)
-async def test_g_opens_the_graph_of_the_op_under_the_cursor(keys: Sequence[str]) -> None:
-    async with on_app(keys) as (app, pilot):
-        screen = await graph_of(app, pilot)
-        assert screen.problem is None and screen.here is not None
-        check_cells(app)
-        await press(pilot, "escape")
-        assert app.screen is app.main
-
-
-async def test_from_the_timeline_and_to_other_tabs() -> None:
-    async with on_app(["4", "/", *"fusion.397", "enter", "u"]) as (app, pilot):
-        screen = await graph_of(app, pilot)
-        assert screen.here is not None and screen.here.op.name == "fusion.397"
-        for key, tab in (("o", "op-profile"), ("O", "timeline"), ("B", "memory")):
-            await press(pilot, key)
-            assert app.screen is app.main and app.main.tab_name == tab
-            await pilot.press("u")
-            await graph_of(app, pilot)
-        await pilot.press("q")
-
-
-async def test_g_is_first_where_no_op_can_be() -> None:
-    async with on_app(["2"]) as (app, pilot):
-        await press(pilot, "u")
-        assert app.screen is app.main
 
 
 async def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:

@@ -13,17 +13,15 @@ from tests.support.app.stage import (
     frame,
     make_app,
     make_demo_app,
-    on_stage,
     op_pages,
     ops_tab,
-    overview_tab,
     settled,
     until,
 )
 from tests.support.build import present
 from tpuprof.parsers.base import regex
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
+from tpuprof.tui.pages.ops.table_views import RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, ROOFLINE, TREE
 
@@ -264,23 +262,6 @@ async def test_the_same_op_in_tree_and_table() -> None:
         assert ops_tab(app).at == FRAMEWORK
         await pilot.press("o")
         assert ops_tab(app).at == HLO
-
-
-async def test_from_the_overview_to_the_framework_op() -> None:
-    app = make_demo_app()
-    async with on_stage(app, 120, 40) as pilot:
-        page = present(app.main.current_run.overview)
-        name = page.top_ops[2].name
-        rows = len(page.findings) + len(present(page.account).owners) + 3  # the bars put the smallest owners together
-        for _ in range(rows):
-            if overview_tab(app).selection == name:
-                break
-            await pilot.press("j")
-        assert overview_tab(app).selection == name
-        await press(pilot, "o")
-        assert app.main.tab_name == "op-profile"
-        assert isinstance(ops_tab(app).view, FrameworkView)
-        assert ops_tab(app).selection == name
 
 
 async def test_infeed_and_outfeed_can_leave_the_roofline() -> None:

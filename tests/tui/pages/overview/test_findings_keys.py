@@ -50,19 +50,6 @@ async def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
 
 
-async def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
-    async with scene(app_with_findings()) as (app, pilot):
-        assert "o shows it in tab 4, timeline" in await after(pilot, "l", "enter")
-        await press(pilot, "o")
-        assert app.main.tab_name == "timeline" and "▼ step 103" in frame(app)
-        await press(pilot, "3", "v")
-        assert ops_tab(app).selection == "fusion.0"
-        await press(pilot, "O")
-        assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.0"
-        await pilot.press("o")
-        assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.0"
-
-
 async def test_the_footer_says_where_o_goes() -> None:
     async with scene(app_with_findings()) as (app, pilot):
         assert "o go there" in frame(app)

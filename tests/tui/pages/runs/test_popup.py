@@ -132,15 +132,15 @@ def test_the_filter() -> None:
 
 def test_c_on_two_runs_compares_them_with_the_older_as_the_baseline_whichever_was_marked() -> None:
     desk = Desk().press("j", "c")
-    assert "A serving: c on another run compares" in desk.frame() and desk.compared == []
+    assert "A serving: Enter on another run compares" in desk.frame() and desk.compared == []
     assert desk.press("k", "c").compared == [("serving", RUNS[0].name)]
     assert desk.closed == 1 and desk.opened == []
     desk = Desk().press("c")
-    assert f"B {RUNS[0].name}: c on another run compares" in desk.frame()
-    assert ("c", "compare with B") in desk.press("j").foot()
-    assert desk.press("c").compared == [("serving", RUNS[0].name)]
+    assert f"B {RUNS[0].name}: Enter on another run compares" in desk.frame()
+    assert ("Enter", "compare with B") in desk.press("j").foot()
+    assert desk.press("enter").compared == [("serving", RUNS[0].name)]
     desk = Desk().press("j", "c", "j")
-    assert "B serving: c" in desk.frame() and "A serving: c" in desk.press("k", "k").frame()
+    assert "B serving: Enter" in desk.frame() and "A serving: Enter" in desk.press("k", "k").frame()
 
 
 def test_a_mark_is_taken_back() -> None:

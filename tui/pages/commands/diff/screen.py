@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+import numpy
+
 from tpuprof.parsers.session.diff.model import Diff, OpChange
 from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line
@@ -18,10 +20,11 @@ from tpuprof.tui.pages.commands.diff.fields import CHANGES, OPS, WRITTEN_ROWS
 from tpuprof.tui.report.fields import searched_texts
 from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import HELPS, ROW_KEYS, KeyRow
+from tpuprof.tui.widgets.chrome import HELPS, ROW_KEYS, KeyRow, verb_row
 from tpuprof.tui.widgets.lists.screen import ListScreen, PageApp
 from tpuprof.tui.widgets.lists.view import ListView
 from tpuprof.tui.widgets.popup import Lines, meanings
+from tpuprof.tui.widgets.tab import op_rows
 
 _ALL_OF_IT = "All about the row: sources, HLO of both; of a phase: its ops"
 _VIEWS = "Ops, categories, time, steps, memory, figures, phases, setup"
@@ -193,8 +196,23 @@ class DiffScreen(ListScreen):
                 {"search": self.begin_filter} if self.listed.all_rows else {},
                 rank=HELPS + 1,
             ),
-            KeyRow("copy", "copy", "Copy a summary", {"copy": lambda: self.copy(summary(self.content))}, rank=4),
             *self.last_keys(),
+            *self._op_keys,
+        )
+
+    @property
+    def _op_keys(self) -> Sequence[KeyRow]:
+        """What there is to do with the op under the cursor, in run B where both have it; else a summary to copy."""
+        op = None if self.listed.row is None else self.listed.row.op
+        sides = () if op is None else zip((self.content.after, self.content.before), op.rows[::-1], strict=True)
+        side, row = next(((side, row) for side, row in sides if row is not None), (None, 0))
+        if side is None:
+            return (verb_row("copy", lambda: self.copy(summary(self.content)), "Copy a summary", "copy", rank=4),)
+        name, source = str(side.table.name[row]), side.table.texts("source", numpy.array([row]))[0]
+        return (
+            verb_row("copy", partial(self.copy, name), "Copy the op's name", "copy", rank=4),
+            *(replace(key, short="") for key in op_rows(name, int(side.table.program_id[row]) or None, run=side.path)),
+            verb_row("edit", partial(self.edit_source, source)),
         )
 
     def _pick(self, number: int) -> str:

@@ -214,13 +214,11 @@ class TriageScreen(ListScreen):
         triages: SupportsLenAndGetItem[Triage],
         look: ScreenLook,
         *,
-        environ: Mapping[str, str] | None = None,
-        note: str = "",
-        is_alone: bool = False,
         arrays: LiveArrays | None = None,
         try_out: Try = try_out,
+        **options: Any,  # noqa: ANN401 - those of every page
     ) -> None:
-        super().__init__(triages, look, environ=environ, note=note, is_alone=is_alone)
+        super().__init__(triages, look, **options)
         self._arguments = arrays, try_out
 
     @cached_property

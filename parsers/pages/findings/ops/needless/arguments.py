@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof.parsers.base.words import sentence_name, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type
-from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.budget import Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, donated, large_arrays
 from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
 from tpuprof.parsers.pages.findings.ops.groups import code_name, worthwhile
@@ -49,12 +49,9 @@ def cast_arguments(budget: Budget) -> Claimed:
         if is_cast(program.module, of)
     }
     saved = np.array([own[row] if row in cast else 0.0 for row in rows.tolist()])
-    if float(saved.sum()) < LEAST_CASTS * budget.whole_ps:
-        return NOTHING
+    budget.needs(float(saved.sum()), LEAST_CASTS)
 
     losing = worthwhile(budget, rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     first = losing.first
     read = cast[first][1].reads[0]
     return losing.finding(

@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, elements, shape_of_proto
 from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
-from tpuprof.parsers.pages.findings.ops.groups import place_name, worthwhile
+from tpuprof.parsers.pages.findings.ops.groups import losing_of, place_name
 from tpuprof.parsers.pages.findings.ops.intermediates import UNFUSED
 from tpuprof.parsers.pages.findings.ops.needless import uses as hlo_uses
 
@@ -95,7 +95,7 @@ _FOR_PRODUCTS = (
 
 def _finding(budget: Budget, how: _How, members: Mapping[int, _Expanded]) -> Claimed:
     rows = np.array(sorted(members), np.intp)
-    losing = worthwhile(budget, rows, budget.op_ps(rows), goes_away=True)
+    losing = losing_of(budget, rows, budget.op_ps(rows), goes_away=True)
     if losing is None:
         return NOTHING
     of = members[losing.first]

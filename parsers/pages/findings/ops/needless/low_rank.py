@@ -70,8 +70,6 @@ def low_rank(budget: Budget) -> Claimed:
     saved = np.where([row in ranks for row in products.rows.tolist()], saved, 0.0)
 
     losing = worthwhile(budget, products.rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     name, ending = place_name(budget.evidence.table, losing.groups)
     at_peak = sum(own[row] * used[products.at(row)] for group in losing.groups for row in group.rows.tolist())
     lowest, highest = min(ranks.values()), max(ranks.values())

@@ -45,8 +45,7 @@ def repeated_casts(budget: Budget) -> Claimed:
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
     parts = [program.of(own.keys()) for program in budget.once(large_arrays)]
     cast = {of.row: of for part in parts for of in part.once("casts", _casts)}
-    if sum(own[row] for row in cast) < LEAST_LOOP * budget.whole_ps:
-        return NOTHING
+    budget.needs(sum(own[row] for row in cast), LEAST_LOOP)
     trips = dict.fromkeys(cast, 1.0)
     around: dict[int, int] = {}
     for loop in budget.once(loops_of):
@@ -57,8 +56,6 @@ def repeated_casts(budget: Budget) -> Claimed:
     saved = np.array([own[row] * (1 - 1 / trips[row]) if row in around else 0.0 for row in rows.tolist()])
 
     losing = worthwhile(budget, rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     first = losing.first
     moved = sum(array.bytes for array in cast[first].reads)
     return losing.finding(
@@ -131,8 +128,6 @@ def few_rows(budget: Budget) -> Claimed:
             fewest[row] = min(sizes), loop
 
     losing = worthwhile(budget, products.rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     first = losing.first
     rows, loop = fewest[first]
     used_by_all = sum(

@@ -11,7 +11,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import size
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type, elements
-from tpuprof.parsers.pages.findings.budget import NOTHING, Budget, Claimed, detects
+from tpuprof.parsers.pages.findings.budget import Budget, Claimed, detects
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.bandwidth import MEMORY_BOUND
 from tpuprof.parsers.pages.findings.ops.groups import place_name, worthwhile
@@ -55,8 +55,6 @@ def rewritten(budget: Budget) -> Claimed:
     saved = np.array([own[row] * (1 - 1 / found[row].times) if row in found else 0.0 for row in rows.tolist()])
 
     losing = worthwhile(budget, rows, saved, goes_away=True)
-    if losing is None:
-        return NOTHING
     first = losing.first
     of = found[first]
     name, ending = place_name(table, losing.groups)

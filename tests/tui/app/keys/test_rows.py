@@ -1,0 +1,93 @@
+"""A row answers the same keys wherever it is shown: on its page, on its card, in a list, a comparison, as a hit."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.app.scene import app_over, press, scene
+from tests.support.app.stage import make_demo_app
+from tests.tui.app.keys.test_silent import place
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.terminal.grammar import BY_NAME, OF_ROW
+
+FUSION = ["/", *"fusion", "enter"]
+ROWS = {
+    "finding": (["1"], "enter"),
+    "op of the overview": (["1", "G"], "enter"),
+    "block of the model": (["1", "v"], "enter"),
+    "hit of the overview": (["1", *FUSION], ""),
+    "op": (["3", "v"], "enter"),
+    "framework op": (["3", "v", "v"], "enter"),
+    "roofline": (["3", "v", "v", "v"], "enter"),
+    "hit": (["3", "v", *FUSION], "enter"),
+    "event": (["3", "v", "O"], "enter"),
+    "event that was found": (["4", *FUSION], ""),
+    "what ran": (["4"], "i j j j"),
+    "graph": (["1", "G"], "u"),
+    "buffer": (["3", "v", "B"], "enter"),
+    "step": (["1", "l"], "enter"),
+    "step of input": (["2", "l"], "enter"),
+    "input op": (["2"], "enter"),
+    "group of the tree": (["3", "j"], "enter"),
+    "runs": (["1"], "R"),
+    "hosts": (["1"], "H"),
+    "help": (["1"], "?"),
+}
+"""The keys that lead to a row of each kind, and the key that opens it above the page, if it is shown there."""
+OF_OPS = {"there", "timeline", "graph", "buffers"}
+OTHERS = {name: OF_OPS - {"graph", "buffers"} for name in ("step", "step of input", "input op")}
+OTHERS |= {name: set() for name in ("group of the tree", "runs", "hosts", "help")}
+ITSELF = {"event": "timeline", "event that was found": "timeline", "graph": "graph", "buffer": "buffers"}
+"""Where a row is already."""
+
+
+async def check_row(pilot: Pilot[None], name: str, opens: str) -> None:
+    """Each of a row's keys leads to what it names, and Escape back, or a sentence says what the row does not have."""
+    leads = OTHERS.get(name, OF_OPS) - {ITSELF.get(name)}
+    for verb in OF_ROW:
+        page = place(pilot.app)
+        await press(pilot, *opens.split())
+        row = place(pilot.app)
+        screen: Any = pilot.app.screen
+        screen.flash = ""
+        await press(pilot, BY_NAME[verb].key)
+        there, said, what = place(pilot.app), screen.flash, (name, verb)
+        assert "Not here" not in said and "Esc" not in said, what
+        if verb in leads:
+            assert there[1] is None and (there != page or name == "what ran"), what
+        elif verb == "export" and there != row:
+            await press(pilot, "escape")
+            assert place(pilot.app) == row, "what it is of is open again"
+        else:
+            assert there == row and said.startswith("Copied") == (verb == "copy" and name != "help"), what
+            assert verb == "copy" or said.endswith("."), what
+        if verb in leads or opens:
+            await press(pilot, "escape")
+        assert place(pilot.app) == page, what
+
+
+@pytest.mark.parametrize("name", ROWS)
+async def test_a_row_answers_the_same_keys_wherever_it_is_shown(name: str) -> None:
+    keys, opens = ROWS[name]
+    async with scene(make_demo_app(), keys, 100, 40) as (_, pilot):
+        await check_row(pilot, name, opens)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["finding", "op of the overview", "op", "event", "event that was found", "buffer"])
+async def test_a_row_of_a_real_profile_does(name: str, shared: Path) -> None:
+    async with scene(app_over(shared / "profiles" / "tpu-v6e-inference"), ROWS[name][0], 100, 40) as (_, pilot):
+        await check_row(pilot, name, ROWS[name][1])
+
+
+async def test_d_compares_two_runs_at_once_and_a_change_answers_the_keys_of_a_row(tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        (folder := tmp_path / "plugins" / "profile" / name).mkdir(parents=True)
+        shutil.copy(demo_path(), folder)
+    async with scene(app_over(tmp_path), ["1"], 100, 40) as (_, pilot):
+        await check_row(pilot, "change", "D x")
