@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.record import Sized
+
 Table = TypeVar("Table", bound="Columns")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -20,13 +22,10 @@ Intervals = tuple[Int64s, Int64s]
 """Starts and ends."""
 
 
-class Columns:
+class Columns(Sized):
     """A table of integers: each field of a subclass, a frozen dataclass with slots, is a column, int64[n]."""
 
     __slots__: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(getattr(self, self.__slots__[0]))
 
     def take(self: Table, rows: Bools | NDArray[np.integer]) -> Table:
         return type(self)(*(getattr(self, name)[rows] for name in self.__slots__))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 
 class _Missing:
@@ -101,7 +101,17 @@ if TYPE_CHECKING:
 else:
     dataclass = _dataclass
 
-__all__ = ["dataclass"]
+__all__ = ["Sized", "dataclass"]
+
+
+class Sized:
+    """A table: a subclass, a dataclass, is as long as the field that `sized_by` names, or as its first one."""
+
+    __slots__: tuple[str, ...] = ()
+    sized_by: ClassVar[str] = ""
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.sized_by or self.__slots__[0]))
 
 
 def _is_of_class(annotation: object) -> bool:

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 
 Category = Literal["parameter", "output", "thread-local", "constant", "temporary", "scoped"]
 """What holds a buffer in memory. Parameters, outputs and constants are there for the whole program."""
@@ -96,7 +96,7 @@ class Buffers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRanges:
+class LiveRanges(Sized):
     """Columns, a row for each stay of a buffer in memory; those that are there throughout come first.
 
     A buffer whose place is taken over by another one that shares it after it was freed has a row of its own.
@@ -119,9 +119,6 @@ class LiveRanges:
     offset_bytes: Int64s
     born: Int64s
     dies: Int64s
-
-    def __len__(self) -> int:
-        return len(self.logical_buffer)
 
     def at(self, point: int) -> Int64s:
         """Rows in memory at a point, ascending."""

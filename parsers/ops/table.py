@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.ops.device import HOST_TRANSFER, depends_on_name, is_across_slices, op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
@@ -31,7 +31,7 @@ _CLONE = pattern(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class OpTable:
+class OpTable(Sized):
     """One row for each distinct HLO op.
 
     Attributes:
@@ -58,6 +58,7 @@ class OpTable:
         sources: event metadata of the planes that the rows come from.
     """
 
+    sized_by = "name"
     program_id: NDArray[np.uint64]
     symbol_id: NDArray[np.uint64]
     has_ids: Bools
@@ -81,9 +82,6 @@ class OpTable:
     metadata_row: Int64s
     sources: tuple[OpSource, ...]
     has_time_scale: bool = False
-
-    def __len__(self) -> int:
-        return len(self.name)
 
     @property
     def hbm_bytes(self) -> Floats:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, interval_index, no_ints, without
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.steps.accounts.core import where_known
@@ -47,7 +47,7 @@ class LostOps:
 
 
 @dataclass(frozen=True, slots=True)
-class AlignedSteps:
+class AlignedSteps(Sized):
     """The steps that all cores share, and what the cores do in them.
 
     Attributes:
@@ -108,9 +108,6 @@ class AlignedSteps:
     input_source: InputSource | None
     sparse_core: Floats | None
     is_partial: bool = False
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     @property
     def longest_ps(self) -> Int64s:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, distinct
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.files.core_names import core_label, host_of
 from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.cpu import HostOnCpu
@@ -54,7 +54,7 @@ def account_rows(names: Sequence[str], owner_ps: Floats) -> tuple[AccountRow, ..
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Account(Sized):
     """The account of some steps, by core, step and owner.
 
     Attributes:
@@ -71,9 +71,6 @@ class Account:
     step_ps: Int64s
     owner_ps: Int64s
     between_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     @property
     def hosts(self) -> Int64s:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, covered, distinct, no_ints, ranges
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
 from tpuprof.parsers.timeline.windows import mean_rate
@@ -79,7 +79,7 @@ class MeasuredRow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measurement:
+class Measurement(Sized):
     """What ran in an interval.
 
     Attributes:
@@ -90,6 +90,7 @@ class Measurement:
         key, occurrences, total_ps, self_ps, longest: int64[rows], see `MeasuredRow`.
     """
 
+    sized_by = "key"
     start_ps: int
     end_ps: int
     tracks: tuple[TrackShare, ...]
@@ -100,9 +101,6 @@ class Measurement:
     total_ps: Int64s
     self_ps: Int64s
     longest: Int64s
-
-    def __len__(self) -> int:
-        return len(self.key)
 
     @property
     def duration_ps(self) -> int:
@@ -225,15 +223,13 @@ _Rows = tuple[NDArray[np.int32], Int64s, Int64s, Int64s, Int64s, Int64s]
 
 
 @dataclass(frozen=True, slots=True)
-class _Lane:
+class _Lane(Sized):
     """The events [first, first + n) of a track, all of one lane, cut to an interval. int64[n] each."""
 
+    sized_by = "start_ps"
     first: int
     start_ps: Int64s
     end_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.start_ps)
 
 
 def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, union_length
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.ops.op_metadata import OpSource
 from tpuprof.parsers.timeline.durations import Durations, Ends
 
@@ -61,7 +61,7 @@ def small_keys(keys: NDArray[np.integer]) -> TrackKeys:
 
 
 @dataclass(eq=False)
-class EventNames:
+class EventNames(Sized):
     """Names and classes of the events of some tracks, by key.
 
     Attributes:
@@ -73,15 +73,13 @@ class EventNames:
         holds: bool[keys], ops that only contain others, such as loops; None where no key is one.
     """
 
+    sized_by = "classes"
     source: OpSource | None
     texts: tuple[str, ...]
     classes: NDArray[np.uint8]
     flops: Floats | None = None
     hbm_bytes: Floats | None = None
     holds: Bools | None = None
-
-    def __len__(self) -> int:
-        return len(self.classes)
 
     @property
     def metadata_rows(self) -> int:

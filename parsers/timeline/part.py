@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.formats.proto import xplane_pb2
@@ -309,7 +309,7 @@ def time_decimals(start_ps: int, end_ps: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selection:
+class Selection(Sized):
     """The events of a part, by their begin; of those that begin together the outer one comes first.
 
     Attributes:
@@ -318,12 +318,10 @@ class Selection:
         lane: int32[n]; its lane, the depth where events nest.
     """
 
+    sized_by = "index"
     of_track: NDArray[np.int32]
     index: Int64s
     lane: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.index)
 
 
 def select(part: TimelinePart) -> Selection:

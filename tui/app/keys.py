@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
-from tpuprof.tui.terminal.grammar import READING, Opened, verbs_of
+from tpuprof.tui.terminal.grammar import READING, KeysAhead, Opened, verbs_of
 from tpuprof.tui.widgets.chrome import act_of
 from tpuprof.tui.widgets.tab import Tab
-
-if TYPE_CHECKING:
-    from tpuprof.tui.app.app import MainScreen
 
 
 class Searches:
@@ -115,6 +112,20 @@ _AT_ONCE = {
 """Verbs that wait for no page."""
 
 
+class KeysStage(AppContext, Protocol):
+    """The main screen, as far as keys wait for it."""
+
+    ahead: KeysAhead
+
+    @property
+    def tab(self) -> Tab: ...
+
+    def type_kept(self, page: str) -> None: ...
+
+    def press_above(self, key: str, character: str | None) -> None:
+        """Presses a key on what has opened above the tabs, once it stands."""
+
+
 class Waiting:
     """Says which keys of the main screen have to wait, and does them when what they are for is there.
 
@@ -122,7 +133,7 @@ class Waiting:
         has_begun: whether the first load has begun.
     """
 
-    def __init__(self, screen: MainScreen, loads: CurrentRun) -> None:
+    def __init__(self, screen: KeysStage, loads: CurrentRun) -> None:
         self.has_begun = False
         self._screen = screen
         self._loads = loads

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 
 UNITS = ("MXU", "XLU", "VALU", "EUP", "VLOAD", "VSTORE", "SALU")
 """The units that have slots in a bundle, as the compiler calls them: matrix, cross-lane, vector arithmetic, special
@@ -20,7 +20,7 @@ SPACES = {2: "vmem", 3: "smem", 4: "sflag"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Regions:
+class Regions(Sized):
     """The parts of a program, one inside another, in their order: the first is the whole.
 
     Attributes:
@@ -36,12 +36,9 @@ class Regions:
     parent: Int64s
     turns: Int64s
 
-    def __len__(self) -> int:
-        return len(self.kind)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Instructions:
+class Instructions(Sized):
     """The instructions of a program, in their order.
 
     Attributes:
@@ -55,9 +52,6 @@ class Instructions:
     opcode: Int64s
     region: Int64s
     origin: Int64s
-
-    def __len__(self) -> int:
-        return len(self.bundle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_TEXT, EventColumns
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_UINT64
 
@@ -75,7 +75,7 @@ class StatColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class Events(Sized):
     """Columns over the n events of a line, in file order.
 
     Attributes:
@@ -89,6 +89,7 @@ class Events:
         malformed: events with damaged bytes; each keeps what came before the damage.
     """
 
+    sized_by = "offset_ps"
     metadata_id: NDArray[np.int32] | Int64s
     offset_ps: Int64s
     duration_ps: Int64s
@@ -97,9 +98,6 @@ class Events:
     num_occurrences: Int64s | None
     stats: Mapping[str, StatColumn]
     malformed: int
-
-    def __len__(self) -> int:
-        return len(self.offset_ps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, positions
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
 from tpuprof.parsers.formats.xspace.walk import FIXED64, LEN, VARINT, text, varint, varints
@@ -51,7 +51,7 @@ def decode_stat(payload: bytes) -> tuple[int, int, int | float | bytes] | None:
 
 
 @dataclass(frozen=True)
-class MetadataTable:
+class MetadataTable(Sized):
     """The entries of one metadata map (event or stat metadata), still encoded.
 
     Attributes:
@@ -62,6 +62,7 @@ class MetadataTable:
         display_begin, display_end: the same for the display name (field 4; description of stat metadata is field 3).
     """
 
+    sized_by = "ids"
     body: bytes
     ids: Int64s
     begin: Int64s
@@ -70,9 +71,6 @@ class MetadataTable:
     name_end: Int64s
     display_begin: Int64s
     display_end: Int64s
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
     def row(self, metadata_id: int) -> int | None:
         """Row of a metadata id, or None when the profile has no such entry."""

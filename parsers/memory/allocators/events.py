@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.api import stat_columns
 from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, STATS_OF_EVENT
@@ -49,7 +49,7 @@ _CHUNK_EVENTS, _CHUNK_BYTES, _MOST_TEXT = 1 << 14, 1 << 24, 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class AllocatorEvents:
+class AllocatorEvents(Sized):
     """The events of all allocators of a host: columns over n events, in the order of the file.
 
     Attributes:
@@ -67,6 +67,7 @@ class AllocatorEvents:
         begin, length: int64[n] and uint32[n], where each event lies in the file.
     """
 
+    sized_by = "time_ps"
     ids: tuple[str, ...]
     is_device: tuple[bool, ...]
     allocator: NDArray[np.int32]
@@ -83,9 +84,6 @@ class AllocatorEvents:
     has_address: NDArray[np.bool_]
     begin: Int64s
     length: NDArray[np.uint32]
-
-    def __len__(self) -> int:
-        return len(self.time_ps)
 
     def take(self, rows: NDArray[np.int64]) -> AllocatorEvents:
         columns = (getattr(self, field.name)[rows] for field in fields(self)[2:])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class MemoryProfilePage:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceModuleRuns:
+class DeviceModuleRuns(Sized):
     """All runs of compiled modules on the devices of a host: columns over n runs, by start.
 
     Attributes:
@@ -122,6 +122,7 @@ class DeviceModuleRuns:
         start_ps, end_ps: int64[n], on the trace's clock.
     """
 
+    sized_by = "start_ps"
     host: str
     names: tuple[str, ...]
     devices: tuple[str, ...]
@@ -129,9 +130,6 @@ class DeviceModuleRuns:
     device: NDArray[np.int32]
     start_ps: Int64s
     end_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.start_ps)
 
     def on(self, allocator: AllocatorProfile) -> NDArray[np.int64]:
         """Rows of the runs on the device whose memory an allocator hands out; none for another kind of memory."""

@@ -67,10 +67,7 @@ def next_peak(heap_bytes: Int64s, point: int, direction: int) -> int | None:
 
 
 def live_ranges_of(space: SpaceMemory, instruction: str) -> Int64s:
-    """Rows of the buffers that an instruction, or a framework op, of that name defines, the largest first.
-
-    The elements of its tuple are included.
-    """
+    """Rows of the buffers that an instruction or a framework op defines, of a tuple its elements; the largest first."""
     every = range(len(space.live_ranges))
     rows = [row for row in every if space.buffers[row].name.partition("{")[0] == instruction]
     rows = rows or [row for row in every if space.buffers[row].framework_op == instruction]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Bools
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
@@ -239,16 +239,14 @@ def _names(trace: hlo_pb2.HeapSimulatorTrace | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Described:
+class _Described(Sized):
     """The rows of a space, described when asked for."""
 
+    sized_by = "live_ranges"
     assignment: Assignment
     live_ranges: model.LiveRanges
     peak: int
     fillers: Fillers
-
-    def __len__(self) -> int:
-        return len(self.live_ranges)
 
     def __getitem__(self, row: int, /) -> model.Buffer:
         live_ranges = self.live_ranges

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.ops.filtering.field_term import LONGEST_NUMBER, NAMED, UNIT_PS, FieldTerm, field_term
 
@@ -118,7 +118,7 @@ def no_values(key: str) -> Sequence[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class OpColumns:
+class OpColumns(Sized):
     """The columns that a filter looks at; every sequence has one entry for each row and must not change.
 
     Attributes:
@@ -132,6 +132,7 @@ class OpColumns:
         values: returns one of them as JSON has it, None where a value is unknown.
     """
 
+    sized_by = "self_ps"
     name: Sequence[str]
     category: Sequence[str]
     framework_op: Sequence[str]
@@ -144,9 +145,6 @@ class OpColumns:
     titles: Mapping[str, str] = field(default_factory=dict)
     values: Callable[[str], Sequence[Any]] = no_values
     _texts: dict[str, _Texts] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def __len__(self) -> int:
-        return len(self.self_ps)
 
     def texts(self, names: Sequence[str]) -> list[_Texts]:
         """The distinct texts of some columns, found on first use; several columns that are one object come once."""

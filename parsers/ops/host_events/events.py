@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints, positions
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core.ops import Keys, event_spans
@@ -60,7 +60,7 @@ class Ends(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class HostThread:
+class HostThread(Sized):
     """The events of one line with their few stats: those of a thread, or also of a GPU's stream or a core.
 
     Attributes:
@@ -69,6 +69,7 @@ class HostThread:
         stats: stats by name; a stat that no event of the thread has is missing.
     """
 
+    sized_by = "start_ps"
     line: Line
     metadata_id: Keys
     start_ps: Int64s
@@ -78,9 +79,6 @@ class HostThread:
     @classmethod
     def of(cls, line: Line, events: Events) -> HostThread:
         return cls(line, events.metadata_id, *event_spans(line, events), _sparse_stats(events))
-
-    def __len__(self) -> int:
-        return len(self.start_ps)
 
     def stat(self, name: str) -> SparseStat:
         """A stat, without rows where no event has it."""

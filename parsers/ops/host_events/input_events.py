@@ -35,7 +35,7 @@ from tpuprof.parsers.base.intervals import (
     union,
     union_of,
 )
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
@@ -139,7 +139,7 @@ _LONGEST_NAME = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class InputRows:
+class InputRows(Sized):
     """What a host did for input besides XProf's input ops, by name and category, most self time first.
 
     Attributes:
@@ -152,9 +152,6 @@ class InputRows:
     occurrences: Int64s
     total_ps: Int64s
     self_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.name)
 
 
 def xprof_category(name: str, kind: str) -> XprofCategory | None:

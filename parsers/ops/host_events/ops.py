@@ -31,7 +31,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, coded, in_nesting_order, no_ints, positions, union_length
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace import metadata
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import StatColumn
@@ -51,7 +51,7 @@ _MEMCPY_LENGTH = len("MemcpyHToD")
 
 
 @dataclass(frozen=True, slots=True)
-class HostOps:
+class HostOps(Sized):
     """Framework ops of host threads, by self time, then name and stage.
 
     Attributes:
@@ -81,9 +81,6 @@ class HostOps:
     enqueue_ps: int
     enqueue_interval_ps: int
     threads: int
-
-    def __len__(self) -> int:
-        return len(self.name)
 
     @property
     def enqueue_ratio(self) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.pages.collectives.host_sums import WAITING, Sums
 from tpuprof.parsers.pages.collectives.slices import SliceCollective
 
@@ -26,7 +26,7 @@ CUT = ", as far as it could be read"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Sized):
     """Collectives, or groups of them: a row each. Times and bytes are means over cores, of one step.
 
     Attributes:
@@ -67,9 +67,6 @@ class Rows:
     late_steps: Int64s
     peak: Floats
     cores: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.name)
 
     @property
     def span_ps(self) -> Floats:

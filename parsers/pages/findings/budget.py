@@ -16,7 +16,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import behind_wall, could_not
 from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.words import path_end, sentence_name, share, time
 from tpuprof.parsers.pages.findings import claims as account_claims
 from tpuprof.parsers.pages.findings.figures import with_figures
@@ -33,14 +33,11 @@ IDLE_OWNERS: tuple[Owner, ...] = ("host", "dispatch", "between_ops")
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Sized):
     """The complete steps that the time is of: the account has their time, the grid what else is known of them."""
 
     account: Account
     grid: AlignedSteps
-
-    def __len__(self) -> int:
-        return len(self.account)
 
     @property
     def core_count(self) -> int:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.steps.model import StepTime
@@ -118,7 +118,7 @@ class HostRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedSteps:
+class SharedSteps(Sized):
     """The steps that all hosts share, in picoseconds.
 
     Attributes:
@@ -159,9 +159,6 @@ class SharedSteps:
         done_ps, duration_ps = (np.stack(times) for times in of_hosts)
         of_all = tuple(names), tuple(rows), tuple(core_names)
         return cls(*of_all, core_hosts, parts_ps, core_duration_ps, duration_ps, done_ps, done_ps.argmax(axis=0))
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     @property
     def own_ps(self) -> Int64s:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, coded
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.words import NO_HOST_OPS
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST
@@ -31,7 +31,7 @@ from tpuprof.parsers.pages.shared.key import PageKey, PageSession
 
 
 @dataclass(frozen=True, slots=True)
-class FrameworkOpsPage:
+class FrameworkOpsPage(Sized):
     """Framework ops: device rows first, each side by self time (ties by name).
 
     Attributes:
@@ -48,6 +48,7 @@ class FrameworkOpsPage:
         warnings: plain sentences about the profile itself.
     """
 
+    sized_by = "name"
     hosts: tuple[str, ...]
     name: tuple[str, ...]
     type: tuple[str, ...]
@@ -66,9 +67,6 @@ class FrameworkOpsPage:
     host_idle_ps: int
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.name)
 
 
 def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOpsPage:
@@ -133,7 +131,7 @@ NO_OP_ALONE = "none of its HLO ops is: some took no time, or their time is that 
 
 
 @dataclass(frozen=True, slots=True)
-class FrameworkTypes:
+class FrameworkTypes(Sized):
     """Types of framework ops, those of the device first, each side by self time.
 
     Attributes:
@@ -148,9 +146,6 @@ class FrameworkTypes:
     op_count: Int64s
     main: Int64s
     group: Int64s
-
-    def __len__(self) -> int:
-        return len(self.page)
 
 
 def framework_rows(page: FrameworkOpsPage, ops: OpsPage) -> Int64s:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, coded
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.ops.roofline import summed_rows, table_rates
 from tpuprof.parsers.ops.table import OpTable, clone_keys
@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage, by_self_time
 
 
 @dataclass(frozen=True, slots=True)
-class OpGroups:
+class OpGroups(Sized):
     """Groups of clones by self time, longest first.
 
     Attributes:
@@ -30,9 +30,6 @@ class OpGroups:
     op_count: Int64s
     main: Int64s
     group: Int64s
-
-    def __len__(self) -> int:
-        return len(self.page)
 
 
 def op_groups(ops: OpsPage) -> OpGroups:

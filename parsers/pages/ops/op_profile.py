@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, coded
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES, share
 from tpuprof.parsers.formats.hlo.shapes import is_in_host_memory
@@ -59,7 +59,7 @@ MOST = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class OpTree:
+class OpTree(Sized):
     """A tree as columns over its m nodes; node 0 is the root.
 
     Attributes:
@@ -81,6 +81,7 @@ class OpTree:
         begin, end: int64[m]; the children of node i are `order[begin[i]:end[i]]`.
     """
 
+    sized_by = "name"
     by: Grouping
     kind: tuple[NodeKind, ...]
     name: tuple[str, ...]
@@ -95,9 +96,6 @@ class OpTree:
     order: Int64s
     begin: Int64s
     end: Int64s
-
-    def __len__(self) -> int:
-        return len(self.name)
 
     def child_count(self, node: int) -> int:
         return int(self.end[node] - self.begin[node])

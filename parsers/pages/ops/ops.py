@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM, NO_TIME_SCALE
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, added_kernels
 from tpuprof.parsers.ops.device import Peaks
@@ -50,7 +50,7 @@ UNKNOWN_PROGRAM = "unknown program"
 
 
 @dataclass(frozen=True, slots=True)
-class OpsPage:
+class OpsPage(Sized):
     """All HLO ops of some hosts by self time, longest first; ties go by name.
 
     Attributes:
@@ -74,6 +74,7 @@ class OpsPage:
         warnings: plain sentences about the profile itself.
     """
 
+    sized_by = "table"
     hosts: tuple[str, ...]
     device_type: str | None
     core_count: int
@@ -93,9 +94,6 @@ class OpsPage:
     warnings: tuple[str, ...]
     runs_on: ExecutionUnit = "core"
     kernels: tuple[Kernel, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.table)
 
 
 def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, added, feeds, rates_of_cores, work_of
 from tpuprof.parsers.pages.ops.key import OPS
@@ -30,7 +30,7 @@ LONGEST_PS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class RooflinePoints:
+class RooflinePoints(Sized):
     """Some points under the roof, one row each.
 
     Attributes:
@@ -44,9 +44,6 @@ class RooflinePoints:
     total_ps: Int64s
     work: Floats
     rates: Rates
-
-    def __len__(self) -> int:
-        return len(self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import Floats, Int64s, coded
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import path_end, share
@@ -45,7 +45,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class SourcesPage:
+class SourcesPage(Sized):
     """Lines of code by the self time of their ops, most first; the ops that name no line are one row, the last.
 
     Attributes:
@@ -65,6 +65,7 @@ class SourcesPage:
         unknown: dotted JSON key to the reason why figures are missing.
     """
 
+    sized_by = "source"
     ops: OpsPage
     source: tuple[str, ...]
     function: tuple[str | None, ...]
@@ -82,9 +83,6 @@ class SourcesPage:
     cumulative_fraction: Floats
     headline: str
     unknown: Mapping[str, str]
-
-    def __len__(self) -> int:
-        return len(self.source)
 
 
 @dataclass(frozen=True, slots=True)

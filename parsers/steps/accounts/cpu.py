@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.steps.accounts.owners import Owner
 
 
@@ -71,7 +71,7 @@ class DeviceTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class HostOnCpu:
+class HostOnCpu(Sized):
     """The steps on the CPU of one host, whose their time is, and what explains that.
 
     Attributes:
@@ -114,9 +114,6 @@ class HostOnCpu:
     of_devices: DeviceTimes | None = None
     began_ns: int | None = None
     met_ps: Int64s | None = None
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     def rows(self, names: Sequence[str]) -> list[int]:
         """The places of the steps of these names; names that several steps have are those of all steps."""

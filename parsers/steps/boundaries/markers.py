@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, interval_index, no_ints, opens
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, STEPS_LINE, device_spans, event_spans
 from tpuprof.parsers.steps.boundaries.runs import NEARLY_ALL, ModuleRuns
 
 
 @dataclass(frozen=True, slots=True)
-class CoreSteps:
+class CoreSteps(Sized):
     """The steps of one core, in order of time, not overlapping.
 
     Attributes:
@@ -37,9 +37,6 @@ class CoreSteps:
     end_ps: Int64s
     duration_ps: Int64s
     lost: Bools | None = None
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     def take(self, rows: NDArray[np.intp]) -> CoreSteps:
         names = tuple(self.names[row] for row in rows.tolist())

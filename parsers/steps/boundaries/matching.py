@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, ranges
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 
 CLOCKS_APART_PS = 20 * 10**9
 """Clocks of hosts that work together are no further apart than this: steps that are, run at different times."""
@@ -32,7 +32,7 @@ _ALIKE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class HostSteps:
+class HostSteps(Sized):
     """The steps of one host, at least one, in order.
 
     Attributes:
@@ -45,9 +45,6 @@ class HostSteps:
     is_numbered: bool
     start_ps: Int64s
     end_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     def span(self, ahead_ps: int = 0) -> Intervals:
         """When the steps are by a clock that this one is ahead of."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, grouped, no_ints, totals
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
@@ -24,7 +24,7 @@ NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleRuns:
+class ModuleRuns(Sized):
     """The runs of modules on one core, in order of start.
 
     Attributes:
@@ -37,6 +37,7 @@ class ModuleRuns:
         place: int64[n], where each run lies in the file.
     """
 
+    sized_by = "module"
     ordinal: int
     names: tuple[str, ...]
     module: Int64s
@@ -45,9 +46,6 @@ class ModuleRuns:
     run_id: Int64s
     started_by: Ends
     place: Int64s
-
-    def __len__(self) -> int:
-        return len(self.module)
 
     def within(self, spans: Sequence[tuple[int, int]]) -> ModuleRuns:
         """The runs that end by the last of some spans, if there are any: ops behind it are not looked at."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Columns, Int64s, no_ints
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.formats.xspace.parts_of_lines import PartOfLine
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -29,7 +29,7 @@ _LAUNCH = "correlation_id"
 
 
 @dataclass(frozen=True, slots=True)
-class LostLaunches:
+class LostLaunches(Sized):
     """The launches of a host whose kernels are not in the profile.
 
     Attributes:
@@ -38,12 +38,10 @@ class LostLaunches:
         launches: how many launches there are, with these.
     """
 
+    sized_by = "start_ps"
     rows: tuple[Int64s, ...]
     start_ps: Int64s
     launches: int
-
-    def __len__(self) -> int:
-        return len(self.start_ps)
 
     @property
     def are_many(self) -> bool:

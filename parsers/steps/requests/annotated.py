@@ -13,7 +13,7 @@ import re
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, is_among, no_ints, shared
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.ops.host_events.activity import is_compilation
@@ -42,7 +42,7 @@ _REQUEST = pattern(rf"(?!.*(?:{WAITING})).*(?:request|query|rpc)", re.IGNORECASE
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotatedSpans:
+class AnnotatedSpans(Sized):
     """The outermost spans of one name.
 
     Attributes:
@@ -50,12 +50,10 @@ class AnnotatedSpans:
         start_ps, total_ps: int64[n], by time of start.
     """
 
+    sized_by = "start_ps"
     name: str
     start_ps: Int64s
     total_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.start_ps)
 
 
 def annotated_spans(host: HostEvents) -> tuple[AnnotatedSpans, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Columns, Int64s, distinct, median, overlap, totals, union
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.steps.launches import NEVER, LaunchedRuns
 
@@ -21,7 +21,7 @@ TOGETHER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleLatency:
+class ModuleLatency(Sized):
     """The runs of one module.
 
     Attributes:
@@ -36,6 +36,7 @@ class ModuleLatency:
         core_ps: time of the runs, added up over the cores.
     """
 
+    sized_by = "start_ps"
     name: str
     cores: int
     is_joined: bool
@@ -45,9 +46,6 @@ class ModuleLatency:
     wait_ps: Int64s
     queued_ps: Int64s
     core_ps: float
-
-    def __len__(self) -> int:
-        return len(self.start_ps)
 
 
 @dataclass(frozen=True, slots=True)

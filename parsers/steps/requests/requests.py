@@ -25,7 +25,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, in_nesting_order, is_among, no_ints, positions, without
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane
@@ -55,7 +55,7 @@ _BATCHES = ("ProcessBatch", "OrbaxServing::ProcessBatch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostRequests:
+class HostRequests(Sized):
     """What a host served.
 
     Attributes:
@@ -73,6 +73,7 @@ class HostRequests:
         annotated: without requests, the annotations that a user may take for them.
     """
 
+    sized_by = "start_ps"
     modules: tuple[ModuleLatency, ...] = ()
     event: str = ""
     models: tuple[str, ...] = ()
@@ -87,9 +88,6 @@ class HostRequests:
     has_transfers: bool = False
     is_grouped: bool = False
     annotated: tuple[AnnotatedSpans, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.start_ps)
 
     @property
     def known_ps(self) -> Int64s:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, no_ints, numbered, opens, positions
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.steps.boundaries.matching import CLOCKS_APART_PS, HostSteps, by_name, matched, repeats
 from tpuprof.parsers.timeline.model import CLASSES, Clock, Section, Timeline, Track
@@ -57,7 +57,7 @@ _WAITED_PS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CollectiveRuns:
+class CollectiveRuns(Sized):
     """The collectives that a core of a host ran, and what else says how its clock goes.
 
     Attributes:
@@ -69,6 +69,7 @@ class CollectiveRuns:
         began_ns: when the capture began by the host's clock, in nanoseconds since 1970; None where that is unknown.
     """
 
+    sized_by = "key"
     names: tuple[str, ...]
     key: Int64s
     arrive_ps: Int64s
@@ -78,9 +79,6 @@ class CollectiveRuns:
     first_ps: int
     last_ps: int
     began_ns: int | None
-
-    def __len__(self) -> int:
-        return len(self.key)
 
     @classmethod
     def of(cls, timeline: Timeline) -> CollectiveRuns:

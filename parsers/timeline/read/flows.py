@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints, numbered, opens
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
@@ -65,7 +65,7 @@ class Flow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flows:
+class Flows(Sized):
     """All flows of a timeline. Only events with flows take room.
 
     Attributes:
@@ -78,6 +78,7 @@ class Flows:
         by_target: int32[m]; the flows by target, and within one by the sources' starts.
     """
 
+    sized_by = "source"
     places: tuple[tuple[int, int], ...]
     first: Int64s
     events: Int64s
@@ -85,9 +86,6 @@ class Flows:
     target: NDArray[np.int32]
     kind: NDArray[np.uint8]
     by_target: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.source)
 
     def of(self, section: int, track: int, event: int, limit: int | None = None) -> tuple[Flow, ...]:
         """The flows of an event: those that lead to it, then those that lead on, each in order of time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.pages.collectives.bandwidth import NO_GROUPS, NO_HBM_PEAK, NO_PEAK, NO_SIZE
 from tpuprof.parsers.pages.collectives.host_sums import DCN
@@ -41,14 +41,11 @@ def _rate(value: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectiveRows:
+class CollectiveRows(Sized):
     """Rows of a table, and how their names read."""
 
     rows: Rows
     are_groups: bool
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 def _field(

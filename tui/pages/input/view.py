@@ -90,8 +90,7 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
         place, name = self.place, self.selection
         if place is None or name is None:
             return super().keys
-        what = "step" if place.panel == "steps" else "op"
-        jump = Jump("timeline", what, name)
+        jump = Jump("timeline", "step" if place.panel == "steps" else "op", name)
         return (*super().keys, *jump_row("there", jump), *jump_row("timeline", jump))
 
     def verdict_lines(self, pen: Pen) -> list[Line]:

@@ -334,9 +334,7 @@ class OverviewTab(StepGraphTab[Overview]):
     @property
     def _op(self) -> str | None:
         """The op under the cursor, that with most of a block's time, or the one that a finding or an owner leads to."""
-        there, place = self._there, self.place
-        if place is not None and place.panel == "steps":
-            return None
+        there = self._there
         return there.name or None if there is not None and there.what in _OF_OPS else None
 
     @property

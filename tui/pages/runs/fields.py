@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.words import SOURCE_HELP
 from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
@@ -46,14 +46,11 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedRuns:
+class ListedRuns(Sized):
     """Rows in their order, and the time in seconds since 1970 that ages are counted from."""
 
     rows: Sequence[RunRow]
     now: float = 0.0
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 # --- words

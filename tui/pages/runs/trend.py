@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.logdir import Run
@@ -34,15 +34,13 @@ class TrendRow:
 
 
 @dataclass(frozen=True)
-class Trend:
+class Trend(Sized):
     """The series, the oldest run first, and the check that was asked for."""
 
+    sized_by = "runs"
     path: str
     runs: tuple[TrendRow, ...]
     check: Regression | None
-
-    def __len__(self) -> int:
-        return len(self.runs)
 
     @property
     def changes(self) -> list[TrendRow]:

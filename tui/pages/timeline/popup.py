@@ -157,10 +157,9 @@ class MeasuredList(PanelList[_Listed | TrackShare]):
     @property
     def keys(self) -> Sequence[KeyRow]:
         words = "by name" if self.listing.by_track else "by track" if self.listing.is_apart else "cores apart"
+        there: dict[str, Callable[[], object]] = dict.fromkeys(("open", "timeline"), self.enter)
         return [
-            KeyRow(
-                "open", "go there", "Go to the longest event of the row", {"open": self.enter, "timeline": self.enter}
-            ),
+            KeyRow("open", "go there", "Go to the longest event of the row", there),
             KeyRow("group", words, "By name, the cores together or apart; by track", {"group": self._group}),
         ]
 

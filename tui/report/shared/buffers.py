@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.memory.model import Buffer, Buffers
 from tpuprof.tui.draw.buffers.fills import FILL, HELD_IN_BAND, USED_IN_BAND
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
@@ -22,7 +22,7 @@ BAR_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class BufferRows:
+class BufferRows(Sized):
     """Buffers of a table.
 
     Attributes:
@@ -32,9 +32,6 @@ class BufferRows:
 
     buffers: Sequence[Buffer] | Buffers
     whole_bytes: int | None
-
-    def __len__(self) -> int:
-        return len(self.buffers)
 
 
 def _share(rows: BufferRows, chosen: Rows) -> list[float | None]:

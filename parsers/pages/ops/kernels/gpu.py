@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.ops.streams.kernels import Kernel, one_a_name
 from tpuprof.parsers.pages.ops.ops import OpsPage
 
@@ -16,7 +16,7 @@ NO_KERNEL = "no event of a GPU says how a kernel was launched"
 
 
 @dataclass(frozen=True, slots=True)
-class KernelsPage:
+class KernelsPage(Sized):
     """Kernels of all GPUs, most time first; ties go by name.
 
     Attributes:
@@ -27,15 +27,13 @@ class KernelsPage:
         unknown: dotted JSON key to the reason why figures are missing.
     """
 
+    sized_by = "kernels"
     ops: OpsPage
     kernels: tuple[Kernel, ...]
     total_ps: Int64s
     fraction: Floats
     cumulative: Floats
     unknown: Mapping[str, str]
-
-    def __len__(self) -> int:
-        return len(self.kernels)
 
 
 def kernels_page(ops: OpsPage, *, by_shape: bool = False) -> KernelsPage:

@@ -23,7 +23,6 @@ ROWS = {
     "hit of the overview": (["1", *FUSION], ""),
     "op": (["3", "v"], "enter"),
     "framework op": (["3", "v", "v"], "enter"),
-    "roofline": (["3", "v", "v", "v"], "enter"),
     "hit": (["3", "v", *FUSION], "enter"),
     "event": (["3", "v", "O"], "enter"),
     "event that was found": (["4", *FUSION], ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.memory.live_arrays import BY, EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays, short_device
 from tpuprof.tui.draw.format import binary_short, binary_size, count, utc
@@ -28,16 +28,13 @@ _TEXT_OR_NONE = Unit("text", lambda values: [value or None for value in values],
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRows:
+class GroupRows(Sized):
     """Groups of a page, as a table shows them; sizes are shares of `whole_bytes`."""
 
     groups: Sequence[AllocationGroup]
     whole_bytes: int
     by: By
     width: int = 0
-
-    def __len__(self) -> int:
-        return len(self.groups)
 
 
 def _bars(source: GroupRows, glyphs: Glyphs) -> Cells:

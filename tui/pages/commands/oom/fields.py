@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
 from tpuprof.tui.report.fields import Field, Metric, Table, attribute, column, object_table, of_each
@@ -20,7 +20,7 @@ _NOT_SAID = "the message does not say"
 
 
 @dataclass(frozen=True, slots=True)
-class OomErrors:
+class OomErrors(Sized):
     """The errors of a log.
 
     Attributes:
@@ -28,13 +28,11 @@ class OomErrors:
         arrays: the device memory profile that was given with it.
     """
 
+    sized_by = "triages"
     log: OomLog
     triages: Sequence[Triage]
     path: str
     arrays: LiveArrays | None = None
-
-    def __len__(self) -> int:
-        return len(self.triages)
 
 
 LOG: tuple[Metric[OomErrors], ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, FrameworkTypes, above_peak_of_ops, framework_types
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common
@@ -19,14 +19,11 @@ from tpuprof.tui.report.units import COUNT, TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class FrameworkOps:
+class FrameworkOps(Sized):
     """The framework ops, and the HLO ops that they were made of, for the names of main ops."""
 
     page: FrameworkOpsPage
     ops: OpsPage
-
-    def __len__(self) -> int:
-        return len(self.page)
 
 
 @dataclass(frozen=True, slots=True)

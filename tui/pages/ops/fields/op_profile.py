@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.words import NO_FRAMEWORK_OP
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import WORK
@@ -121,7 +121,7 @@ TREES = tuple(f"by_{grouping}" for grouping in GROUPINGS)  # keys of the trees i
 
 
 @dataclass(frozen=True, slots=True)
-class WalkedNodes:
+class WalkedNodes(Sized):
     """The nodes of a tree below its root in the order in which they are listed, those of a closed node left out.
 
     Attributes:
@@ -129,14 +129,12 @@ class WalkedNodes:
         hidden: how many of its children are left out.
     """
 
+    sized_by = "node"
     nodes: Nodes
     node: Sequence[int]
     depth: Sequence[int]
     path: Sequence[str]
     hidden: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.node)
 
 
 def _walked(quantity: Field[Nodes]) -> Field[WalkedNodes]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import Sized, dataclass
 from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
@@ -140,7 +140,7 @@ def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, 
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRows:
+class ShownRows(Sized):
     """The table's rows, and the cells of those columns that are more than a value.
 
     Attributes:
@@ -148,14 +148,12 @@ class ShownRows:
         marked: buffers that the chosen advice is about.
     """
 
+    sized_by = "rows"
     triage: Triage
     rows: Sequence[BufferRow]
     pen: Pen = Pen(0, ASCII)
     marked: frozenset[int] = frozenset()
     place_width: int = 0
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def buffers(self, index: int) -> list[Buffer]:
         return [self.triage.need.buffers[member] for member in self.rows[index].buffers]
