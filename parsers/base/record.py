@@ -108,10 +108,11 @@ class Sized:
     """A table: a subclass, a dataclass, is as long as the field that `sized_by` names, or as its first one."""
 
     __slots__: tuple[str, ...] = ()
+    __match_args__: tuple[str, ...] = ()
     sized_by: ClassVar[str] = ""
 
     def __len__(self) -> int:
-        return len(getattr(self, self.sized_by or self.__slots__[0]))
+        return len(getattr(self, self.sized_by or self.__match_args__[0]))
 
 
 def _is_of_class(annotation: object) -> bool:

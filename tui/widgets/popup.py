@@ -13,7 +13,7 @@ from textual.geometry import Region, Size
 
 from tpuprof.tui.draw.pen import Pen, cut
 from tpuprof.tui.draw.spans import CLASS_STYLE, Fill, Ink, Line
-from tpuprof.tui.terminal.grammar import BY_NAME, OF_ROW, Verb, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME, KEEP_CARD, OF_ROW, Verb, verbs_of
 from tpuprof.tui.terminal.theme import KEYS, AnyKey, AnyLine, AnySpan, PanelKey, PanelPair
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
@@ -222,10 +222,33 @@ class PopupLayer(LineCanvas):
         """The lowest popup below the open one."""
         return self._under[0] if self._under else None
 
-    def open(self, popup: Popup, screen: Size, *, above: bool = False) -> None:
-        """Opens a popup, in the place of the one that is open or `above` it, to which Escape then leads back."""
+    def open(self, popup: Popup, screen: Size, keys: Sequence[KeyRow] = (), *, above: bool = False) -> None:
+        """Opens a popup, in the place of the one that is open or `above` it, to which Escape then leads back.
+
+        Args:
+            keys: those of the page, of which a card has those of its row.
+        """
+        popup.passes = [replace(key, rank=0) for key in keys if not {*OF_ROW}.isdisjoint(key.acts)]
         self._under = [*self._under, self.popup] if above and self.popup is not None else []
         self._show(popup, screen)
+
+    def press_on_row(
+        self, key: str, keys: Sequence[KeyRow], act: Callable[[str], object], copy: Callable[[str], object]
+    ) -> bool:
+        """Does what a key, one of the page's `keys`, does with the row that the popup is about; False without one."""
+        popup, verb = self.popup, next((verb.name for verb in verbs_of(key) if verb.name in OF_ROW), "")
+        if popup is None or not verb or popup.is_typing or act_of(popup.own_keys, key) is not None:
+            return False
+        listed = popup.listed
+        if verb == "copy" and listed is not None and listed.selection is not None:
+            copy(listed.selection)
+            return True
+        if not popup.is_card and (listed is None or not listed.point_page()):
+            return False
+        if verb not in KEEP_CARD and act_of(keys, key) is not None:
+            self.press("q", None)
+        act(key)
+        return True
 
     def _open_above(self, popup: Popup, below: Popup) -> None:
         self._under.append(below)

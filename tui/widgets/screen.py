@@ -34,11 +34,11 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal import ending
 from tpuprof.tui.terminal.clipboard import YANK_FILE, load_tmux_buffer
 from tpuprof.tui.terminal.detect import BACKGROUND_FILE, Terminal, kept_background
-from tpuprof.tui.terminal.grammar import BY_NAME, KEEP_CARD, OF_ROW, KeysAhead, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME, KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import ABOUT_EXPORT, SCREEN_WORDS, TABLE_WORDS, LineEditor, PromptPopup, remembered
-from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer
+from tpuprof.tui.widgets.chrome import KeyRow, footer
 from tpuprof.tui.widgets.driver import Background, TerminalDriver, run_in_front
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
 from tpuprof.tui.widgets.popup import Lines, Popup, PopupLayer
@@ -342,7 +342,7 @@ class AppScreen(Screen[None]):
         elif awaited and key != "escape" and (self.ahead.is_typing(awaited) or self.waits(key)):
             self.flash = self.ahead.keep(awaited, key, character)
             self.foot.redraw()
-        elif popup is not None and self._press_on_row(popup, key):
+        elif popup is not None and self.popups.press_on_row(key, self.page_keys, self.act, self.copy):
             pass
         elif popup is not None:
             if said := self.popups.press(key, character):
@@ -352,22 +352,6 @@ class AppScreen(Screen[None]):
             self._press_in_prompt(self.prompt, key, character)
         else:
             return self.act(key)
-        return True
-
-    def _press_on_row(self, popup: Popup, key: str) -> bool:
-        """Does what a key does with the row that a popup is about, as on the page; False where that is none of them."""
-        verb = next((verb.name for verb in verbs_of(key) if verb.name in OF_ROW), "")
-        if not verb or popup.is_typing or act_of(popup.own_keys, key) is not None:
-            return False
-        listed = popup.listed
-        if verb == "copy" and listed is not None and listed.selection is not None:
-            self.copy(listed.selection)
-            return True
-        if not popup.is_card and (listed is None or not listed.point_page()):
-            return False
-        if verb not in KEEP_CARD and act_of(self.page_keys, key) is not None:
-            self.popups.press("q", None)
-        self.act(key)
         return True
 
     def on_click(self, event: Click) -> None:
@@ -508,10 +492,7 @@ class AppScreen(Screen[None]):
         return partial(picture_of, lines, self.app.size.width, title=chrome.APP_NAME)
 
     def open(self, popup: Popup) -> None:
-        if popup.is_card:
-            of_row = (row for row in self.page_keys if not {*OF_ROW}.isdisjoint(row.acts))
-            popup.passes = [replace(row, rank=0) for row in of_row]
-        self.popups.open(popup, self.app.size)
+        self.popups.open(popup, self.app.size, self.page_keys if popup.is_card else ())
 
     @work(thread=True, group="yank", description="yank")
     def copy(self, text: str) -> None:

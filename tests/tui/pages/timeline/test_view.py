@@ -19,7 +19,6 @@ from tests.support.app.stage import (
     check_golden,
     frame,
     make_app,
-    ops_tab,
     settled,
     strips,
     timeline_tab,
@@ -255,8 +254,8 @@ async def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
 
 
 async def test_o_goes_to_the_op_and_escape_back_and_keys_of_other_tabs_rest_here() -> None:
-    async with scene(None, ["4", *STEP, "o"], 120, 40) as (app, pilot):
-        assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.1"
+    async with scene(None, ["4", *STEP, "o", "escape"], 120, 40) as (app, pilot):
+        assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.1"
         await press(pilot, "3", "escape")
         assert app.main.tab_name == "op-profile", "a tab that was chosen by its key came from nowhere"
         assert "Verdict and notes" in await after(pilot, "4", "w", "s", "W")
