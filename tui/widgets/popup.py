@@ -19,6 +19,7 @@ from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
 Lines = Callable[[Pen], list[Line]]  # draws a text for so many cells
+Keys = Callable[[], Sequence[KeyRow]]  # those that work now
 HELP = KeyRow("help", "help")
 CLOSE = KeyRow("back", "close", "Close (q does too)")
 BACK = KeyRow("back", "back", "Back")
@@ -232,9 +233,7 @@ class PopupLayer(LineCanvas):
         self._under = [*self._under, self.popup] if above and self.popup is not None else []
         self._show(popup, screen)
 
-    def press_on_row(
-        self, key: str, keys: Sequence[KeyRow], act: Callable[[str], object], copy: Callable[[str], object]
-    ) -> bool:
+    def press_on_row(self, key: str, keys: Keys, act: Callable[[str], object], copy: Callable[[str], object]) -> bool:
         """Does what a key, one of the page's `keys`, does with the row that the popup is about; False without one."""
         popup, verb = self.popup, next((verb.name for verb in verbs_of(key) if verb.name in OF_ROW), "")
         if popup is None or not verb or popup.is_typing or act_of(popup.own_keys, key) is not None:
@@ -245,7 +244,7 @@ class PopupLayer(LineCanvas):
             return True
         if not popup.is_card and (listed is None or not listed.point_page()):
             return False
-        if verb not in KEEP_CARD and act_of(keys, key) is not None:
+        if verb not in KEEP_CARD and act_of(keys(), key) is not None:
             self.press("q", None)
         act(key)
         return True

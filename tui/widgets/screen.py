@@ -342,7 +342,7 @@ class AppScreen(Screen[None]):
         elif awaited and key != "escape" and (self.ahead.is_typing(awaited) or self.waits(key)):
             self.flash = self.ahead.keep(awaited, key, character)
             self.foot.redraw()
-        elif popup is not None and self.popups.press_on_row(key, self.page_keys, self.act, self.copy):
+        elif popup is not None and self.popups.press_on_row(key, lambda: self.page_keys, self.act, self.copy):
             pass
         elif popup is not None:
             if said := self.popups.press(key, character):
