@@ -1,8 +1,9 @@
 """Dataclasses that cost a start next to nothing: used everywhere in place of the standard library's.
 
 That one makes a `Field` for each field and compiles up to seven methods of text for each class, which takes half a
-millisecond, and a report has two hundred classes. Here a class keeps the names and defaults of its fields. Its `Field`s
-are made when somebody asks for them, its `__init__` when it is first called; the other methods are plain functions.
+millisecond, and a report has two hundred classes. Here a class keeps the names and defaults of its fields. Its
+`Field`s are made when the standard library asks for them, its `__init__` when it is first called; the other methods are
+plain functions, and so are `replace`, `fields` and `asdict` (of one level).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 
 class _Missing:
@@ -29,26 +30,27 @@ _set = object.__setattr__  # a frozen instance has no other way
 class _Member:
     """A field of a class: its name, its default, and what it takes part in."""
 
-    __slots__ = ("compared", "default", "factory", "has_argument", "is_shown", "kw_only", "name")
+    __slots__ = ("compare", "default", "default_factory", "init", "kw_only", "name", "repr")
 
     def __init__(self, name: str, default: Any, kw_only: bool = False) -> None:  # noqa: ANN401 - of any type
-        self.name, self.default, self.factory = name, default, None
-        self.has_argument = self.is_shown = self.compared = True
+        self.name, self.default, self.default_factory = name, default, None
+        self.init = self.repr = self.compare = True
         self.kw_only = kw_only
-        if _is_described(default):
-            self._take(default)
 
-    def _take(self, described: Any) -> None:  # noqa: ANN401 - a `Field`, whose module not every start imports
-        missing = _standard().MISSING
-        self.default = _MISSING if described.default is missing else described.default
-        self.factory = None if described.default_factory is missing else described.default_factory
-        self.has_argument, self.is_shown, self.compared = described.init, described.repr, described.compare
-        if described.kw_only is not missing:
-            self.kw_only = described.kw_only
+    def named(self, name: str, kw_only: bool) -> _Member:
+        """What `field` returned, in a class."""
+        self.name, self.kw_only = name, self.kw_only or kw_only
+        return self
 
     @property
     def has_default(self) -> bool:
-        return self.factory is not None or self.default is not _MISSING
+        return self.default_factory is not None or self.default is not _MISSING
+
+    @property
+    def described(self) -> Any:  # noqa: ANN401 - a `Field` of the standard library
+        given = {name: getattr(self, name) for name in ("default", "default_factory")}
+        given = {name: value for name, value in given.items() if value is not None and value is not _MISSING}
+        return _standard().field(init=self.init, repr=self.repr, compare=self.compare, kw_only=self.kw_only, **given)
 
 
 def _standard() -> Any:  # noqa: ANN401 - a module
@@ -58,9 +60,31 @@ def _standard() -> Any:  # noqa: ANN401 - a module
     return dataclasses
 
 
-def _is_described(default: object) -> bool:
-    """Whether a default is what `dataclasses.field()` returns."""
-    return type(default).__module__ == "dataclasses"
+def _field(**given: object) -> _Member:
+    made = _Member("", given.pop("default", _MISSING))
+    for name, value in given.items():
+        setattr(made, name, value)
+    return made
+
+
+def _all_fields(of: Any) -> tuple[_Member, ...]:  # noqa: ANN401 - a record or its class
+    return tuple(_members(of if isinstance(of, type) else type(of)))
+
+
+def _replaced(record: Any, /, **changes: object) -> Any:  # noqa: ANN401 - of any class
+    for name, default in type(record).__written__.items():
+        if name not in changes and (type(default) is not _Member or default.init):
+            changes[name] = getattr(record, name)
+    return type(record)(**changes)
+
+
+def asdict(record: Any) -> dict[str, Any]:  # noqa: ANN401 - of any class
+    """The values of a record by the names of its fields; records in it stay as they are."""
+    return {name: getattr(record, name) for name in type(record).__written__}
+
+
+def _is_dataclass(of: object) -> bool:
+    return hasattr(of, "__written__")
 
 
 def _dataclass(
@@ -71,19 +95,19 @@ def _dataclass(
     def decorated(cls: type[Any]) -> type[Any]:
         body, annotations = vars(cls), cls.__annotations__
         own = {name: body.get(name, _MISSING) for name, kind in annotations.items() if not _is_of_class(kind)}
+        for name, each in own.items():
+            if type(each) is _Member or kw_only:
+                own[name] = (each if type(each) is _Member else _Member(name, each)).named(name, kw_only)
         written: dict[str, Any] = {}
         for base in cls.__mro__[-2:0:-1]:
             written |= vars(base).get("__written__", {})
         written |= own
-        written |= {name: _Member(name, each, kw_only) for name, each in own.items() if kw_only or _is_described(each)}
         special = [each for each in written.values() if type(each) is _Member]
         init, lazy = _Init(), _Fields(annotations, own, kw_only)
         methods: dict[str, object] = {"__init__": init, "__repr__": _repr}
-        methods["__match_args__"] = _without(
-            written, (each for each in special if each.kw_only or not each.has_argument)
-        )
+        methods["__match_args__"] = _without(written, (each for each in special if each.kw_only or not each.init))
         if eq:
-            methods |= _comparing(_without(written, (each for each in special if not each.compared)), frozen)
+            methods |= _comparing(_without(written, (each for each in special if not each.compare)), frozen)
         if frozen:
             methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
         if frozen and slots:
@@ -97,11 +121,11 @@ def _dataclass(
 
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, field, fields, is_dataclass, replace
 else:
-    dataclass = _dataclass
+    dataclass, field, fields, is_dataclass, replace = _dataclass, _field, _all_fields, _is_dataclass, _replaced
 
-__all__ = ["Sized", "dataclass"]
+__all__ = ["Sized", "dataclass", "field", "fields", "is_dataclass", "replace"]
 
 
 class Sized:
@@ -109,7 +133,7 @@ class Sized:
 
     __slots__: tuple[str, ...] = ()
     __match_args__: tuple[str, ...] = ()
-    sized_by: ClassVar[str] = ""
+    sized_by = ""
 
     def __len__(self) -> int:
         return len(getattr(self, self.sized_by or self.__match_args__[0]))
@@ -163,7 +187,8 @@ class _Fields:
 
     def __get__(self, instance: object, owner: type[Any]) -> Mapping[str, object]:
         cls, dataclass = self.cls, _standard().dataclass
-        defaults = {name: default for name, default in self.own.items() if default is not _MISSING}
+        members = {name: each.described for name, each in self.own.items() if type(each) is _Member}
+        defaults = {name: default for name, default in self.own.items() if default is not _MISSING} | members
         body = {**defaults, "__annotations__": self.annotations, "__module__": cls.__module__, "__doc__": ""}
         alone: Any = dataclass(init=False, repr=False, eq=False, kw_only=self.kw_only)(type(cls.__name__, (), body))
         fields: dict[str, object] = {}
@@ -189,7 +214,7 @@ class _Init:
 def _made_init(cls: type[Any]) -> FunctionType:
     """One of the two functions below, with the fields as its arguments: compiling a text takes ten times longer."""
     members = _members(cls)
-    taken = [each for each in members if each.has_argument]
+    taken = [each for each in members if each.init]
     by_place, by_name = [each for each in taken if not each.kw_only], [each for each in taken if each.kw_only]
     code = (_init_and_more if hasattr(cls, "__post_init__") else _init).__code__
     names = (*code.co_varnames, *(each.name for each in (*by_place, *by_name)))
@@ -221,14 +246,14 @@ def _fill(values: Mapping[str, Any]) -> None:
 
 def _filling(members: Iterable[_Member]) -> Callable[[dict[str, Any]], None]:
     """`_fill`, or, where not all values are arguments, a function that makes the others first."""
-    added = [each for each in members if each.factory is not None or (each.has_default and not each.has_argument)]
+    added = [each for each in members if each.default_factory is not None or (each.has_default and not each.init)]
     if not added:
         return _fill
 
     def fill(values: dict[str, Any]) -> None:
         for each in added:
             if values.get(each.name, _MISSING) is _MISSING:
-                values[each.name] = each.default if each.factory is None else each.factory()
+                values[each.name] = each.default if each.default_factory is None else each.default_factory()
         _fill(values)
 
     return fill
@@ -259,7 +284,7 @@ def _comparing(names: tuple[str, ...], frozen: bool) -> dict[str, object]:
 
 
 def _repr(self: object) -> str:
-    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in _members(self) if each.is_shown)
+    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in _members(self) if each.repr)
     return f"{type(self).__qualname__}({shown})"
 
 

@@ -14,10 +14,9 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import field
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, one_part
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import client, errors, model

@@ -8,12 +8,11 @@ import itertools
 import os
 import re
 import zlib
-from dataclasses import replace
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.folders import listed, opened
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.folder_search import BEGIN_BYTES, KINDS, is_profile, kind_of, sibling_kind

@@ -8,11 +8,10 @@ import itertools
 import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from typing import Literal
 
 from tpuprof.parsers.base.folders import listed
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, natural_key
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import field
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.folders import opened
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.core_names import core_label

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
 from datetime import datetime
 from itertools import pairwise
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, Problem, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import examples, natural_key, nearest_hint, printable
 from tpuprof.parsers.files.core_names import BETWEEN_HOSTS, core_label, core_named

@@ -13,11 +13,10 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import listed
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, Walk, is_profile, is_trace
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
 from tpuprof.parsers.files.places import GONE

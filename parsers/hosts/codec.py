@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tpuprof.parsers.base.record import fields, is_dataclass
 
 _SIZE_BYTES = 8  # of the tree's size
 _DTYPES = ("|b1", "<i8", "<u8", "<f8", "|i1", "<i2", "<i4", "|u1")

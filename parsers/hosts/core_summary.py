@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, subtract, union, union_of
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, fields, replace
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, core_totals

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, fields
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.hosts import op_summary

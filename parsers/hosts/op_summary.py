@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import no_ints
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.thread_pool import ThreadPool

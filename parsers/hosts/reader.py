@@ -6,7 +6,6 @@ All hosts of a program have the same metadata of ops, and the same names: where 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, cast
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 import numpy as np
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError, log_failed
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.plan import decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, OnProgress

@@ -6,14 +6,13 @@ The steps of each core come from its markers, from what the host launched, or fr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, median, no_ints, totals
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.hlo.programs import HloModules

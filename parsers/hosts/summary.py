@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, fields, replace
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, TimePart
 from tpuprof.parsers.formats.hlo.programs import HloModules

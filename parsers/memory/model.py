@@ -7,13 +7,12 @@ of n. Memory in use is a figure of a point; events (allocations, frees) lie betw
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Literal, Protocol
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, field
 
 Category = Literal["parameter", "output", "thread-local", "constant", "temporary", "scoped"]
 """What holds a buffer in memory. Parameters, outputs and constants are there for the whole program."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.memory.account.need import Known, need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryAccount, MemoryOwner, account, owners_of_rows

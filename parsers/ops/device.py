@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import fields
 from functools import lru_cache
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, fields
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label, title_of

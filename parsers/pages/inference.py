@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.common import why_no_ops
 from tpuprof.parsers.pages.shared.key import PageKey, PageSession

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, fields, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, one_part
 from tpuprof.parsers.base.intervals import median, totals
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field, fields, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import scheme_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress

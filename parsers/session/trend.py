@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
@@ -22,7 +21,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError, one_part
 from tpuprof.parsers.base.intervals import totals
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.hosts.cache import HostCache

@@ -11,7 +11,6 @@ How steps of several hosts are matched is in `parsers.steps.boundaries.matching`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, interval_index, no_ints, without
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.base.text import examples
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.steps.accounts.core import where_known

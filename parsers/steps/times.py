@@ -9,14 +9,13 @@ Ops are placed by the clock that steps are marked on; their durations are by the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, no_ints
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.formats.thread_pool import ThreadPool

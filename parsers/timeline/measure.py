@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeVar
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, covered, distinct, no_ints, ranges
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
 from tpuprof.parsers.timeline.windows import mean_rate

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import field
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, union_length
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, field
 from tpuprof.parsers.ops.op_metadata import OpSource
 from tpuprof.parsers.timeline.durations import Durations, Ends
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import isnan
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.tpus import generation_named
 from tpuprof.parsers.files.logdir import Logdir, Run

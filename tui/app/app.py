@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from textual.geometry import Region
 from typing_extensions import Self
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.app import listings
 from tpuprof.tui.app.capture import Captures

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, parse_addresses

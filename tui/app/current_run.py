@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.session.pages import ONLY_HLO

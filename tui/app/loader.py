@@ -9,12 +9,11 @@ import gc
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.pages.shared.key import Later, named_in
 from tpuprof.parsers.session.pages import NarrowPages, Pages
 from tpuprof.tui.pages import TABS, load_of

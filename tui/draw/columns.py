@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Literal
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.steps.model import StepSource, StepTime
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.pen import Canvas, Pen

@@ -9,12 +9,11 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import by_reason, printable
 from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Key, Line, Span, StyleKey, line_width, plain

@@ -8,11 +8,10 @@ pair of fills is the key. Bars in cells, and the colours of the classes of ops, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 
 ClassStyle = Literal[
     "class.compute", "class.vector", "class.copy", "class.collective", "class.host", "class.idle", "class.unknown"

@@ -7,12 +7,11 @@ that fit beside the first ones, which always show, are drawn; a shift leaves som
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen, cut, cut_middle, shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line, Span

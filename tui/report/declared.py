@@ -8,12 +8,11 @@ that the other formats do not compute it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line

@@ -10,12 +10,11 @@ A page has figures, of which there is one each, and tables, whose fields have a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from tpuprof.parsers.base.record import dataclass, known_attribute
+from tpuprof.parsers.base.record import dataclass, field, known_attribute, replace
 from tpuprof.tui.draw.pen import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing

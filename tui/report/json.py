@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from math import isfinite
 
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import asdict, dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.report.fields import NO_REASON

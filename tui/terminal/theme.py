@@ -9,14 +9,13 @@ they paint areas only. Without colours bold, reverse and underline do. A colour 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Literal, get_args
 
 from rich.color import Color
 from rich.style import Style
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.tui.draw.spans import CLASS_STYLE, ON_CLASS_STYLE, Fill, Ink, Pair, StyleKey
 from tpuprof.tui.terminal.detect import ColorMode, Theme
 

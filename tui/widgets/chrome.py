@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.tui.draw.format import count, size
 from tpuprof.tui.draw.pen import Pen, cut_middle, cut_words, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width

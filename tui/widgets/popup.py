@@ -6,11 +6,11 @@ Every popup names its keys for the footer, and says what it shows; ``?`` opens a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
 from textual.geometry import Region, Size
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.tui.draw.pen import Pen, cut
 from tpuprof.tui.draw.spans import CLASS_STYLE, Fill, Ink, Line
 from tpuprof.tui.terminal.grammar import BY_NAME, KEEP_CARD, OF_ROW, Verb, verbs_of

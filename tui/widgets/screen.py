@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,6 +27,7 @@ from textual.screen import Screen
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import write_state
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.draw.pen import Pen

@@ -11,10 +11,10 @@ import contextlib
 import errno
 import posixpath
 from collections.abc import Iterator
-from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.base.urls import is_http, printable_url, request_url, split, without_login
 from tpuprof.parsers.files import folder_search

@@ -8,14 +8,13 @@ from the places of these events alone, a few thousand at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, fields
 from tpuprof.parsers.formats.xspace.core.api import stat_columns
 from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, STATS_OF_EVENT

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

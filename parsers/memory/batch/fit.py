@@ -8,11 +8,9 @@ again, but for what a loop keeps of all its iterations in one array.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.memory.account.need import need_of_memory
 from tpuprof.parsers.memory.account.roles import read
 from tpuprof.parsers.memory.batch.growth import Growth

@@ -5,14 +5,13 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, shape_text
 from tpuprof.parsers.formats.proto import hlo_pb2

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, read_hlo_file
 from tpuprof.parsers.memory.account.need import Known, largest_at, moments_of

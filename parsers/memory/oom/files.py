@@ -7,12 +7,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import BinaryIO
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import ONLY_BELOW, opened
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
 from tpuprof.parsers.formats.pprof.files import is_pprof

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Literal
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.memory.account.need import MOST_BUFFERS, Known, Need, OomKind, need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryAccount, account
 from tpuprof.parsers.memory.batch.fit import BatchFit

@@ -6,12 +6,11 @@ The compiled core decodes a chunk of the line, adds it up while it is in the pro
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops

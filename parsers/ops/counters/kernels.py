@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, grouped, intersect, union, union_length
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core.ops import event_spans
 from tpuprof.parsers.ops.counters.placed import CustomCall, CustomCalls

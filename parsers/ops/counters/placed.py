@@ -10,13 +10,12 @@ whatever the core did meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union, union_of
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, TRACE_ME_LINE, Keys, event_spans
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled, by_id, event_name

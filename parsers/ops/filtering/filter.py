@@ -10,7 +10,6 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field
 from fractions import Fraction
 from itertools import count, islice, repeat
 from operator import contains
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, field
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.ops.filtering.field_term import LONGEST_NUMBER, NAMED, UNIT_PS, FieldTerm, field_term
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, in_nesting_order, no_ints, positions, union_length
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import nest, self_times
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace

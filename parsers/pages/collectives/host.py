@@ -11,14 +11,13 @@ That needs no clock that several hosts share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, coded, distinct, positions
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, fields, replace
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules

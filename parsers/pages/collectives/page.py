@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
+from tpuprof.parsers.base.record import fields, replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, shortened, time
 from tpuprof.parsers.files.core_names import host_of, labels_together

@@ -15,12 +15,11 @@ rendezvous. Formulas are XProf's (`xspace_to_dcn_slack_analysis.cc`), without it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, grouped
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, fields, replace
 from tpuprof.parsers.formats.xspace.core.api import split_fields, sum_by_key
 from tpuprof.parsers.formats.xspace.walk import LEN
 from tpuprof.parsers.pages.collectives.instruction import SliceTransfer

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import grouped
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import NO_DEVICE, share, time
 from tpuprof.parsers.files.places import HostFile

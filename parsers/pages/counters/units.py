@@ -8,13 +8,12 @@ grow. And ``% util`` of custom calls is what the compiler counted of each unit's
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, positions
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.ops.counters.chips import CYCLES, Chip, Core, Group, HardwareUnit, Measure, Node, tensor_units
 from tpuprof.parsers.ops.counters.kernels import SEEN
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, RegisterReading, Sampled, register_name

@@ -7,7 +7,6 @@ a part (`claims`). Times are means over cores and steps. Time by op is that in s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -16,7 +15,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import behind_wall, could_not
 from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, field, replace
 from tpuprof.parsers.base.words import path_end, sentence_name, share, time
 from tpuprof.parsers.pages.findings import claims as account_claims
 from tpuprof.parsers.pages.findings.figures import with_figures

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.base.words import NO_PEAK_HBM
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.core.calls import CallRuns

@@ -7,11 +7,11 @@ Cores that work on one program meet there, so that their whole steps take equall
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.files.core_names import core_label

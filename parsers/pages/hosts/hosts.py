@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import Floats, grouped
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, natural_key
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SPAN, share, time
 from tpuprof.parsers.files.folder_search import host_name

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 from itertools import repeat
 from typing import get_args
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import grouped, totals
+from tpuprof.parsers.base.record import asdict
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -239,7 +239,7 @@ def page_of(
     breakdown = _breakdown(ops, host_ops.enqueue_ratio)
     if breakdown is None:
         unknown["breakdown_us"] = NO_INPUT_OPS
-    parts = {} if breakdown is None else dict(zip(get_args(XprofCategory), astuple(breakdown), strict=True))
+    parts = {} if breakdown is None else dict(zip(get_args(XprofCategory), asdict(breakdown).values(), strict=True))
     return model.InputPipelinePage(
         hosts=overview.hosts,
         step_time=step_time,

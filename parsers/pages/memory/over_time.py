@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage

@@ -10,14 +10,13 @@ HBM's here, so it calls ops HBM-bound that work in VMEM).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, coded
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.base.words import NO_HOST_OPS
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST

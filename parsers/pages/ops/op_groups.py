@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, coded
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.ops.roofline import summed_rows, table_rates
 from tpuprof.parsers.ops.table import OpTable, clone_keys

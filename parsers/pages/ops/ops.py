@@ -8,7 +8,6 @@ not ``main``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM, NO_TIME_SCALE
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, added_kernels
 from tpuprof.parsers.ops.device import Peaks

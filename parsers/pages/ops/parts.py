@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, TimePart

@@ -7,11 +7,11 @@ takes copies and kernels of no op for idle. In a profile without a device the st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import grouped
+from tpuprof.parsers.base.record import fields, replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, share, shortened, time
 from tpuprof.parsers.files.core_names import core_label, host_of

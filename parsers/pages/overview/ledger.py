@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.words import time
 from tpuprof.parsers.ops.host_events.activity import IdleTime
 from tpuprof.parsers.ops.roofline import Rates

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.pages.shared.key import Later, PageKey
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without them

@@ -18,12 +18,12 @@ where XProf is wrong or silent:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import Int64s, interval_index, median
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN, shortened
 from tpuprof.parsers.files.core_names import core_label, host_of, labels_together

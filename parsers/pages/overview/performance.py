@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 
 import numpy as np
 
+from tpuprof.parsers.base.record import fields
 from tpuprof.parsers.base.words import NO_HOST_OPS, percent_of
 from tpuprof.parsers.base.words import share as share_words
 from tpuprof.parsers.formats.hlo.matrix import matrix_bits

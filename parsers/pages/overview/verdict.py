@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.words import sentence_name, share, time
 from tpuprof.parsers.ops.host_events.activity import IdleTime, is_of_program
 from tpuprof.parsers.ops.roofline import Rates

@@ -7,9 +7,8 @@ come together where their collectives need more devices than a host shows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import examples, natural_key
 from tpuprof.parsers.files.core_names import core_label

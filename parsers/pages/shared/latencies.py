@@ -10,13 +10,12 @@ sessions over the time from its first start to its last end, summed over hosts; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, grouped
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import NO_SCOPES, shortened
 from tpuprof.parsers.formats.hlo.programs import HloModules

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import INTERNAL, ProfileError, behind_wall, one_part
 from tpuprof.parsers.base.intervals import Bools, Floats, grouped, median, totals
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile

@@ -6,12 +6,12 @@ Above all ops with their clones: sixty layers that each got a little slower are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, grouped
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.ops.table import OpTable, clone_keys
 from tpuprof.parsers.pages.overview.ledger import MeanStep
 from tpuprof.parsers.session.diff import model

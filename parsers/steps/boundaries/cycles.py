@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, is_among
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.steps.boundaries.markers import CoreSteps, ends_of, inferred_steps
 from tpuprof.parsers.steps.boundaries.runs import MINIMUM_RUNS, ModuleRuns

@@ -9,13 +9,12 @@ inferred: a step is the time from the end of one run of the busiest HLO module t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, Intervals, interval_index, no_ints, opens
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, STEPS_LINE, device_spans, event_spans
 from tpuprof.parsers.steps.boundaries.runs import NEARLY_ALL, ModuleRuns

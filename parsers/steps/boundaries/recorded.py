@@ -15,12 +15,10 @@ loop lost its body, both hold.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, interval_index, opens
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.core.pass_sums import StepCells
 from tpuprof.parsers.ops.core.sums import CoreSums, ModuleHoles

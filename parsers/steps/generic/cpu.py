@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, interval_index, is_among, no_ints, subtract
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, capture_start_ns

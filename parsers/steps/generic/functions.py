@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host_events.activity import callers, is_compilation, waits_for_python
 from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread

@@ -10,13 +10,12 @@ much that is: without the Python tracer a function that sleeps, reads or logs le
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.ops.host_events.activity import compiling

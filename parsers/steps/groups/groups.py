@@ -17,13 +17,12 @@ levels, the lowest count as one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, is_among, no_ints, opens
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE, TRACE_ME_LINE
 from tpuprof.parsers.ops.device import is_tensor_core

@@ -9,13 +9,12 @@ this module. XProf also makes tasks of thread pools from pairs of `ThreadpoolLis
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, is_among, no_ints, opens, without
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal, is_tensor_core

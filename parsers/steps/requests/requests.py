@@ -20,12 +20,11 @@ Where a profile has no request events, as of plain JAX, there are the runs of HL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, in_nesting_order, is_among, no_ints, positions, without
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, field, replace
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane

@@ -18,14 +18,13 @@ The captures' beginnings by the hosts' own clocks count where they agree with th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, interval_index, no_ints, numbered, opens, positions
-from tpuprof.parsers.base.record import Sized, dataclass
+from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.steps.boundaries.matching import CLOCKS_APART_PS, HostSteps, by_name, matched, repeats
 from tpuprof.parsers.timeline.model import CLASSES, Clock, Section, Timeline, Track

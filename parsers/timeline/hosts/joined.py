@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import time
 from tpuprof.parsers.files.core_names import label_of_plane

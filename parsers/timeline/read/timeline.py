@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.thread_pool import ThreadPool

@@ -7,18 +7,19 @@ import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, asdict, astuple, field, fields, replace
+from dataclasses import FrozenInstanceError, asdict, astuple, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base import record as ours
+from tpuprof.parsers.base.record import dataclass, field
 
 T = TypeVar("T")
 
 
-def classes(make: Callable[..., Any]) -> dict[str, type[Any]]:
+def classes(make: Callable[..., Any], field: Any) -> dict[str, type[Any]]:
     """A class of each kind that the program has, made by one of the two."""
 
     @make(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def classes(make: Callable[..., Any]) -> dict[str, type[Any]]:
     return {cls.__name__: cls for cls in made}
 
 
-OURS, THEIRS = classes(dataclass), classes(dataclasses.dataclass)
+OURS, THEIRS = classes(dataclass, field), classes(dataclasses.dataclass, dataclasses.field)
 
 
 def answer(question: Callable[[], Any]) -> Any:
@@ -139,6 +140,12 @@ def answers(cls: type[Any]) -> list[object]:
 @pytest.mark.parametrize("name", OURS)
 def test_a_record_answers_as_a_dataclass_does(name: str) -> None:
     assert answers(OURS[name]) == answers(THEIRS[name])
+    record = OURS[name]() if name in ("Loose", "Empty") else OURS[name](x=4)
+    assert ours.is_dataclass(record) and not ours.is_dataclass(4)
+    assert [each.name for each in ours.fields(record)] == [each.name for each in fields(record)]
+    assert ours.asdict(record) == asdict(record)
+    assert asdict(ours.replace(record)) == asdict(record) and type(ours.replace(record)) is type(record)
+    assert answer(lambda: ours.replace(record, x=7).x) == answer(lambda: replace(record, x=7).x)
 
 
 def test_the_same_classes_are_equal_and_no_others() -> None:
@@ -185,7 +192,7 @@ def test_a_record_crosses_processes(record: Base, protocol: int) -> None:
 
 
 def test_init_is_compiled_when_it_is_needed() -> None:
-    cls = classes(dataclass)["Deeper"]
+    cls = classes(dataclass, field)["Deeper"]
     standing_in = vars(cls)["__init__"]
     assert not inspect.isfunction(standing_in)
     one = cls(1, z=(2,))
@@ -199,6 +206,6 @@ def test_init_is_compiled_when_it_is_needed() -> None:
 
 
 def test_a_record_without_init_of_its_own_takes_that_of_its_base() -> None:
-    cls = classes(dataclass)["Undecorated"]
+    cls = classes(dataclass, field)["Undecorated"]
     assert asdict(cls(1, 2.0, (3,))) == {"x": 1, "y": 2.0, "z": (3,)}
     assert "__init__" not in vars(cls)

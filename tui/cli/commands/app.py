@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NO_TERMINAL, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.files.file_kinds import may_be_hlo, recognised
 from tpuprof.parsers.files.logdir import local_path
 from tpuprof.parsers.files.watch import wait_for_run

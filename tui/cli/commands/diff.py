@@ -13,11 +13,11 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from tpuprof.parsers.base import errors
 from tpuprof.parsers.base.cache import CacheFolder
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.core_names import group_named

@@ -6,10 +6,10 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import PATHS, printable
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.file_kinds import may_be_hlo

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.collectives.host_sums import DCN, DMA
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows

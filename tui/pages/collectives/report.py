@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, ONE_STEP, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import By, above_peak, rows_by, single, why_unknown

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.words import NO_START
 from tpuprof.parsers.pages.counters.page import CounterRow, CountersPage, UnitRow
 from tpuprof.parsers.pages.ops.kernels.call_units import KernelRow

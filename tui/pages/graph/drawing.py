@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.printing import head_line as computation_head
 from tpuprof.parsers.formats.hlo.printing import instruction_line
 from tpuprof.parsers.pages.graph.model import Neighbour, Node

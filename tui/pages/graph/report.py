@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.pages.graph import model
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, Subgraph, around, neighbour, neighbourhood
 from tpuprof.parsers.pages.graph.programs import GRAPHS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from textual import work
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable, said_of
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.hlo.printing import instruction_line

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.hosts import drawing

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.hosts import HOSTS as PAGE
 from tpuprof.parsers.pages.hosts.hosts import hosts_in_steps

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.input.model import InputPipelinePage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import has_words, said_of
 from tpuprof.parsers.memory.allocators import model
 from tpuprof.tui.draw.format import binary_size, count

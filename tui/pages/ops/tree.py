@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.pages.ops.op_profile import NodeKind, OpProfilePage, OpTree
 from tpuprof.tui.draw.format import count, duration, share

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.ops.filtering.filter import Filter, OpColumns

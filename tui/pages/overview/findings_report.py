@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from shlex import join
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import by_reason, printable
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES
 from tpuprof.parsers.pages.findings.figures import Figure

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.pages.overview.model import OVERVIEW, Overview
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.columns import Cursor

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor, Panel, PanelItem

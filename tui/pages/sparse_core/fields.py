@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.words import SOURCE_HELP
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.sparse_core import page

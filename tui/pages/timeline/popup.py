@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
 from tpuprof.parsers.timeline.model import EventId, TrackKind

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, nearest_words, nothing_found, printable, said_of
 from tpuprof.parsers.timeline.details import adjacent_event, event_in_cell, longest_called
 from tpuprof.parsers.timeline.gaps import next_gap

@@ -6,11 +6,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 from xml.etree import ElementTree
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.ops.filtering.field_term import NULL, FieldTerm
 from tpuprof.parsers.ops.filtering.filter import FilterError, parse_filter

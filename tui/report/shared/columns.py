@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, Problem, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.choice import choose
 from tpuprof.tui.report.fields import Field, columns

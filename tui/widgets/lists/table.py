@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted, nothing_found
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, OpColumns, parse_filter
 from tpuprof.parsers.ops.filtering.nearest import completions, nearest_filter

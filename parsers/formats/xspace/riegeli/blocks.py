@@ -9,12 +9,11 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.xspace.core.api import hash_packets
 from tpuprof.parsers.formats.xspace.riegeli.codecs import STEP

@@ -9,7 +9,6 @@ clock begins elsewhere, or whose ids mean something else (`xla/tsl/profiler/util
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from hashlib import blake2b
 
 import numpy as np
@@ -17,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, TooLarge
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, fields, replace
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, Category
 from tpuprof.parsers.memory.oom.read.forms import SIZE, PrintedSize, exactly, printed, sharpened

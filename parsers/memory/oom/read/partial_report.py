@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.memory.oom.read import entries as entry_lines
 from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, PrintedSize, exactly, printed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields, replace
 
+from tpuprof.parsers.base.record import fields, replace
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.memory.account.need import OomKind
 from tpuprof.parsers.memory.model import Buffer

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import BinaryIO
 
 from tpuprof.parsers.base.budget import steps_room
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.memory.oom.read.blocks import Blocks

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, distinct, median
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import shortened
 from tpuprof.parsers.ops.host_events.activity import (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpuprof.parsers.base.intervals import grouped
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
 from tpuprof.parsers.ops.roofline import holds_ops

@@ -7,7 +7,6 @@ profile; the two are never added.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import grouped
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, shortened, time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.ops.table import OpTable

@@ -8,10 +8,9 @@ passes. The step's own account (`ledger`) says where the rest went, so that all 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal, get_args
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS, OpAccounts
 from tpuprof.parsers.pages.overview.ledger import MeanStep

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import behind_wall
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.ops.table import OpTable, merge_tables

@@ -7,12 +7,11 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from math import isfinite
 from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli.arguments.itself import REQUIRED

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem, ProfileError, one_part
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.base.words import SOURCE_WORDS

@@ -8,11 +8,10 @@ import platform
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import reduce
 
 from tpuprof.parsers.base.errors import EXIT_OK
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import PROGRAM

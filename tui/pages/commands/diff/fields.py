@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_LAUNCHES, POWER

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.session.diff.model import Change, OwnerChange
 from tpuprof.parsers.session.diff.promises import Cause, Verified
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES

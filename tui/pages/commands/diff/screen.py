@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.session.diff.model import Diff, OpChange
 from tpuprof.tui.draw.pen import Composed, Pen
 from tpuprof.tui.draw.spans import Line

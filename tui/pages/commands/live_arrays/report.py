@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.memory.live_arrays import By, LiveArrays, groups, read_live_arrays
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.memory.live_arrays import holders_of
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport

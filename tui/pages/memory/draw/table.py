@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import BufferGroup, group_rows

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
 from tpuprof.tui.draw.format import binary_size, duration, percent
 from tpuprof.tui.draw.pen import cut

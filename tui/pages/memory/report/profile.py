@@ -7,9 +7,8 @@ timeline is in JSON alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.parsers.pages.memory.key import MEMORY_PROFILE, MODULE_RUNS

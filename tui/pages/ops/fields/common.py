@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_TIME_SCALE
 from tpuprof.parsers.ops.op_metadata import TRAFFIC

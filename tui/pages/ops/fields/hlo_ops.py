@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.parsers.ops.roofline import above_peak
 from tpuprof.parsers.pages.ops.ops import OpsPage

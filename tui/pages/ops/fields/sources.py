@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.pages.ops.op_profile import source_location
 from tpuprof.parsers.pages.ops.sources import SourcesPage, short_names
 from tpuprof.tui.draw.pen import cut_begin

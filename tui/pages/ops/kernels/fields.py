@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.formats.llo import stored
 from tpuprof.parsers.formats.llo.schedule import UNITS
 from tpuprof.parsers.ops.core.calls import CallPart

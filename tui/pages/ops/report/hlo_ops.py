@@ -6,8 +6,7 @@ op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.words import NO_DEVICE
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.source_lines import source_excerpt
 from tpuprof.parsers.pages.graph.neighbourhood import neighbourhood

@@ -11,13 +11,12 @@ can read them: what lies below is counted in `hidden_children`, and a warning sa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
 from json import JSONEncoder
 from operator import attrgetter
 
 import numpy as np
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.formats.hlo.programs import HloModules, module_of

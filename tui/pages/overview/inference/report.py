@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.pages.inference import INFERENCE

@@ -6,11 +6,10 @@ A report has tables of accounts below it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.session.session import Session

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from json import JSONEncoder, dumps
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.hosts.joined import clocks_sentence

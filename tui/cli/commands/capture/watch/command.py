@@ -7,11 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timezone
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION
 from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import errors

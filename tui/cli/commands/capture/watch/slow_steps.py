@@ -8,10 +8,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.capture.errors import PASSING, UNWRITABLE, failure
 from tpuprof.parsers.capture.model import LONGEST_MS, CaptureResult
