@@ -249,10 +249,6 @@ class PopupLayer(LineCanvas):
         act(key)
         return True
 
-    def _open_above(self, popup: Popup, below: Popup) -> None:
-        self._under.append(below)
-        self._show(popup, below.screen_size)
-
     def _show(self, popup: Popup, screen: Size) -> None:
         self.popup = popup
         self._turned()
@@ -269,17 +265,18 @@ class PopupLayer(LineCanvas):
 
     def press(self, key: str, character: str | None) -> str:
         """Gives a key to the popup; `?` opens its help above it. Says why it does nothing."""
-        popup, said = self.popup, ""
-        if popup is not None and key == "question_mark" and popup.about is not None:
-            self._open_above(TextPopup(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup)
-        elif popup is not None:
+        popup = self.popup
+        if popup is None:
+            return ""
+        answer: str | Popup = TextPopup(popup.look, f"Help: {popup.title}", popup.help_lines, None)
+        if key != "question_mark" or popup.about is None:
             answer = popup.press(key, character)
             self._after(popup)
-            if isinstance(answer, Popup):
-                self._open_above(answer, popup)
-            else:
-                said = answer
-        return said
+        if isinstance(answer, str):
+            return answer
+        self._under.append(popup)
+        self._show(answer, popup.screen_size)
+        return ""
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         return () if self.popup is None or width < self.popup.inner_width else self.popup.draw(width, height)

@@ -130,7 +130,7 @@ def field_term(named: re.Match[str], keys: Collection[str], titles: Mapping[str,
             return None
         ends = [of for of in keys if _UNIT.sub("", of).rpartition(".")[2] == key]
         if len(ends) != 1:
-            near = ends or meant_columns(key, keys) or get_close_matches(key, keys, n=3, cutoff=0.5)
+            near = ends or meant_columns(key, keys) or get_close_matches(key, [*titles, *keys], n=3, cutoff=0.5)
             raise ValueError(f"there is no column {key}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
         found = ends
     if number is None and relation not in ("=", ":"):

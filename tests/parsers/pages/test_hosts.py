@@ -321,9 +321,6 @@ def test_hosts_are_sorted_by_any_figure() -> None:
     assert sorted_hosts(page, "input", True) == (0, 1, 2, 3)  # nobody knows: the order of the run
     rows = (replace(page.rows[0], own_ps=None), *page.rows[1:])
     assert sorted_hosts(replace(page, rows=rows), "own time", False) == (1, 3, 2, 0)
-    for sort in LISTED.sorted_by:
-        assert sorted(sorted_hosts(page, sort, True)) == [0, 1, 2, 3]
-        compose_hosts(page, HostsState(sort=sort), Pen(80, BLOCK), 24)
 
 
 # --- cores ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from tpuprof.parsers.pages.counters.page import CounterRow, CountersPage, UnitRow, core_of, main_core
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.counters.drawing import counter_card, unit_card
 from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, on_screen
 from tpuprof.tui.report.fields import Table
@@ -26,7 +25,7 @@ _KEYS = (
 class UnitsView(PageView):
     """The page of counters: rows of one core's units, or of all counters."""
 
-    FIRST_SORT = "use"
+    FIRST_SORT = ""  # the order of the page
     page_name = "counters"
     ABSENT = "no counter {}"
     NO_ROWS = "no unit is known: b shows the counters"
@@ -44,7 +43,6 @@ class UnitsView(PageView):
         self._core = list(cores).index(core_of(busiest[0])) if busiest else 0
         self._is_raw = not page.units
         super().__init__(page)
-        self.listing = Listing()  # the order of the page
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:

@@ -79,10 +79,6 @@ class HostsList(PanelList[int | None]):
         return max(_LEAST_ROWS, entries + 16)
 
     @property
-    def total(self) -> int:
-        return self.count
-
-    @property
     def count(self) -> int:
         entries = len(self.rows) + len(self._page.left_out)
         return entries if self.composed is None else self.composed.positions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, starmap
 from string import ascii_letters
@@ -51,7 +52,8 @@ class PanelList(ListView[Row]):
 
     @property
     def total(self) -> int:
-        raise NotImplementedError
+        """How many rows there are, whatever the filter leaves."""
+        return self.count
 
     @property
     def takes_filter(self) -> bool:
@@ -279,11 +281,10 @@ Act = Callable[[], object]
 
 def letters_of(titles: Iterable[str]) -> list[str]:
     """A letter for each title: the first of its own that is free, else any; letters that mean something stay free."""
-    taken, letters = set("gjkqGQS"), list[str]()
+    letters: list[str] = []
     for title in titles:
-        choices = f"{title.lower()}{title.upper()}{ascii_letters}"
-        letters.append(next(letter for letter in choices if letter in ascii_letters and letter not in taken))
-        taken.add(letters[-1])
+        free = {*ascii_letters} - {*letters, *"gjkqGQS"}
+        letters.append(next(filter(free.__contains__, f"{title.lower()}{title.upper()}{ascii_letters}")))
     return letters
 
 
@@ -310,7 +311,10 @@ class SortPopup(ListPopup):
     """
 
     def __init__(self, look: ScreenLook, of: ListView[Any], do: Callable[[Act], object] = lambda act: act()) -> None:
-        rows = sort_rows(of)
+        rows = [
+            replace(row, cells=(title, row.cells[1]))
+            for row, title in zip(sort_rows(of), of.orders.values(), strict=True)
+        ]
         start = next((at for at, row in enumerate(rows) if row.warning), 0)
         super().__init__(look, "Sort by", ChoiceList(("column", "keys"), rows, do, ABOUT_SORT, start))
         self._letters, self._reverse, self.widest = [row.cells[1][-1] for row in rows], partial(do, of.reverse), 44

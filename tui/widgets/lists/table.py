@@ -40,14 +40,13 @@ class Sorting:
     listing: Listing
     table: Table[Any]
     source: Any
-    descending: bool
 
     def rows(self) -> NDArray[np.int64]:
-        return order(self.table, self.source, self.listing.sort, self.descending)
+        return order(self.table, self.source, self.listing.sort, self.table.is_down(self.listing))
 
     def is_as(self, other: Sorting) -> bool:
-        is_order = (self.listing.sort, self.descending) == (other.listing.sort, other.descending)
-        return is_order and self.source is other.source
+        mine, others = ((one.listing.sort, one.listing.is_reversed) for one in (self, other))
+        return mine == others and self.source is other.source
 
 
 class Filterable(ListView[Row]):
@@ -179,11 +178,6 @@ class RowsView(Filterable[int]):
         return self._columns[1]
 
     @property
-    def descending(self) -> bool:
-        """Whether the largest row is first; not in an order of their own."""
-        return self.table()[0].is_down(self.listing)
-
-    @property
     def row(self) -> int | None:
         row = super().row
         return None if row is None else int(row)
@@ -203,7 +197,7 @@ class RowsView(Filterable[int]):
         everything = self.drawn_columns(pen.glyphs)
         self.shift = min(self.shift, most_shift(everything, pen.width))
         columns = chosen_columns(everything, pen.width, self.shift)
-        lines = [header_line(columns, pen, self.listing.sort, self.descending)]
+        lines = [header_line(columns, pen, self.listing.sort, self.sorts.is_down(self.listing))]
         if not len(self.rows):
             wanted = self.listing.words
             words = f" no row matches {wanted}" if wanted else f" {self.NO_ROWS}"
@@ -238,7 +232,7 @@ class RowsView(Filterable[int]):
 
     def sort_by(self, order: str) -> str:
         listing = self.listing if self.sorting is None else self.sorting.listing
-        wanted = self._sorting(listing.sorted_by(order))
+        wanted = Sorting(listing.sorted_by(order), *self.table())
         if self.is_long:
             self.sorting = wanted
             return f"sorting by {wanted.listing.sort}"
@@ -249,36 +243,33 @@ class RowsView(Filterable[int]):
         table, source = self.table()
         return table.length(source) > MANY_ROWS
 
-    def _sorting(self, listing: Listing) -> Sorting:
-        table, source = self.table()
-        return Sorting(listing, table, source, table.is_down(listing))
-
     def show_sorted(self, sorting: Sorting, rows: NDArray[np.int64]) -> str:
         self._ordered, self.sorting = (sorting, rows), None
         self.listing = replace(sorting.listing, words=self.listing.words)
         self._arrange()
-        return f"sorted by {self.listing.sort}, {'largest' if self.descending else 'smallest'} first"
+        return f"sorted by {self.listing.sort}, {'largest' if self.sorts.is_down(self.listing) else 'smallest'} first"
 
     def prepare(self) -> None:
-        wanted = self._sorting(self.listing)
+        wanted = Sorting(self.listing, *self.table())
         if wanted.listing.sort and (self._ordered is None or not self._ordered[0].is_as(wanted)):
             self._ordered = wanted, wanted.rows()
 
     def _arrange(self) -> None:
         self.prepare()
-        ordered, (table, source) = self._ordered if self.listing.sort else None, self.table()
-        rows = numpy.arange(table.length(source), dtype=numpy.int64) if ordered is None else ordered[1]
-        kept = self._kept
+        kept, (table, source) = self._kept, self.table()
+        rows = numpy.arange(table.length(source), dtype=numpy.int64)
+        if self.listing.sort and self._ordered is not None:
+            rows = self._ordered[1]
         self.rows = rows if kept is None else rows[kept[rows]]
         self.listing = self.listing.anew()
 
     def _read_anew(self, sort: str) -> None:
         """Other rows, by `sort` where the column that they are sorted by is another table's; the filter stays."""
         self._columns = self._looked_at = self._kept = self._ordered = self.sorting = None
-        if self.listing.sort not in self.table()[0].sorted_by:
-            self.listing = self.listing.anew(sort=sort, is_reversed=False)
         text = self.asked[0] if self.asked is not None else self.listing.words
         self.listing = self.listing.anew(words=text)
+        if self.listing.sort not in self.orders:
+            self.listing = self.listing.anew(sort=sort, is_reversed=False)
         self._arrange()
         self.search(text)
 

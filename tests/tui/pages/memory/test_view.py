@@ -137,14 +137,6 @@ async def test_a_filter() -> None:
         assert "no row" in await after(pilot, "/", *"nothing has this", "enter") and "Buffers" in frame(app)
 
 
-async def test_the_order_is_reversed() -> None:
-    async with on_memory("/", *"params", "enter") as (app, pilot):
-        largest = app.main.tab.selection
-        assert "sort: size, reversed" in await after(pilot, "S", "G")
-        assert app.main.tab.selection in (largest, "param.13")  # as large
-        assert "sort: pad " in await after(pilot, "s", "p")
-
-
 async def test_what_to_do_opens_and_closes() -> None:
     async with on_memory("a") as (app, pilot):
         assert isinstance(app.screen, TriageScreen)

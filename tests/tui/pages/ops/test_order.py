@@ -30,8 +30,3 @@ def test_unknown_figures_come_last(descending: bool) -> None:
     utilization[[3, 8]] = np.nan
     page = replace(PAGE, rates=replace(PAGE.rates, flops_utilization=utilization))
     assert set(order(HLO_OPS, page, "FLOPS", descending)[-2:].tolist()) == {3, 8}
-
-
-def test_an_unknown_column_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        order(HLO_OPS, PAGE, "colour", True)

@@ -36,7 +36,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.oom.draw.page import compose, head_line, nothing_known, toggle_lines, why_nothing_to_try
-from tpuprof.tui.pages.commands.oom.draw.table import ROWS, OomView, rows_of, table_lines
+from tpuprof.tui.pages.commands.oom.draw.table import ROWS, OomView, rows_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -232,16 +232,6 @@ def test_help_is_in_words() -> None:
 
 
 # --- the table
-
-
-def test_the_heading_says_what_it_is_sorted_by_where_a_key_changes_that() -> None:
-    triage = made_up_triage()
-    for sort in set(ROWS.sorted_by) - {"est."}:
-        view = OomView(sort=sort)
-        head = plain(table_lines(triage, rows_of(triage, None, view), range(1), Pen(120, BLOCK), view)[0])
-        assert f"{sort}{BLOCK.down}" in head or f"{sort}{BLOCK.up}" in head
-    report = plain(compose(triage, None, OomView(), Pen(100, ASCII), None).lines[-len(BUFFERS) - 1])
-    assert report.split() == ["#", "size", "%", "pad", "cat.", "shape", "source"]
 
 
 def test_filtering_looks_at_all_that_is_known() -> None:
