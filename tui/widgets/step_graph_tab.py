@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar, get_args
 from textual.events import Resize
 
 from tpuprof.parsers.base.text import counted, has_words, said_of
-from tpuprof.tui.draw.columns import ComposedGraph, Cursor, Panel, PanelItem
+from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, Panel, PanelItem, columns_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, plain
 from tpuprof.tui.draw.table import Listing
@@ -238,13 +238,22 @@ class StepGraphTab(Tab, Generic[P]):
             super().move(across, down)
 
     def clicked(self, x: int, y: int, again: bool) -> str | None:
-        place = None if self._page is None or self._drawn is None else self._drawn.rows.get(y)
+        place = None if self._page is None else self._place_at(self._page, x, y)
         if place is None:
             return super().clicked(x, y, again)
         if again or place == self.place:
             return "enter"
         self._go(place)
         return ""
+
+    def _place_at(self, page: P, x: int, y: int) -> PanelItem | None:
+        """The row that is drawn there, or the step whose column is."""
+        drawn, width, count = self._drawn, self.size.width, self._count(page, "steps")
+        if drawn is None or y in drawn.rows or not (count and drawn.first_step_line <= y <= drawn.last_step_line):
+            return None if drawn is None else drawn.rows.get(y)
+        columns = columns_of([0.0] * count, width, self._cursor_in("steps"))
+        column = (x - AXIS) // columns.pitch(width)
+        return PanelItem("steps", columns.shown[column]) if 0 <= column < len(columns.shown) else None
 
     def _below(self, page: P, down: int) -> PanelItem:
         """The place so many rows down: lists stand above each other, and the cursor goes from each to the next."""

@@ -51,8 +51,7 @@ def memory_parser() -> UsageParser:
     options.add_choice_of_profile(parser, where)
     add(parser.part("of this page"), "--device", "--fit")
     options.add_common(parser)
-    options.add_screen(parser)
-    return parser
+    return options.add_screen(parser)
 
 
 OOM_FORMATS = ("text", "json", "md")  # formats of its report
@@ -72,5 +71,4 @@ def oom_parser() -> UsageParser:
     output = options.add_output(parser, OOM_FORMATS, screen=True)
     add(output, "--limit", help="buffers of each error; 0: all (default: 8 in md, else all)")
     options.add_common(parser, width=True)
-    options.add_screen(parser)
-    return parser
+    return options.add_screen(parser)

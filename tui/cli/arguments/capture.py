@@ -60,8 +60,7 @@ def capture_parser() -> UsageParser:
     again = partial(values.whole_number, most=1000)
     part.add_argument("--retries", **value("N", "if no server answers yet, or another traces", again, default=0))
     options.add_common(parser)
-    options.add_screen(parser)
-    return parser
+    return options.add_screen(parser)
 
 
 def _add_asking(part: argparse._ArgumentGroup) -> None:
@@ -109,5 +108,4 @@ def watch_parser() -> UsageParser:
     add(profiles, "--output", metavar="DIR", help=where)
     space = "how much that folder may hold; a full one gets no profile (default: 100MB)"
     profiles.add_argument("--disk-limit", type=values.size, default=100 * 10**6, metavar="SIZE", help=space)
-    options.add_common(parser, look=False)
-    return parser
+    return options.add_common(parser, look=False)

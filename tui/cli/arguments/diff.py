@@ -29,8 +29,7 @@ def baseline_parser(words: Sequence[str] = ()) -> UsageParser:
     run = "logdir, run, file: the run, or one of the logdir (default: .)"
     parser.add_argument("path", nargs="?", default=options.HERE, metavar="RUN", help=run)
     add(parser.part(WHICH_RUN), "--run")
-    options.add_common(parser, look=False)
-    return parser
+    return options.add_common(parser, look=False)
 
 
 def _add_runs(parser: UsageParser) -> None:
@@ -58,8 +57,7 @@ def verify_parser() -> UsageParser:
     claim += "(default: those that cost less in B)"
     parser.part("promises").add_argument("--claim", action="append", default=[], metavar="FINDING", help=claim)
     add(options.add_output(parser, ("text", "json", "md", *CHECKS)), "--keys")
-    options.add_common(parser, reads=True, width=True)
-    return parser
+    return options.add_common(parser, reads=True, width=True)
 
 
 def diff_parser() -> UsageParser:
@@ -77,5 +75,4 @@ def diff_parser() -> UsageParser:
     add(rows, "--limit", help=f"ops; {options.ALL_ROWS}")
     add(output, "--keys")
     options.add_common(parser, reads=True, width=True)
-    options.add_screen(parser)
-    return parser
+    return options.add_screen(parser)

@@ -26,8 +26,7 @@ def skill_parser() -> UsageParser:
         f"the folder of skills: writes DIR/{PROGRAM}/SKILL.md, and never overwrites another file (default: prints it)"
     )
     parser.add_argument("dir", metavar="DIR", nargs="?", help=where)
-    options.add_common(parser, look=False)
-    return parser
+    return options.add_common(parser, look=False)
 
 
 def mcp_parser() -> UsageParser:
@@ -43,8 +42,7 @@ def mcp_parser() -> UsageParser:
     memory = "memory of each process of a call; macOS does not enforce it (default: 4096)"
     mib = partial(values.whole_number, least=256, most=1 << 20)
     bounds.add_argument("--memory-limit", type=mib, default=4096, metavar="MIB", help=memory)
-    options.add_common(parser, look=False)
-    return parser
+    return options.add_common(parser, look=False)
 
 
 def doctor_parser() -> UsageParser:
@@ -57,8 +55,7 @@ def doctor_parser() -> UsageParser:
     needs += f"do about it: {', '.join(REQUIRED)}"
     parser.part("checks").add_argument("--require", **value("WHAT", needs, _requirements, action="extend"))
     options.add_output(parser, ("text", "json", "md"))
-    options.add_common(parser, look=False)
-    return parser
+    return options.add_common(parser, look=False)
 
 
 def _requirements(text: str) -> list[str]:
@@ -81,8 +78,7 @@ def man_parser() -> UsageParser:
     """The command's arguments."""
     parser = new_parser("man", "Prints a topic of the manual, in Markdown.", ("man", "man keys", "man exit-codes"))
     parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a topic (default: lists them)")
-    options.add_common(parser, look=False)
-    return parser
+    return options.add_common(parser, look=False)
 
 
 def completion_parser() -> UsageParser:
@@ -92,5 +88,4 @@ def completion_parser() -> UsageParser:
     parser = new_parser("completion", what, (*calls, "completion fish"))
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh, fish")
     parser.add_argument("typed", metavar="WORD", nargs="*", help="what the last of these words may become")
-    options.add_common(parser, look=False)
-    return parser
+    return options.add_common(parser, look=False)

@@ -232,16 +232,18 @@ def add_output(
     return part
 
 
-def add_common(parser: UsageParser, *, reads: bool = False, width: bool = False, look: bool = True) -> None:
-    """How what is printed looks; who reads the hosts, and whether it is kept; tracebacks."""
+def add_common(parser: UsageParser, *, reads: bool = False, width: bool = False, look: bool = True) -> UsageParser:
+    """How what is printed looks; who reads the hosts, and whether it is kept; tracebacks. Returns the parser."""
     part = parser.part(COMMON)
     add(part, *(["--max-bytes", "--width"] if width else []), *(["--ascii", "--color"] if look else []))
     add(part, *(["--jobs", "--no-cache"] if reads else []), "--debug")
+    return parser
 
 
-def add_screen(parser: UsageParser) -> None:
-    """How the screen looks, and whether it follows the mouse."""
+def add_screen(parser: UsageParser) -> UsageParser:
+    """How the screen looks, and whether it follows the mouse. Returns the parser."""
     add(parser.part(COMMON), "--theme", "--mouse", "--no-mouse")
+    return parser
 
 
 class _Form(argparse.Action):

@@ -45,5 +45,4 @@ def query_parser() -> UsageParser:
     mib = partial(values.whole_number, least=16, most=_MOST_MIB)
     memory = "memory of the query (default: 1024)"
     bounds.add_argument("--memory-limit", type=mib, default=1024, metavar="MIB", help=memory)
-    options.add_common(parser, reads=True, width=True)
-    return parser
+    return options.add_common(parser, reads=True, width=True)

@@ -167,5 +167,4 @@ def share_parser() -> UsageParser:
     output = parser.part("output")
     add(output, "--output", "--mask")
     add(output, "--limit", help="rows of each table; 0: all (default: 10 to 30)")
-    options.add_common(parser, reads=True, look=False)
-    return parser
+    return options.add_common(parser, reads=True, look=False)

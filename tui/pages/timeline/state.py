@@ -155,10 +155,10 @@ class TimelineView(Marks):
         self.event = self._under_cursor()
         return "" if self.window.start_ps != before else f"no more of the trace {_side(quarters)} this"
 
-    def zoom(self, factor: int) -> str:
-        """Twice as close (2) or half as close (-2), with the cursor where it is; says where that is not possible."""
+    def zoom(self, factor: int, at_ps: int | None = None) -> str:
+        """Twice as close (2) or half as close (-2), with an instant, else the cursor, where it is; says why not."""
         before = self.window
-        self.window = self.window.zoomed(factor, self.cursor_ps)
+        self.window = self.window.zoomed(factor, self.cursor_ps if at_ps is None else at_ps)
         if self.event is None:
             self.event = self._under_cursor()
         is_same = self.window == before

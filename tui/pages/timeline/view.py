@@ -42,7 +42,7 @@ _MOTIONS = (
     KeyRow("first last", title="First, last event of the row"),
     KeyRow("page_down page_up", title="One screen of rows down, up"),
     KeyRow("open", title="Everything about the event; a section opens or closes"),
-    KeyRow("mouse", title="Click to point, drag to mark or to move an end, scroll with the wheel, zoom with Ctrl"),
+    KeyRow("mouse", title="Click to point, drag to mark or to move an end; the wheel zooms, with Ctrl it scrolls"),
 )
 _MEANINGS = {
     "Time": "the trace's clock, to which the profiler maps the devices' clocks; durations use that clock too.",
@@ -415,8 +415,7 @@ class TimelineTab(Tab):
             self.release_mouse()
         if self._page is None or pressed_at is None:
             return
-        view = self._page.view
-        said = ""
+        view, said = self._page.view, ""
         if fixed_end is not None and event.x != pressed_at:
             self._page.drag_end(fixed_end, event.x)
             said = view.interval_words(self.look.glyphs.is_ascii)
@@ -435,7 +434,8 @@ class TimelineTab(Tab):
     @on(MouseScrollDown)
     @on(MouseScrollUp)
     def _wheel(self, event: MouseScrollDown | MouseScrollUp) -> None:
-        """The wheel goes over the rows; with Ctrl it zooms, in where it is turned up."""
+        """The wheel zooms at the pointer, in where it is turned up; over the names, or with Ctrl, it goes over rows."""
         event.stop()
         up = 1 if isinstance(event, MouseScrollUp) else -1
-        self._act(lambda view: view.zoom(2 * up) if event.ctrl else view.move_rows(-3 * up))
+        at_ps = None if self._page is None or event.ctrl else self._page.instant_at(event.x)
+        self._act(lambda view: view.move_rows(-3 * up) if at_ps is None else view.zoom(2 * up, at_ps))

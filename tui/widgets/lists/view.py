@@ -228,6 +228,12 @@ class ViewsTab(Tab):
         return {} if self.view is None else self.view.opened
 
     def clicked(self, x: int, y: int, again: bool) -> str | None:
+        titles = self.views if y == self.view_line - 1 else {}
+        begins = {name: "".join(text for text, _ in self.lines[y]).find(title) for name, title in titles.items()}
+        named = next((name for name, begin in begins.items() if 0 <= begin <= x < begin + len(titles[name])), None)
+        if named is not None:
+            self.do(partial(self.go_to, named, ""))
+            return ""
         own = None if self.view is None else self.do(partial(self.view.clicked, x, y - self.view_line, again))
         return own if isinstance(own, str) else super().clicked(x, y, again)
 

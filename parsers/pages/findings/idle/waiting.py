@@ -12,7 +12,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import sentence_name, share, shortened, time
 from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.host_events.activity import Activity, IdleTime, is_of_program, is_of_runtime, waits_for_python
-from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, NOTHING, Budget, Claimed, Steps, detects
+from tpuprof.parsers.pages.findings.budget import IDLE_OWNERS, Budget, Claimed, Steps, detects
 from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, joined, taken
 from tpuprof.parsers.pages.findings.finding import JumpTarget, Kind
 from tpuprof.parsers.pages.findings.idle import meanwhile
@@ -67,8 +67,7 @@ def waiting_for_input(budget: Budget) -> Claimed:
     claim = joined(own, others)
     waits, worth = claim.cells.sum(axis=2).mean(axis=0), claim.worth_ps
     timing = when(waits, steps.names, LEAST_INPUT * budget.whole_ps)
-    if worth < (LEAST_PATTERN if timing.period else LEAST_INPUT) * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_PATTERN if timing.period else LEAST_INPUT)
     most = int(waits.argmax())
     longest, name = float(waits[most]), steps.names[most]
     is_host = steps.grid.input_source == "host"
@@ -179,8 +178,7 @@ def _infeed_of_capture(budget: Budget) -> Claimed:
     rows = np.array([row for row in budget.rows["host"] if table.category[row] == "infeed"], np.intp)
     claim = budget.take_ops(rows, budget.op_ps(rows))
     worth = claim.worth_ps
-    if worth < LEAST_INPUT * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_INPUT)
     return budget.finding(
         INPUT,
         claim,
@@ -258,8 +256,7 @@ def gaps_of_all(budget: Budget, for_the_last: bool) -> Claimed:
     if steps is not None and budget.between_ps:  # programs may run there, too
         idle = [owner_index(owner) for owner in (*IDLE_OWNERS, "compile")]
         between = min(own_ps, float(steps.account.mean_between_ps[idle].sum()))
-    if worth < LEAST_IDLE * budget.whole_ps:
-        return NOTHING
+    budget.needs(worth, LEAST_IDLE)
     main, programs = meanwhile.main_activity(gaps, everything), ""
     if kind is IDLE and place.target == step and (main is None or is_of_runtime(main.name)):
         title, programs = _many_programs(budget, title, claim.worth_ps)

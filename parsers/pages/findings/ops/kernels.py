@@ -150,8 +150,7 @@ def uncounted_waits(budget: Budget) -> Claimed:
     rows = np.array(list(calls), np.intp)
     times = budget.op_ps(rows)
     waits = float((times * np.array([_waits(call) for call in calls.values()])).sum())
-    if not calls or waits < LEAST_WORTH * budget.whole_ps:
-        return NOTHING
+    budget.needs(waits, LEAST_WORTH)
     kernels = _by_kernel(budget, rows)
     first = kernels[0]
     longest = max(first.rows.tolist(), key=lambda row: float(budget.op_ps(np.array([row]))[0]))

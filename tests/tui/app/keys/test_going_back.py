@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import ReadyPages, frame, make_app, memory_tab, ops_tab, settled, timeline_tab, until
+from tests.support.app.stage import ReadyPages, frame, make_app, ops_tab, settled, timeline_tab, until
 from tests.support.made.pages import serving_overview, training_overview
 from tests.tui.pages.ops.test_view import table
 from tpuprof.parsers.pages.shared.key import PageKey
@@ -92,19 +92,6 @@ async def test_the_longest_run_and_the_others() -> None:
         first = await after(pilot, "n")
         assert timeline_tab(app).selection == name and "match " in first
         assert await after(pilot, "n") != first and timeline_tab(app).selection == name
-        await press(pilot, "escape")
-        assert app.main.tab_name == "op-profile"
-
-
-async def test_jumps_are_gone_back_one_by_one() -> None:
-    async with scene(keys=["3", "v", "B"]) as (app, pilot):
-        assert app.main.tab_name == "memory" and memory_tab(app).has_page
-        await press(pilot, "j", "O")
-        names = [app.main.tab_name]
-        for _ in range(2):
-            await press(pilot, "escape")
-            names.append(app.main.tab_name)
-        assert names == (["timeline", "memory", "op-profile"] if names[0] == "timeline" else [names[0]] * 3)
 
 
 # --- typed ahead

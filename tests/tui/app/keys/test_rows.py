@@ -22,7 +22,6 @@ ROWS = {
     "block of the model": (["1", "v"], "enter"),
     "hit of the overview": (["1", *FUSION], ""),
     "op": (["3", "v"], "enter"),
-    "framework op": (["3", "v", "v"], "enter"),
     "hit": (["3", "v", *FUSION], "enter"),
     "event": (["3", "v", "O"], "enter"),
     "event that was found": (["4", *FUSION], ""),
@@ -30,7 +29,6 @@ ROWS = {
     "graph": (["1", "G"], "u"),
     "buffer": (["3", "v", "B"], "enter"),
     "step": (["1", "l"], "enter"),
-    "step of input": (["2", "l"], "enter"),
     "input op": (["2"], "enter"),
     "group of the tree": (["3", "j"], "enter"),
     "runs": (["1"], "R"),
@@ -39,7 +37,7 @@ ROWS = {
 }
 """The keys that lead to a row of each kind, and the key that opens it above the page, if it is shown there."""
 OF_OPS = {"there", "timeline", "graph", "buffers"}
-OTHERS = {name: OF_OPS - {"graph", "buffers"} for name in ("step", "step of input", "input op")}
+OTHERS = {name: OF_OPS - {"graph", "buffers"} for name in ("step", "input op")}
 OTHERS |= {name: set() for name in ("group of the tree", "runs", "hosts", "help")}
 ITSELF = {"event": "timeline", "event that was found": "timeline", "graph": "graph", "buffer": "buffers"}
 """Where a row is already."""

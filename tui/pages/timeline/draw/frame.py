@@ -124,9 +124,12 @@ class TimelinePage:
         if x >= self._gutter:
             view.move_cells(x - self._gutter - view.cursor_cell)
 
+    def instant_at(self, x: int) -> int | None:
+        """When the cell of a column of the screen begins; None over the names."""
+        return None if x < self._gutter else int(self.view.window.edges[self._cell(x)])
+
     def drag(self, first_x: int, last_x: int) -> None:
-        view = self.view
-        edges = view.window.edges
+        view, edges = self.view, self.view.window.edges
         begin, end = map(self._cell, sorted((first_x, last_x)))
         view.marks = (int(edges[begin]), int(edges[end + 1]))
         view.cursor_ps = view.marks[0]
