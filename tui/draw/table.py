@@ -50,10 +50,7 @@ class Listing:
 
     def sorted_by(self, order: str) -> Self:
         """In another order; turned round where it is in that order already."""
-        return self.turned_round() if order == self.sort else self.anew(sort=order, is_reversed=False)
-
-    def turned_round(self) -> Self:
-        return self.anew(is_reversed=not self.is_reversed)
+        return self.anew(sort=order, is_reversed=order == self.sort and not self.is_reversed)
 
     def in_words(self, order: str) -> str:
         return f"{order}, reversed" if self.is_reversed else order
