@@ -154,7 +154,7 @@ def test_events_of_a_step_are_chosen_of_all_that_it_has() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--filter", "self_time>1"), "there is no column self_time; did you mean self_time_ps"),
+        (("--filter", "self_tiem>1"), "there is no column self_tiem; did you mean self_time"),
         (("--filter", "name>x"), "x is not a number to compare name with"),
         (("--filter", "flops>1ms"), "flops is not in ms"),
         (("--filter", "~("), "not a regex"),
