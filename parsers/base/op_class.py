@@ -8,7 +8,7 @@ OpClass = Literal["compute", "vector", "copy", "collective", "host", "idle", "un
 """What a core does while an op runs. Each class has one colour and one letter on every page.
 
 compute: matrix unit (convolutions, dots and fusions of them). vector: everything else that computes. copy: data moved
-on the device. collective: communication between cores. host: infeed, outfeed, transfers from and to the host. idle: no
+on the device. collective: communication between cores. host: infeed, outfeed, transfers to and from the host. idle: no
 op. unknown: the op's category is missing from the profile.
 """
 

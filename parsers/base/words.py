@@ -112,7 +112,7 @@ NO_TIMED_STEPS = "the profile has no steps with a duration"
 NO_SCOPES = "no op has a framework name"
 NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
 NO_CATEGORY = "the profile has no HLO category for these ops"
-NO_HOST_OPS = "no host thread ran a framework op: plain JAX records none on the host"
+NO_HOST_OPS = "no host thread ran a framework op; plain JAX records none there"
 NO_FLOPS_OR_BYTES = "no FLOPs or bytes are counted for it"
 
 SOURCE_WORDS: Mapping[str, str] = {

@@ -245,7 +245,7 @@ def _share_in_words(runs: Sequence[ModuleRuns]) -> str:
         return ""
     of_it = sum(int(core.module_ps[core.names.index(busiest)]) for core in runs if busiest in core.names)
     name, share = busiest.partition("(")[0], of_it / whole
-    return f"; {name} takes {100 * share:.1f}% of the modules' time on these cores"
+    return f"; {name} takes {100 * share:.1f}% of module time on these cores"
 
 
 def _numbered_steps(

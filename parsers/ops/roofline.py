@@ -89,6 +89,11 @@ class Rates:
         """What bounds a row; ``unknown`` where the profile does not show it."""
         return _BOUND_NAMES[int(self.bound_by[row])]
 
+    def peak_name(self, row: int) -> str:
+        """The peak that bounds a row, as sentences name it: ``peak FLOP/s``, ``HBM's peak``; its roof where unknown."""
+        name = self.bound_name(row)
+        return {"compute": "peak FLOP/s", "unknown": "its roof"}.get(name, f"{name}'s peak")
+
     @property
     def bounding_intensity(self) -> Floats:
         """float64[n]: FLOPs per byte of the memory that bounds an op, of all memories for one that compute bounds.

@@ -156,7 +156,7 @@ def _check_nested(spans: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Non
         around.append(end)
 
 
-TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are counted for", "before the first whole step")
+TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are counted for", "first whole step starts")
 """What is true of some profiles and no complaint: clocks that differ, kernels without counts, time in no step."""
 
 READ = [case for case in WRITTEN[::3] if case.part == "single" or case.scene.hosts == 1]

@@ -194,7 +194,7 @@ def declared(
     writers = {
         "json": lambda content, asked: _json(name, declare(content, asked), asked),
         "csv": lambda content, asked: declare(content, asked).csv.csv(),
-        "md": lambda content, asked: _markdown(declare(content, asked)),
+        "md": lambda content, asked: _markdown(declare(content, asked), metrics),
         "text": lambda content, asked: _text(declare(content, asked), asked),
         **check_writers(name, checks),
     }
@@ -249,7 +249,7 @@ def values_of(parts: Sequence[Part]) -> Values:
     return Values(values, reasons, [warning for each in made for warning in each.warnings], rows)
 
 
-def _markdown(page: Declared) -> str:
+def _markdown(page: Declared, known: Sequence[fields.Metric[Any]]) -> str:
     lines = page.head.markdown()
     lines += ["", markdown.escaped(page.statement)] if page.statement else []
     metrics = page.metrics()
@@ -257,7 +257,9 @@ def _markdown(page: Declared) -> str:
     for part in page.parts:
         lines += part.markdown()
     lines += markdown.notes_block(page.notes)
-    return markdown.joined([*lines, *markdown.unknown_block(page.unknown or {})])
+    names = fields.short_names(known)
+    unknown = ((names.get(key) or fields.words_of_key(key), why) for key, why in (page.unknown or {}).items())
+    return markdown.joined([*lines, *markdown.unknown_block(unknown)])
 
 
 def _text(page: Declared, request: ReportRequest) -> str:

@@ -168,8 +168,13 @@ class Metric(Generic[Source]):
 
     @property
     def name(self) -> str:
-        last = self.key.rpartition(".")[2]
-        return self.short or self.heading or last.removesuffix("_ms").removesuffix("_percent").replace("_", " ")
+        return self.short or self.heading or words_of_key(self.key)
+
+
+def words_of_key(key: str) -> str:
+    """What people call a figure without a name: ``host idle time`` for ``device.host_idle_time_ps``."""
+    words, _, unit = key.rpartition(".")[2].replace("_", " ").rpartition(" ")
+    return words if words and unit in ("ms", "ps", "us", "percent") else f"{words} {unit}".strip()
 
 
 def attribute(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tpuprof.parsers.base.regex import pattern
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import by_reason, printable
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.report.fields import Rows, Source, Table, markdown_rows
 
@@ -70,9 +70,9 @@ def notes_block(notes: Sequence[str]) -> list[str]:
     return ["", "## Notes", "", *(f"- {escaped(note)}" for note in notes)] if notes else []
 
 
-def unknown_block(reasons: Mapping[str, str]) -> list[str]:
-    """The section of what is unknown and why; nothing where all is known."""
-    lines = [f"- {escaped(key)}: {escaped(why)}" for key, why in reasons.items()]
+def unknown_block(unknown: Iterable[tuple[str, str]]) -> list[str]:
+    """The section of what is unknown, names of figures, and why; nothing where all is known."""
+    lines = [f"- {escaped(line)}" for line in by_reason(unknown)]
     return ["", "## Unknown", "", *lines] if lines else []
 
 

@@ -11,7 +11,7 @@ from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, 
 from tpuprof.tui.report.page import TextLook
 
 LEAST_WIDTH = 60  # narrower than this no table makes sense; lines are left to the terminal to wrap
-SIMULATED = "SIMULATED: the times of this profile are made up, not measured"
+SIMULATED = "SIMULATED: the times of this profile are not measured"
 
 # Of the terminal's own 16 colours, those that are seen on black and on white: no one asks what it has.
 _SGR: dict[StyleKey, str] = {

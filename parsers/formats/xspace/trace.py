@@ -489,12 +489,11 @@ class Trace:
 
 def _cut_problem(name: str, size: int, plane: Plane) -> Problem:
     """A sentence on what a truncated file still has and what it lacks."""
-    sentence = f"{name} is cut off after {size:,} bytes, inside plane {plane.name or plane.index}"
-    if plane.lost_bytes:
-        sentence += f": at least {plane.lost_bytes:,} bytes are lost"
+    sentence = f"{name} is cut off after {size:,} bytes, inside plane {plane.name or plane.index}."
+    lost = [f"at least {plane.lost_bytes:,} bytes"] if plane.lost_bytes else []
     last = plane.lines[-1] if plane.lines else None
     if last is not None and last.lost_bytes:
-        sentence += f", {last.lost_bytes:,} of them from line {last.name or last.id}"
-    if not plane._spans(4)[0].size:
-        sentence += "; the names of that plane's events are lost with them"
-    return Problem("truncated", name, sentence + ".", "everything before the cut is shown; copy or capture it again")
+        lost = [f"at least {plane.lost_bytes:,} bytes ({last.lost_bytes:,} of line {last.name or last.id})"]
+    lost += [] if plane._spans(4)[0].size else ["all event names of the plane"]
+    sentence += f" Lost: {' and '.join(lost)}." if lost else ""
+    return Problem("truncated", name, sentence, "everything before the cut is shown; copy or capture it again")

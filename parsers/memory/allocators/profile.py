@@ -328,7 +328,7 @@ def why_empty(trace: Trace) -> str:
     if trace.source.origin:
         return f"A trace for a viewer {has_none}: XProf leaves them out. Open the .xplane.pb beside it. {page}"
     if trace.problems:
-        lost = f"The rest of this profile {has_none}; they may be in the lost part."
+        lost = f"The readable part of this profile {has_none}; they may be in the lost part."
         return f"{lost} {trace.problems[0].sentence} {page}"
     if host_plane(trace) is None:
         return (

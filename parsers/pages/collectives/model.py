@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.collectives.slices import SliceCollective
 
 NO_LATE = "no core comes last in most steps, or there is only one core"
 ONE_STEP = "each core's whole time counts as one step"
-OUTSIDE = "all of them run outside of the steps: "
+OUTSIDE = "collectives run outside the steps: "
 NEVER_SEEN = "collectives between slices (DCN) are untested on hardware: they are read as XProf's source reads them"
 NO_PARTNERS = "the collectives run over devices that are not shown: waiting for them is an unknown part of it"
 ON_GPUS = "no kernel of this profile is a collective (NCCL, RCCL)"
@@ -187,11 +187,11 @@ class CollectivesPage(Sums):
 
     @property
     def log_line(self) -> str:
-        """One line for logs: ``hidden 82.0%, exposed 14.5% of the step``; a sentence where there are none."""
+        """One line for logs: ``82.0% of transfers hidden, 14.5% of the step exposed``; why where none are."""
         if self.hidden_share is None or self.exposed_share is None:
             return f"no collectives: {self.why_none}" if self.why_none else "no time in collectives"
         of = "the step" if self.has_steps else "the time"
-        return f"hidden {100 * self.hidden_share:.1f}%, exposed {100 * self.exposed_share:.1f}% of {of}"
+        return f"{100 * self.hidden_share:.1f}% of transfers hidden, {100 * self.exposed_share:.1f}% of {of} exposed"
 
     def _mean(self, part: int) -> float | None:
         return float(self.totals[part].mean()) if self.totals.size and not self.why_none else None

@@ -194,8 +194,8 @@ def _statement(page: model.CollectivesPage) -> str:
     if page.exposed_ps is None or page.exposed_share is None or page.hidden_share is None:
         return f"No collectives: {page.why_none}."
     of = "the step" if page.has_steps else "the profile's time"
-    first = f"Exposed {share(page.exposed_share)} of {of} ({time(page.exposed_ps)}); "
-    return f"{first}hidden {share(page.hidden_share)} of transfers. {_who(page)}".rstrip()
+    first = f"{share(page.exposed_share)} of {of} ({time(page.exposed_ps)}) exposed; "
+    return f"{first}{share(page.hidden_share)} of transfers hidden. {_who(page)}".rstrip()
 
 
 def _who(page: model.CollectivesPage) -> str:
@@ -217,11 +217,11 @@ def _who(page: model.CollectivesPage) -> str:
         where = f"over {rows.axis[at]} " if rows.axis[at] and not rows.axis[at].startswith("id+") else ""
         waits = f"{rows.kind[at]} {where}waits for"
         if late_host_or_core == host_of(core):  # all cores of a host come late, each of them last at times
-            return f"{waits} {shortened(late_host_or_core)}, late by {by}."
+            return f"{waits} {shortened(late_host_or_core)}, {by} late."
         unit = "core" if rows.network[at] == ICI else "device"
         label = f"{unit} {shortened(core.rpartition(':')[2])}" if len(page.hosts) == 1 else shortened(core)
-        steps = f"{rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}"
-        return f"{waits} {label}, late by {by} in {steps}." if page.has_steps else f"{waits} {label}, by {by}."
+        steps = f" in {rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}" if page.has_steps else ""
+        return f"{waits} {label}, {by} late{steps}."
     if rows.exposed_ps[most] <= 0:
         return ""
     first, waiting = f"{what}, {time(float(rows.exposed_ps[most]))}.", float(waits_ps.mean())

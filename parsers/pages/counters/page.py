@@ -110,8 +110,8 @@ COUNTERS_OF_HOST = Reduction(
 
 
 HOW_TO_RECORD = (
-    "the profiler's option tpu_perf_counters records them (capture HOST:PORT --option tpu_perf_counters=true); from "
-    "TPU v7x on tpu_enable_kernel_profiling samples them over time"
+    "The profiler's option tpu_perf_counters records them (capture HOST:PORT --option tpu_perf_counters=true); from "
+    "TPU v7x on, tpu_enable_kernel_profiling samples them"
 )
 """Which options fill the counters: XProf's docs/advanced_profiler_options.md, and docs/kernel-profiling.md."""
 
@@ -296,7 +296,8 @@ def _statement(
         return f"By the compiler's count, custom call {first[0].use.name} uses these parts of its time: {uses}."
     if not main:
         why = unknown.get("units" if any_counter else "counters", "")
-        return f"{'No hardware unit is measured' if any_counter else 'No counters'}: {why}." if why else ""
+        about = "No hardware unit is measured: " if any_counter else ""
+        return f"{about}{why if any_counter else why[:1].upper() + why[1:]}." if why else ""
     over = _over(main[0].use.source, sampled, captured)
     matrix = _use(main, _MATRIX)
     known = [("matrix units worked", matrix), ("vector units", _use(main, _VECTOR))]
@@ -333,8 +334,8 @@ def _unknown(
         none = "only TPUs have counters of units, and this profile has no TPU"
         return dict.fromkeys(("units", "kernels", *(() if counters else ("counters",))), none)
     if not counters:
-        what = "what is left of this profile" if any(part.problems for part in parts) else "this profile"
-        unknown["counters"] = f"{what} has none, and {HOW_TO_RECORD}"
+        what = "the readable part of this profile" if any(part.problems for part in parts) else "this profile"
+        unknown["counters"] = f"{what} has no counters. {HOW_TO_RECORD}"
     types = list(dict.fromkeys(kind for part in parts for kind in part.device_types))
     if not units and any(row.counter.is_reading for row in counters) and chip_of(types[0] if types else None) is None:
         whose = f"the registers of {types[0]}" if types else "the registers of this device"

@@ -235,9 +235,9 @@ class Budget:
         )
         at_roof, basis, advice = claim.of("ideal"), finding.basis, finding.advice
         if at_roof >= _NAMED * claim.worth_ps:
-            basis += f" {time(at_roof)} of that is time at the roof: only less work or fewer bytes can save it."
+            basis += f" {time(at_roof)} of the saving is time at the roof: it needs less work or fewer bytes."
         if can_overlap and claim.worth_ps > self.computing_ps:
-            advice += f" Compute takes {time(self.computing_ps)}: at most that much can be hidden behind it."
+            advice += f" Compute takes {time(self.computing_ps)}, the most that overlap can hide."
         subject, table = self.subject(claim.rows, claim.op_ps, claim.cells.sum(axis=2)), self.evidence.table
         words, least = (finding.title, *finding.evidence), LEAST_LARGE * self.whole_ps
         places = unnamed(table, claim.rows, self.op_ps(claim.rows), least, words)

@@ -50,7 +50,8 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
         kinds = sorted({_given_word(graph, row) for row in back.rows})
         return f"waits for nothing: needs {_listed(kinds)}" if kinds else "needs nothing"
     if op.opcode.endswith("-done") and op.partner:
-        return f"waits for what {op.partner} started{_time_words(op)}"
+        what = "what" if op.opcode == "async-done" else "the transfer that"
+        return f"waits for {what} {op.partner} started{_time_words(op)}"
     more = "" if back.is_all else " or more"
     before = _last_before(graph, op.row, computed)
     if before is None:
@@ -58,10 +59,11 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
         named = [graph.name(row) + _time_words(program.node(row)) for row in longest[:_NAMED]]
         return f"needs {_some(named, len(computed))}{more}"
     last, is_pass_before = before
-    words = f"waits for {'itself' if last == op.row else graph.name(last)}"
-    words += ", in the pass before," if is_pass_before else ""
-    words += f" last of {len(computed)}{more}" if len(computed) > 1 else ""
-    return words.removesuffix(",") + _time_words(program.node(last))
+    name, when = graph.name(last), ", in the pass before" if is_pass_before else ""
+    words = f"waits for {'itself' if last == op.row else name}"
+    if len(computed) > 1:
+        words = f"of {len(computed)}{more} ops that it waits for, {name} is last"
+    return words + when + _time_words(program.node(last))
 
 
 def _given_word(graph: HloGraph, row: int) -> str:
@@ -104,8 +106,7 @@ def _places(graph: HloGraph, row: int) -> Iterable[tuple[int, int, int | None]]:
 def _time_words(node: Node) -> str:
     if node.fraction is None or node.fraction < _LEAST_SHARE:
         return ""
-    spent = ", waiting for its transfer" if node.opcode.endswith("-done") else ""
-    return f" ({100 * node.fraction:.1f}% of the time{spent})"
+    return f" ({100 * node.fraction:.1f}% of the time)"
 
 
 def _feeds(program: Program, op: Node, on: Reached) -> str:
@@ -143,7 +144,7 @@ def _copies(op: Node) -> Iterable[str]:
     if op.changes_layout:
         yield f"It only rearranges an array: {op.moves}."
     elif " to " in op.moves:
-        yield f"It moves an array from {op.moves}, and changes nothing in it."
+        yield f"It moves an array from {op.moves} unchanged."
     elif op.moves:
         yield "It copies an array unchanged: either the original is changed in place, or two ops need it."
 
@@ -162,7 +163,7 @@ def _pair(program: Program, op: Node) -> Iterable[str]:
     if op.row == begin:
         yield f"It starts what {op.partner} waits for{_time_words(program.node(other))}."
     if is_known:
-        yield f"Between the two the schedule has {counted(between, 'instruction')}."
+        yield f"{counted(between, 'instruction')} {'lies' if between == 1 else 'lie'} between start and done."
 
 
 def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tuple[str, ...]:

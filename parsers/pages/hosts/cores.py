@@ -183,7 +183,7 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
     excess = float(own.max() - np.sort(own)[(len(own) - 1) // 2])
     if whole <= 0 or excess < LEAST_COST * whole:
         within = share(max((float(own.max() - own.min()) / whole) if whole > 0 else 0.0, 1e-9))
-        even = f"The {counted(len(having), 'core')} are even within {within} of a step."
+        even = f"The {counted(len(having), 'core')} differ by {within} of a step."
         return None, _why_uneven([cores[index] for index in having], whole) or even
     late = [having[index] for index in np.flatnonzero(own > own.max() - LEAST_COST * whole).tolist()]
     longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the median core's."

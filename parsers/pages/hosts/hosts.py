@@ -305,7 +305,7 @@ def verdict_of(
     spread = float(means.max() - means.min()) / whole if whole else 0.0
     if spread <= EVEN:
         within = share(max(spread, 1e-9))  # a figure of one decimal would say that there is no difference at all
-        return "even", f"The {compared} are even within {within} of a step: none delays the others.", None
+        return "even", f"The {compared} differ by {within} of a step: none delays the others.", None
     slowest = taking[int(means.argmax())]
     words = (
         f"The {compared} differ by {share(spread)} of a step, but no single one delays the others: "

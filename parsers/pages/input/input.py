@@ -55,7 +55,7 @@ NO_HOST_EVENTS = (
 )
 _UNKNOWN = "Whether the steps wait for input is unknown, so this is about the largest part of the host's input work."
 _APART = (
-    "Few steps, if any, have an event that waits for input or sends it: whether the host's input work delays them "
+    "Few steps, if any, have an event that waits for input or sends input: whether the host's input work delays them "
     "is unknown."
 )
 
@@ -154,8 +154,8 @@ def _nothing_to_do(bottleneck: Bottleneck, steps: Sequence[StepWait], infeed: In
     if infeed is None or infeed.maximum < MUCH_WAITING or infeed.median >= infeed.maximum / 2:
         return (words,)
     worst = max(steps, key=lambda step: step.percent_maximum or 0.0).name
-    stands = f"Step {worst} stands out: it waits {infeed.maximum:.1f}% of its time, the median step "
-    return (words, f"{stands}{infeed.median:.1f}%. See what the host did before it.")
+    stands = f"Step {worst} stands out: it waits {infeed.maximum:.1f}% of its time (median step: "
+    return (words, f"{stands}{infeed.median:.1f}%). See what the host did before step {worst}.")
 
 
 def _about(part: str, ops: Sequence[InputOp]) -> tuple[str, ...]:
@@ -191,8 +191,8 @@ def _name_in(part: str, ops: Sequence[InputOp]) -> str | None:
     return name if len(name) <= _LONGEST_NAME else f"...{name[-_LONGEST_NAME:]}"
 
 
-NO_INPUT_OPS = "no tf.data op, pipeline stage, infeed enqueue or host-to-device copy on the host"
-APART = "the program has no infeed ops, and few steps contain a host event that waits for input or sends it"
+NO_INPUT_OPS = "no tf.data op, pipeline stage or infeed enqueue on the host"
+APART = "the program has no infeed ops, and few steps contain a host event that waits for input or sends input"
 
 _PREFIXES = 64
 """How many stages around an op it looks for; no pipeline nests deeper."""

@@ -333,7 +333,7 @@ def _group_duplicates(builder: _Builder, ops: OpsPage, duplicates: Sequence[str]
 
     def name(row: int) -> str:
         others = int(size[row]) - 1
-        return f"{ops.table.name[row]} and {others} duplicate{'s' * (others != 1)}"
+        return f"{ops.table.name[row]} and {others} clone{'s' * (others != 1)}"
 
     builder.level("duplicates", code, name, np.flatnonzero(size > 1))
 
@@ -385,12 +385,13 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
         worst = int(unknown.argmax())
     elif not wasted[worst]:
         return _overall(tree, ops)
-    bound, reached = tree.rates.bound_name(worst), share(float(tree.rates.efficiency[worst]))
+    reached = share(float(tree.rates.efficiency[worst]))
     counted = np.nan_to_num(tree.rates.flops_per_second[worst]) > 0
-    missing = "its limits are unknown" if counted else NO_FLOPS_OR_BYTES
-    why = missing if bound == "unknown" else f"at {reached} of its limit by {bound}"
+    missing = "its roof is unknown" if counted else NO_FLOPS_OR_BYTES
+    is_unknown = tree.rates.bound_name(worst) == "unknown"
+    why = missing if is_unknown else f"at {reached} of {tree.rates.peak_name(worst)}"
     if _is_host_transfer(int(tree.row[worst]), ops.table):
-        why = "moving data from or to the host"
+        why = "moving data to or from the host"
     part = share(float(tree.time_fraction[worst]))
     return f"{_overall(tree, ops)} Look first at {tree.name[worst]}: {part} of all time, {why}."
 

@@ -228,17 +228,17 @@ def _headline(ops: OpsPage, source: Sequence[str], fraction: Floats) -> str:
     first, shares = named[0], np.nan_to_num(fraction[named])
     file, line = source_location(source[first])
     name = short_names([source_location(source[at]).file for at in named])[file]
-    words = f"{path_end(name)}{'' if line is None else f':{line}'} costs {share(float(shares[0]))} of the op time"
+    words = f"{path_end(name)}{'' if line is None else f':{line}'} takes {share(float(shares[0]))} of op time"
     sums = np.cumsum(shares)
     half = int(np.searchsorted(sums, HALF)) + 1
     if half == 1:
-        words += ", half of it or more"
+        words += ", at least half"
     elif half <= len(named):
-        words += f"; {half} lines cost half"
+        words += f"; {half} lines take half"
     elif len(named) > 1:
         words += f", all {counted(len(named), 'line')} {share(float(sums[-1]))}"
     rest = 1 - float(sums[-1])
-    return f"{words}; {share(rest)} names no line." if len(named) < len(source) and rest >= _MUCH else f"{words}."
+    return f"{words}; {share(rest)} has no line." if len(named) < len(source) and rest >= _MUCH else f"{words}."
 
 
 _MUCH = 0.005

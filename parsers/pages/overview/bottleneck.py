@@ -13,8 +13,8 @@ from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 NO_INPUT_EVENTS = (
-    "the program has no infeed ops, and few steps contain a host event that waits for input or sends it; so "
-    "waiting for input shows as idle time"
+    "it shows as idle time, as the program has no infeed ops and few steps contain a host event that waits for input "
+    "or sends input"
 )
 NO_OUTFEED = "the program has no outfeed ops"
 

@@ -190,7 +190,7 @@ def explained(of: MeanStep) -> str:
     if rest.unclaimed_ps >= _LEAST_REST * (claimed + left):
         what = "ops below their roof" if rest.owner == "loss" else OWNER_TITLES[rest.owner]
         words = f"; {time(rest.unclaimed_ps)} of the rest is {what}"
-    return f"Reasons explain {time(claimed)} of {time(claimed + left)} that is not at the roof{words}."
+    return f"Findings explain {time(claimed)} of the {time(claimed + left)} not at the roof{words}."
 
 
 _LEAST_REST = 0.01

@@ -29,7 +29,7 @@ Known = tuple[float | None, str]
 
 NO_OP_RAN = "no op of a core or GPU in this profile"
 NOT_RECORDED = "no op of a core was recorded, although programs ran on it"
-NO_EAGER = "no event says whether its op ran eagerly: only TensorFlow's do"
+NO_EAGER = "only TensorFlow's events say whether an op ran eagerly"
 
 
 def performance_of(
@@ -106,7 +106,7 @@ def environment_of(
         ("last_op_ms", ran.last_op_ps, why),
         ("longest_silence_ms", ran.silence_ps, why),
         ("busy_between_percent", ran.busy_between_percent, why),
-        ("profile_start_time", starts or None, "the profile does not record when it began"),
+        ("profile_start_time", starts or None, "the profile does not record it"),
     ):
         if value is None:
             unknown[f"environment.{key}"] = reason
@@ -222,7 +222,7 @@ def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Kn
         if bits is not None:
             times[bits] = times.get(bits, 0) + int(table.self_ps[row])
     everything = sum(times.values())
-    reason = "the HLO in the profile has no matrix product among the ops that ran"
+    reason = "by the profile's HLO, no op that ran is a matrix product"
     if not any(of.names for of in modules):
         reason = "no matrix op's types are known: the profile holds no HLO (enable_hlo_proto may be off)"
     elif not {int(table.program_id[row]) for row in products} & {program for of in modules for program in of.names}:

@@ -61,21 +61,21 @@ WAITS_FOR_HOST: frozenset[VerdictKind] = frozenset({"input-bound", "host-bound",
 """Verdicts on steps that wait for the host."""
 
 _WORDS: dict[VerdictKind, str] = {
-    "input-bound": "waits for input",
-    "host-bound": "no program runs: it waits for the host",
-    "compiling": "the device waits while the host compiles",
-    "waiting": "cores wait for other cores",
-    "collective-bound": "is collectives that nothing hides",
-    "transfer-bound": "is transfers from and to the host",
-    "copy-bound": "is data moved within the device",
-    "idle": "no op runs, although a program does",
-    "uncounted": "is ops of unknown work, so their roof is unknown",
+    "input-bound": "Waiting for input takes",
+    "host-bound": "Waiting for the host, without a program, takes",
+    "compiling": "Waiting while the host compiles takes",
+    "waiting": "Waiting for other cores takes",
+    "collective-bound": "Collectives that nothing hides take",
+    "transfer-bound": "Transfers to and from the host take",
+    "copy-bound": "Moving data within the device takes",
+    "idle": "Time without an op, although a program runs, takes",
+    "uncounted": "Ops of unknown work, so of unknown roof, take",
 }
 
 _BECAUSE: dict[VerdictKind, str] = {
-    "waiting": ": they wait for",
-    "host-bound": ", which is in",
-    "idle": ": the host is in",
+    "waiting": "; the cores wait for",
+    "host-bound": "; the host is in",
+    "idle": "; the host is in",
 }
 """How a sentence goes on with what causes it."""
 
@@ -164,13 +164,13 @@ def verdict_of(
     late = waited_for(of)
     by = late if kind == "waiting" else _host_event(idle) if kind in ("host-bound", "idle") else ""
     because = f"{_BECAUSE[kind]} {sentence_name(by)}" if by else ""
-    statement = f"{share(fraction)} of {words} ({time(times[kind])} of {time(whole)}) {_WORDS[kind]}{because}."
+    statement = f"{_WORDS[kind]} {share(fraction)} of {words} ({time(times[kind])} of {time(whole)}){because}."
     waits = 0.0 if kind == "waiting" else _of(charged.get(kind, _NOTHING), *WAITS)
     if waits >= _LEAST_CHARGED * times[kind]:
-        statement += f" For {time(waits)} of that, other cores wait for {late or 'those that are late'}."
+        statement += f" Other cores wait {time(waits)} of this time for {late or 'late cores'}."
     longer = times[kind] - _of(of.mean_ps, *WAITS) if kind == "waiting" else 0.0
     if longer >= _LEAST_CHARGED * times[kind]:
-        statement += f" {time(longer)} of that is the extra time of the late cores."
+        statement += f" {time(longer)} of this time is the extra time of the late cores."
     return Verdict(kind, fraction, by, statement, _advice(kind, found), of_input)
 
 
@@ -217,7 +217,7 @@ def _of_ops(table: OpTable, rates: Rates, ideal: float, loss: float, whole: str)
     kind: VerdictKind = "memory-bound" if in_memory > in_compute else "compute-bound"
     what = "memory bandwidth" if kind == "memory-bound" else "peak FLOP/s"
     statement = (
-        f"Compute ops take {share(ideal + loss)} of {whole}; at their roof they would take {share(ideal)}. "
+        f"Compute ops take {share(ideal + loss)} of {whole} and would take {share(ideal)} at their roof. "
         f"Most of their time is bound by {what}."
     )
     return Verdict(kind, ideal, "", statement, _NEXT_STEP[kind])

@@ -344,10 +344,10 @@ def _of_modules(parts: Sequence[HostRequests], rows: tuple[LatencyRow, ...], why
 def _module_note(shown: LatencyRow, runs: Sequence[ModuleLatency], hosts: int) -> str:
     """What a session is taken to be, and how sure that is."""
     note = (
-        "This profile has no request events, because plain JAX records none: a session is one run of "
-        f"{shown.name.partition('(')[0]}, the module with the most time of those that run often "
-        f"({100 * shown.fraction:.1f}% of the modules' time, over all cores), from its start on the first core to its "
-        "end on the last. This is the time on the device, not what a client waited."
+        "This profile has no request events, as plain JAX records none. A session is one run of "
+        f"{shown.name.partition('(')[0]}, from its first core's start to its last core's end. Of the modules that run "
+        f"often, it takes the most time ({100 * shown.fraction:.1f}% of module time, over all cores). A session's time "
+        "is device time, not a client's wait."
     )
     if any(run.cores > 1 and not run.is_joined for run in runs):
         note += " Its runs on several cores do not run at the same time, so each core's run counts by itself."
@@ -409,7 +409,7 @@ def _few(count: int) -> str:
     slowest = [percentile for percentile in PERCENTILES if _place(percentile, count) == count - 1]
     if count < 2 or slowest[:1] in ([], [PERCENTILES[-1]]):
         return ""
-    return f" Of {count:,} sessions, the percentiles from {slowest[0]:g}% on are the slowest session."
+    return f" With {count:,} sessions, percentiles from p{slowest[0]:g} up show the slowest one."
 
 
 _MEDIAN = 50.0

@@ -209,7 +209,7 @@ def no_sparse_cores(hosts: Sequence[str], warnings: Sequence[str] = ()) -> Spars
     return SparseCorePage(
         tuple(hosts),
         None,
-        f"{'What could be read of this' if warnings else 'This'} profile has no SparseCores.",
+        f"{'The readable part of this' if warnings else 'This'} profile has no SparseCores.",
         None,
         None,
         0,

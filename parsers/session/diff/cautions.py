@@ -58,7 +58,7 @@ def _about_units(sides: Sequence[Side], basis: Basis) -> list[str]:
         if a.unit_name != b.unit_name:
             sentences.append(f"a step is not the same thing in both: a {a.unit_name} in A, a {b.unit_name} in B")
         elif a.unit_name != "step":
-            sentences.append(f"there are no markers of steps: a step is a {a.unit_name}")
+            sentences.append(f"no step markers: a step is a {a.unit_name}")
         return sentences
     missing = " and ".join(name for name, side in zip("AB", sides, strict=True) if side.why_no_steps)
     what = "runs of the module with the most time" if basis == "module run" else "whole captures"

@@ -54,23 +54,22 @@ OWNER_TITLES: Mapping[Owner, str] = {
 
 OWNER_WORDS: Mapping[Owner, str] = {
     "input": "waiting for input: infeed ops or, if there are none, time without an op while the host waited for "
-    "input or "
-    "sent it",
+    "input or sent input",
     "compile": "no op ran while the host traced, lowered or compiled a program",
     "host": "no program ran, and the host had not launched the next one; without a TPU, all other time in which no "
     "op ran",
     "dispatch": "no program ran, although the host had launched the next one",
-    "barrier": "no op ran while the core waited for other cores: at a barrier, because its step ended before "
-    "theirs, or because the host waited for a result while another of its cores still ran",
-    "collective_wait": "in collectives, and in receives from other slices, beyond the time that the same op takes on "
-    "the core that waits least",
-    "collective_transfer": "in collectives, and in sends to and receives from other slices on the XLA Ops line, "
-    "for as long as on the core that waits least; no compute hides it",
-    "host_transfer": "outfeed, sends to the host, receives from it, and copies to or from host memory",
+    "barrier": "no op ran while the core waited for others: at a barrier, after its step ended first, or while the "
+    "host waited for another core's result",
+    "collective_wait": "time in collectives, and in receives from other slices, beyond the time on the core that waits "
+    "least",
+    "collective_transfer": "time in collectives, and in sends and receives between slices, on the XLA Ops line, up "
+    "to the time on the core that waits least; not hidden by compute",
+    "host_transfer": "outfeed, sends to and receives from the host, and copies to and from host memory",
     "copy": "moving data within the device: copies, slices, reshapes, and waiting for asynchronous copies",
-    "loss": "the time of compute ops beyond the ideal",
+    "loss": "compute time beyond the time at the roof",
     "uncounted": "compute ops without a count of FLOPs and bytes, or on a device whose peaks are unknown",
-    "between_ops": "a program ran, or none is known, but no op: the time between its ops",
+    "between_ops": "no op ran, though a program did or no program is known",
     "ideal": "the time of compute ops at the roof: the larger of FLOPs over peak FLOP/s and bytes over peak bandwidth",
 }
 """The definition of each owner. Every moment of a step has one; where two would fit, the order of `OWNERS` decides for

@@ -128,7 +128,7 @@ def steps_of_programs(
     if busiest is None:
         return None
     unasked = waits_for_requests(host, cores, shift_ps)
-    note = f"{why}: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
+    note = f"{why}: a step is the time between the ends of successive runs of {busiest.partition('(')[0]}"
     note += waits_in_words(unasked, cores)
     steps = [inferred_steps(runs, busiest).without(unasked) for runs in cores]
     return FoundSteps(steps, "modules", note, unasked)

@@ -28,7 +28,7 @@ CAPPED = "XProf caps utilizations at 1; more than 1 says that work and time do n
 MAIN = "XProf calls a program main that no HLO proto names; ours has its name, or its id"
 NO_TIME = "XProf multiplies a bandwidth by the time: what took none moved nothing"
 ROUNDED = "XProf cuts the time at the nominal clock of each event to whole picoseconds"
-WORDS = "our own wording, with the number of duplicates"
+WORDS = "our own wording, with the number of clones"
 KIND = "XProf says TPU or GPU here, and which one on other pages"
 NO_SCALE = "no op event has a Time Scale Multiplier: XProf calls that 1, or 0 without ops"
 IDLE_CLOCK = "idle time has no clock to scale to: XProf shows 0, our tree its time"
@@ -358,7 +358,7 @@ def differences(
 def _group_name(page: OpsPage, rows: list[int]) -> str:
     longest = min(rows)  # rows stand by self time
     others = len(rows) - 1
-    return f"{page.table.name[longest]} and {others} duplicate{'s' * (others != 1)}"
+    return f"{page.table.name[longest]} and {others} clone{'s' * (others != 1)}"
 
 
 def compare_tree(

@@ -141,7 +141,7 @@ def with_a_cut_host(whole: int = 2) -> HostsPage:
 def test_a_host_that_is_cut_off_makes_no_straggler_of_another() -> None:
     page = with_a_cut_host()
     assert (page.verdict, page.straggler) == ("even", None)
-    assert page.statement == "The 2 hosts compared are even within <0.1% of a step: none delays the others."
+    assert page.statement == "The 2 hosts compared differ by <0.1% of a step: none delays the others."
     row = page.rows[2]
     assert row.step_time is not None and row.not_compared == "its file is cut off"
     assert (row.own_ps, row.slowest_in, row.cost_ps, row.parts_ps, row.common_steps) == (None, None, None, None, 0)
@@ -350,7 +350,7 @@ def test_several_slow_cores_are_named_together_and_even_ones_are_not() -> None:
     page = cores_of(1000, 1200, 1000, 1200)
     assert page.slowest_core is None and page.cores_statement.startswith("vm:1, vm:3 are the slowest of 4 cores: ")
     page = cores_of(1000, 1002, 1000)
-    assert page.slowest_core is None and page.cores_statement == "The 3 cores are even within 0.2% of a step."
+    assert page.slowest_core is None and page.cores_statement == "The 3 cores differ by 0.2% of a step."
 
 
 def test_why_cores_are_not_compared() -> None:

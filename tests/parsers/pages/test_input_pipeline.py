@@ -94,7 +94,7 @@ def test_a_program_that_computes_all_the_time_has_little_to_gain() -> None:
 def test_one_step_that_waits_long_among_others_is_named() -> None:
     found = page(profile([with_infeed([1, 1, 1, 40, 1, 1, 1, 1, 1, 1, 1, 1, 1])], steps=13))
     assert found.bottleneck.classification == "device"
-    assert "Step 103 stands out: it waits 40.0% of its time, the median step 1.0%." in found.next_steps[1]
+    assert "Step 103 stands out: it waits 40.0% of its time (median step: 1.0%)." in found.next_steps[1]
 
 
 # --- the host

@@ -15,7 +15,7 @@ BANNED: Mapping[str, str] = {
     r"\bcan(?:'t|not| not) (?:be told|tell)\b(?!, wrong|:)": "is unknown, does not show",
     r"\b(?:does|do) not tell\b|\bdoesn't tell\b": "does not say, does not show",
     r"\bas large ones can\b": "which large ops reach",
-    r"\bwhat the better used\b|\bthe better used of\b": "the nearer limit",
+    r"\bwhat the better used\b|\bthe better used of\b": "the nearer roof",
     r"\bthat which\b|\bthose of which\b": "name the thing",
     r"\bunder way\b": "in flight, running",
     r"\bworth a step\b|\bis worth a step\b": "saves per step",
@@ -36,6 +36,12 @@ BANNED: Mapping[str, str] = {
     r"\bgoes before it\b": "overrides it",
     r"\bmade up from\b|\blaid over\b": "computed from",
     r"\b(?:infeed|host) wait\b": "input wait",
+    r"\bbeyond the (?:roof|ideal)\b|\bof (?:its|their) limit\b": "below the roof, of its roof",
+    r"\breasons? (?:explain|claim)s?\b|\bcould be saved is unknown\b": "findings explain, the saving is unknown",
+    r"\bfrom (?:and|or) to (?:the )?host\b": "transfers to and from the host",
+    r"\bmade up, not\b|\bno markers of steps\b": "simulated, no step markers",
+    r"\bmore lie between\b|\b(?:ops|is) of no step\b": "lies between, outside steps",
+    r"\bthe time that the statement is of\b|\bof (?:two|\S+) modules that in which\b": "as a share of, where",
 }
 """Patterns, without case, and what to write instead."""
 

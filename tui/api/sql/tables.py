@@ -218,7 +218,7 @@ TABLES: tuple[SqlTable, ...] = (
     SqlTable("collectives", "a collective", "collectives", _of_page),
     SqlTable("collective_groups", _GROUP, "collectives", _of_page),
     SqlTable("copies", "the asynchronous copies between two memories for one framework op", "collectives", _of_page),
-    SqlTable("findings", "a reason why the program is slow", "findings", _of_page),
+    SqlTable("findings", "a finding: why the program is slow", "findings", _of_page),
 )
 """All tables, in the order in which they are listed."""
 

@@ -40,12 +40,12 @@ def notable(account: MemoryAccount) -> list[tuple[MemoryOwner, int]]:
 
 
 def fit_words(fit: BatchFit, is_short: bool = False) -> str:
-    """How large the batch may be: ``batch 8 now; largest that fits: 13 (15.2 GiB); at 14 it is over by 442 MiB``."""
+    """How large the batch may be: ``batch is 8; up to 13 fits (15.2 GiB); 14 is over by 442 MiB``."""
     if fit.unknown:
         why = f"{fit.unknown[:1].lower()}{fit.unknown[1:]}"
         return f"largest batch unknown: {why.partition(': ')[0] if is_short else why}"
     sized = binary_short if is_short else binary_size
-    now = f"batch {fit.batch:,} now; largest that fits: {fit.largest:,} ({sized(fit.largest_bytes)})"
-    over = f"at {fit.next:,} it is over by {sized(fit.over_bytes)}"
+    now = f"batch is {fit.batch:,}; up to {fit.largest:,} fits ({sized(fit.largest_bytes)})"
+    over = f"{fit.next:,} is over by {sized(fit.over_bytes)}"
     again = ", unless the compiler recomputes activations" if fit.may_recompute else ""
     return f"{now}; {over}{again}"

@@ -17,6 +17,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import required_rate, slice_table
 from tpuprof.tui.report.declared import Section
+from tpuprof.tui.report.fields import words_of_key
 from tpuprof.tui.report.units import BYTES
 
 _NAME = 10
@@ -100,5 +101,5 @@ def report_lines(
     if slices:
         words = (slice_words(each, pen.glyphs) for each in slices)
         out += [pen.rule("Between slices (DCN)"), *pen.wrap_all(words, "text", [(" ", "text")])]
-    unknown = why_unknown(page, groups.source.rows).items()
+    unknown = ((words_of_key(key), why) for key, why in why_unknown(page, groups.source.rows).items())
     return [*out, *pen.notes((*page.warnings, *page.notes, *above_peak(groups.source.rows)), unknown)]

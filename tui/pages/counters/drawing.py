@@ -32,7 +32,7 @@ def text_lines(page: CountersPage, pen: Pen, most: int) -> list[Line]:
     if page.counters:
         lines.append(pen.rule(counted(len(page.counters), "counter")))
         lines += table_lines(on_screen(page.counters), page.counters, range(len(page.counters)), (), pen, most)
-    reasons = [(key, why) for key, why in page.unknown.items() if why not in page.statement]
+    reasons = [(key, why) for key, why in page.unknown.items() if why[1:] not in page.statement]
     return [*lines, *pen.notes((*page.warnings, *page.notes), reasons)]
 
 

@@ -254,8 +254,8 @@ def _which(report: GraphReport) -> str:
     """How the module was chosen, where there are several; empty where there is but one to take."""
     if report.chosen_of == 1:
         return ""
-    why = "the first that has the op" if report.here.op.self_ps is None else "that in which the op takes most time"
-    return f"of {report.chosen_of} modules {why}: --module takes another"
+    why = "the first with the op" if report.here.op.self_ps is None else "where the op takes most time"
+    return f"module {why}, of {report.chosen_of}: --module picks another"
 
 
 def declare(report: GraphReport, request: ReportRequest) -> Declared:

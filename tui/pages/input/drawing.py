@@ -114,18 +114,18 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     if share is not None and page.infeed_percent is not None:
         mean = page.infeed_percent.average  # it is less where the longer steps wait more
         apart = any((each.percent_maximum or 0) - (each.percent_average or 0) >= _SAME_PERCENT for each in page.steps)
-        what = f"mean of the steps' shares{' on the core that waits most' if apart else ''}"
-        of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" ({what}: {percent(mean)})"
-        statement = f"{percent(share)} of step time waits for input{of_mean}."
+        on_core = " on the core that waits most" if apart else ""
+        of_mean = "" if abs(share - mean) < _SAME_PERCENT else f"; the mean step waits {percent(mean)}{on_core}"
+        statement = f"Input wait is {percent(share)} of all step time{of_mean}."
         if page.bottleneck.steps_lie_apart:
             statement = (
-                f"{percent(share)} of the time from a step to the next waits for input. Within the steps it is "
-                f"{percent(mean)} of their time{' on the core that waits most' if apart else ''}."
+                f"Input wait is {percent(share)} of the time from a step to the next. Within the steps it is "
+                f"{percent(mean)} of their time{on_core}."
             )
     elif page.bottleneck.is_input_bound is False and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))
         of = "the time from a step to the next" if page.bottleneck.steps_lie_apart else "step time"
-        statement = f"At most {idle} of {of} waits for input: the device is not idle for longer."
+        statement = f"Input wait is at most {idle} of {of}, the time that the device is idle."
     else:
         statement = advice.pop(0) if advice else page.bottleneck.statement
     lines = pen.wrap(statement, "text", [(f" {sign} ", key)], indent=1)
@@ -296,7 +296,7 @@ def figure_notes(page: InputPipelinePage, pen: Pen) -> list[Line]:
         words = "making input: its parts are scaled so that enqueue keeps the share of time that infeed enqueues take"
         notes.append(f"{words}; the table has the ops' own times")
     if len({op.group for op in page.ops}) > 1:
-        notes += ["self % adds up to 100% over the ops that make input, and likewise over those that feed the device"]
+        notes += ["self % adds up to 100% over the ops that make input, and over the ops that feed the device"]
     return pen.wrap_all(notes, "dim", [("   ", "dim")])
 
 

@@ -19,8 +19,8 @@ from tpuprof.tui.widgets.tab import Jump, jump_row
 
 MEANINGS: Mapping[str, str] = {
     "Waits": "share of a step in which the device waits for input: time in infeed ops; in a program without any, idle "
-    "time while the host waits for input or sends it. Each step counts with its worst core. The mean step's share "
-    "is less than that of all step time if the longer steps wait more.",
+    "time while the host waits for input or sends it. Each step counts with its worst core. If longer steps wait "
+    "more, the mean step's share is below the share of all step time.",
     "Graph": "one column a step: solid up to the mean over the cores, light up to the core that waits most.",
     "making input": "ops that read and prepare data. With infeed their time is scaled, so that enqueues keep the share "
     "of time that they take.",

@@ -203,7 +203,7 @@ def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, c
 
 
 def _cut_name(name: str, kind: NodeKind, is_labelled: bool, cells: int, glyphs: Glyphs) -> str:
-    """A name fit for cells: of code its beginning; ``fusion.1 +2`` for ``fusion.1 and 2 duplicates``."""
+    """A name fit for cells: of code its beginning; ``fusion.1 +2`` for ``fusion.1 and 2 clones``."""
     if kind == "line" and is_labelled:
         return cut(name, cells, glyphs)
     if kind == "duplicates" and len(name) > cells:

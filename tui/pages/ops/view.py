@@ -62,8 +62,8 @@ class OpsTab(SearchingTab):
     CARD = CARD
     MEANINGS: ClassVar[dict[str, str]] = {
         "IDLE": "time in which a core runs no op.",
-        "duplicates": "ops that the compiler made of one: the same code, several times.",
-        "clones": "duplicates, and ops of one program that differ only by numbers in name and framework op.",
+        "clones": "copies that the compiler made of one op: the same code. Also ops of one program that differ only by "
+        "numbers in name and framework op.",
         "padding": "the bytes that tiling adds: an array's last two dimensions are rounded up to its tile.",
         "matrix": "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured.",
         "by source": "ops by their file and line: all of a fusion counts for one line, as in XProf.",

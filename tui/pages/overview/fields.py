@@ -33,9 +33,9 @@ TIME_OF_DAY = Unit(
 )
 
 _DURATION = "from start to stop as the profiler noted them, else from the first event to the end of the last"
-_SILENCE = "the longest time of the capture in which a core or GPU ran nothing, of those that ran something"
+_SILENCE = "the longest time in which a core or GPU ran nothing; cores and GPUs without any op do not count"
 _BETWEEN_OPS = (
-    "busy time of cores or GPUs that ran something, of that from the first op of all to the last, not of the capture"
+    "busy share of cores or GPUs that ran something, from the first op of all to the last, not of the capture"
 )
 _START, _STARTED = "when the first host's profiler began", "environment.profile_start_ns"
 _TRAINING = "whether the framework name of an op comes from a gradient"
@@ -44,7 +44,7 @@ ENVIRONMENT = (
     attribute("environment.task_count", COUNT, "hosts with a device, at least 1"),
     attribute("environment.device_type", VERBATIM, "as the profile names it", null=NO_REASON, short="device type"),
     attribute("environment.device_core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
-    attribute("environment.is_training", FLAG, _TRAINING, null=NO_REASON, short="training or inference"),
+    attribute("environment.is_training", FLAG, _TRAINING, null=NO_REASON, short="training"),
     attribute(
         "environment.profile_start_time",
         TIME_OF_DAY,
@@ -63,7 +63,7 @@ ENVIRONMENT = (
             ("busy_between_percent", PERCENT, "busy_between_percent", "busy from first to last op", _BETWEEN_OPS),
         )
     ),
-    attribute("environment.simulated", FLAG, "whether the profile says that its times are made up, not measured"),
+    attribute("environment.simulated", FLAG, "whether the profile says that its times are simulated, not measured"),
 )
 
 
@@ -72,32 +72,28 @@ def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = 
     return attribute(key, PERCENT, meaning, heading or short, null=NO_REASON, short=short, name=name)
 
 
-_DUTY = "time of the capture in which a chip runs an op that neither waits nor moves data for the host"
-_IDLE = (
-    "time of the capture in which a core ran no op; of GPUs those that ran something: it is not a share of the steps"
-)
-_BETWEEN = "XProf's: of the time from the first op, or step, of {} to the last, not of the capture"
+_DUTY = "share of the capture in which a chip runs ops other than waits and host transfers"
+_IDLE = "share of the capture, not of the steps, in which a core ran no op; GPUs that ran nothing do not count"
+_XPROF = "XProf's {}, over the time from {} first op or step to its last, not over the capture"
 _FLOPS = (
-    "FLOPs by the compiler's count of all ops, from the first to the last, of the device's peak at its nominal clock: "
-    "with the passes of a higher precision and what is computed a second time, which MFU (page model) leaves out"
+    "FLOPs of all ops by the compiler's count, first op to last, over the device's peak at its nominal clock. Includes "
+    "extra passes of higher precision and recomputation; MFU (page model) does not"
 )
-_BYTES = (
-    "bytes that ops move to and from HBM by the compiler's count, from the first op to the last, of the device's peak"
-)
+_BYTES = "bytes that ops move to and from HBM by the compiler's count, first op to last, over the device's peak"
 _LARGER = "utilization of the resource nearest to its peak, FLOPS or a memory: how close the program is to its roof"
 _OF_HBM = "memory bandwidth utilization, of peak"
 ACTIVITY = (
     _percent("device_duty_cycle_percent", "duty cycle", _DUTY, "device duty cycle"),
     _percent("device_idle_percent", "device idle", _IDLE),
-    _percent("xprof_duty_cycle_percent", "XProf's duty cycle", f"duty cycle, {_BETWEEN.format('a chip')}"),
+    _percent("xprof_duty_cycle_percent", "XProf's duty cycle", _XPROF.format("duty cycle", "a chip's")),
     _percent(
-        "xprof_idle_percent", "XProf's device idle", f"time in which a core ran no op, {_BETWEEN.format('each core')}"
+        "xprof_idle_percent", "XProf's device idle", _XPROF.format("time in which a core ran no op", "each core's")
     ),
     _percent("host_idle_percent", "host idle", "time of the host's threads in which they ran no framework op"),
 )
 COUNTERS = (
-    _percent("mxu_utilization_percent", "MXU counter", "of the matrix units, counted", "MXU utilization, counter"),
-    _percent("hbm_utilization_percent", "HBM counter", "of HBM's bandwidth, counted", "HBM utilization, counter"),
+    _percent("mxu_utilization_percent", "MXU counter", "matrix unit use, counted", "MXU utilization, counter"),
+    _percent("hbm_utilization_percent", "HBM counter", "HBM bandwidth use, counted", "HBM utilization, counter"),
 )
 FLOPS = _percent("flops_utilization_percent", "FLOPS utilization", _FLOPS, "FLOPS utilization, of peak")
 ROOFLINE = _percent("roofline_efficiency_percent", "roofline efficiency", _LARGER)
@@ -246,7 +242,7 @@ CLAIMS: Table[Sequence[OwnerClaim]] = object_table(
 _CLAIMED = (
     "the time of the ledger's owners that it is about, which adds up to worth_ms; no two findings claim the same time"
 )
-_NO_WORTH = "how much could be saved is unknown; the finding says where the time is"
+_NO_WORTH = "the saving is unknown; the finding says where the time is"
 _NO_TARGET = "the finding is about the tab as a whole"
 FINDING: tuple[Metric[Finding], ...] = (
     attribute("kind", VERBATIM, "what it is about", "kind"),

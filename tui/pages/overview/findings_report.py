@@ -130,7 +130,7 @@ _INTERVAL: tuple[Metric[Interval], ...] = (
 _MOST = f"those with most of it, at most {MOST_LISTED}"
 _CORES = f"cores: {_MOST}; none where all have the same"
 OF_FINDING: tuple[Metric[Found], ...] = (
-    Metric("cause", VERBATIM, lambda found: found.finding.kind, "the kind of reason; the same as kind"),
+    Metric("cause", VERBATIM, lambda found: found.finding.kind, "the kind of finding; the same as kind"),
     attribute(
         "name", VERBATIM, "what it is called, as verify --claim takes it: the kind, with a number if several are of it"
     ),
@@ -255,16 +255,17 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
         lines.append(pen.fit([(f"and {len(page.findings) - most} more", "dim")]))
     lines += pen.wrap_all(_explained(page), "text")
     sought = _sought(page)
-    absent = [kind.kind for kind in sought if not kind.found and not kind.undetectable]
+    absent = [KINDS[kind.kind].title for kind in sought if not kind.found and not kind.undetectable]
     lines.append(pen.rule("Looked for"))
-    lines += pen.wrap(f"Not found: {', '.join(absent)}.", "text") if absent else []
-    unknown = (f"Unknown: {line}." for line in _unknown(sought))
+    lines += pen.wrap(f"Checked, not found: {', '.join(absent)}.", "text") if absent else []
+    unknown = (f"Not checked: {line}." for line in _unknown(sought))
     return [*lines, *pen.wrap_all(unknown, "dim"), *pen.notes(page.warnings, ())]
 
 
 def _unknown(sought: Sequence[_Sought]) -> list[str]:
     """The kinds that were not found because the profile can't show them, a line for each reason."""
-    return by_reason((kind.kind, kind.undetectable) for kind in sought if kind.undetectable and not kind.found)
+    told = ((KINDS[kind.kind].title, kind.undetectable) for kind in sought if kind.undetectable and not kind.found)
+    return by_reason(told, ", as ")
 
 
 def _unknown_as_list(page: Overview) -> list[str]:

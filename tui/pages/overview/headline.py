@@ -115,7 +115,7 @@ def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
     average = duration(mean_ps, pen.glyphs.is_ascii)
     typical = duration(total_ps.get(50.0, mean_ps), pen.glyphs.is_ascii, 4)
     title = " REQUEST " if page.source == "requests" else " MODULE RUN "
-    slow: list[Span] = [("  99% ", "dim"), (duration(total_ps.get(99.0), pen.glyphs.is_ascii), "text")]
+    slow: list[Span] = [("  p99 ", "dim"), (duration(total_ps.get(99.0), pen.glyphs.is_ascii), "text")]
     return [
         [(title, "dim"), ("median" if total_ps else "", "dim")],
         [(f" {typical}", "strong"), (f"  n={page.sessions}", "dim")],
@@ -163,7 +163,7 @@ _FAIR, _MUCH = 0.6, 0.2
 
 
 def _sign(page: Overview) -> tuple[str, StyleKey]:
-    """The verdict in two words; never green above a reason that is worth half of the step."""
+    """The verdict in two words; never green above a finding that is worth half of the step."""
     verdict = None if page.account is None else page.account.verdict
     if verdict is None or verdict.fraction is None:
         most = max(page.shares, key=lambda share: share.time_ps, default=None)
@@ -173,8 +173,7 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
     if verdict.kind not in ("memory-bound", "compute-bound"):
         by = f" FOR {verdict.by}" if verdict.kind == "waiting" and verdict.by else ""
         return (_SIGNS[verdict.kind] + by, "bad" if verdict.fraction >= _MUCH else "warn")
-    sign = f"{_SIGNS[verdict.kind]} AT {percent(100 * verdict.fraction, 0)} OF THE ROOF"
-    return (sign, "good" if verdict.fraction >= _FAIR and not _much(page) else "warn")
+    return (_SIGNS[verdict.kind], "good" if verdict.fraction >= _FAIR and not _much(page) else "warn")
 
 
 def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool = True) -> list[Line]:
@@ -207,7 +206,7 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
         shown.pop(spared, None)
         metrics: list[Span] = []
         for percentile, text in shown.items():
-            metrics += [(f"  {percentile:g}% ", "dim"), (text, "strong")]
+            metrics += [(f"  p{percentile:g} ", "dim"), (text, "strong")]
         if line_width(tuple(metrics)) + len(tail[0]) + 8 <= pen.width:
             break
     return [pen.fit([(" LATENCY", "dim"), *metrics, tail])]

@@ -35,23 +35,22 @@ if TYPE_CHECKING:
 _model_meanings = drawn_by("tpuprof.tui.pages.overview.ledger.model_use.screen:meanings")
 
 MEANINGS: Mapping[str, str] = {
-    "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
-    "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
+    "Step time": "of the slowest core in each step. ~: inferred, the time between ends of the busiest program.",
+    "Duty cycle": "share of the capture in which a chip runs ops other than waits and host transfers.",
     "Idle": "share of the capture in which a core ran no op at all.",
-    "FLOPS": "FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak: with "
-    "recomputation, which MFU (tpuprof-tui report model) leaves out.",
+    "FLOPS": "FLOPs of all ops by the compiler's count, first op to last, as a share of the device's peak. Includes "
+    "recomputation; MFU (tpuprof-tui report model) does not.",
     "HBM BW": "bytes that ops move to and from HBM by the compiler's count, as a share of the device's peak.",
     "Why slow?": "what takes more of a step than it needs, the largest first; ~ marks an estimate. Enter shows the "
     "evidence, o goes to where to look.",
     "Verdict": "the largest cause of lost time in a step. INPUT-BOUND: it waits for input; HOST-BOUND: no "
     "program runs, because the host has not launched it; COMPILING: the device waits while the host compiles; "
     "WAITING FOR a host or core that is late; COLLECTIVE-BOUND: no compute hides collectives; TRANSFER-BOUND: data "
-    "moves from and to the host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, "
-    "ROOF UNKNOWN: the ops' work is unknown; NOT TRACED: no op runs, and no event shows what the host does.",
-    "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n% OF THE ROOF: the ops lose more than any cause takes, or no "
-    "cause takes 5% of a step. At their roof the ops would take n% of it.",
-    "A step goes": "to its owners, which add up to the mean step. Enter on a part of the bar shows what the owner is, "
-    "since when, the steps and cores with most of it, and its ops; o goes to where to look; i lists all owners.",
+    "moves to and from the host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, "
+    "ROOF UNKNOWN: the ops' work is unknown; NOT TRACED: no op runs, and no event shows what the host does; "
+    "MEMORY-BOUND or COMPUTE-BOUND: the ops lose more than any cause takes, or no cause takes 5% of a step.",
+    "A step goes": "to its parts, which add up to the mean step. Enter on a part shows what it is, since when, its "
+    "ops, and where it is largest; o goes to where to look; i lists all parts.",
     "Letters": f"{'; '.join(f'{OWNER_LETTER[owner]} {OWNER_TITLES[owner]}' for owner in OWNERS)}; O others.",
     "Steps": "one column each from 0, by owners that add up to it: busy is compute and copies, at the roof or "
     "below; waiting is for other cores; idle is the rest without an op. Slow steps are marked.",
@@ -77,8 +76,8 @@ class OverviewTab(StepGraphTab[Overview]):
         (
             "a bar",
             "what the owner is, its time in the mean step, since when or in which rhythm it comes, and how much of "
-            "it each reason claims: no two claim the same time. Then its ops, clones together, by self time over "
-            "the whole capture and all cores, and the steps and cores with most of it.",
+            "it each finding explains: no two explain the same time. Then its ops, clones together, by self time over "
+            "the whole capture and all cores, and the steps and cores where it is largest.",
         ),
         (
             "step",

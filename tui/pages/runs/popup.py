@@ -31,7 +31,7 @@ _ABOUT = meanings(
     ("", "The runs found at the path. Details of the run under the cursor are below the list."),
     ("*", "the newest run; A and B: the runs to compare."),
     ("age", "since the run's last file was written."),
-    ("step", "median of the steps of one core; ~ marks the time between starts of the busiest program."),
+    ("step", "median of the steps of one core; ~ marks the time between ends of the busiest program."),
     ("problems", "its files that can't be read completely."),
     ("verdict", "in the series: slower or faster than the runs before, beyond the noise; odd: only this run differs."),
 )

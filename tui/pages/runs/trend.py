@@ -201,11 +201,11 @@ def statement(page: Trend) -> str:
     last = known[-1].point
     now = duration(None if last is None else last.step_ps)
     if not page.changes:
-        return f"{runs}: a step takes {now} in the newest with steps, and no change exceeds the noise."
+        return f"{runs}: a step of the newest run with steps takes {now}; no change exceeds the noise."
     row = page.changes[-1]
     change, noise = (f"{100 * abs(value or 0.0):.1f}%" for value in (row.judged.change, row.judged.noise))
     by = f"{change} {row.judged.verdict}, noise {noise}"
-    return f"{runs}: a step takes {now} in the newest; it changed last with {printable(row.run.name)}, {by}."
+    return f"{runs}: a step of the newest run takes {now}; it changed last with {printable(row.run.name)}, {by}."
 
 
 def _of_check(name: str, unit: Unit, read: str, meaning: str) -> Metric[Trend]:

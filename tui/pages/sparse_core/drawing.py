@@ -13,7 +13,7 @@ from tpuprof.tui.draw.pen import Pen, cut_middle, joined, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows, more_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, OPS, SPLIT, WAITS
-from tpuprof.tui.report.fields import Table, in_order, row_words, screen_columns
+from tpuprof.tui.report.fields import Table, in_order, row_words, screen_columns, words_of_key
 
 _SIGNS: dict[str, StyleKey] = {"bottleneck": "bad", "not_bottleneck": "good", "idle": "warn", "unknown": "warn"}
 
@@ -166,7 +166,7 @@ def report_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     if page.waits:
         lines += [pen.rule("Who waits", "all steps and cores"), *object_lines(WAITS, page.waits, pen)]
     lines += [pen.rule("Ops of the SparseCores", "whole profile"), *op_lines(page, pen, most)]
-    told = ((key.rpartition(".")[2].removesuffix("_ms"), why) for key, why in page.unknown.items())
+    told = ((words_of_key(key), why) for key, why in page.unknown.items())
     lines += [pen.rule("Notes"), *pen.notes(page.warnings, told)]
     return [*lines, *pen.wrap_all(page.notes, "dim", [(" ", "dim")])]
 

@@ -41,10 +41,10 @@ def _of_steps(key: str, heading: str, short: str, meaning: str) -> Metric[Any]:
     return attribute(f"bottleneck.{key}", PERCENT, meaning, heading, null=NO_REASON, short=short)
 
 
-_BASE = "of the time that the statement is of: a step, or from a step to the next where much lies between"
+_BASE = "as a share of a step (or of step to step, if much lies between)"
 _OF = "of a step or up to the next"
-_INPUT = f"waiting for input, mean over cores, and what the others wait for the core that waits most, {_BASE}"
-_IDLE = f"time without an op in which a core waits neither for input nor for other cores, mean over cores, {_BASE}"
+_INPUT = f"waits for input, mean over cores, plus other cores' waits for the core that waits most, {_BASE}"
+_IDLE = f"time without an op, waits for input and for other cores left out, mean over cores, {_BASE}"
 BOTTLENECK = (
     attribute("bottleneck.classification", VERBATIM, "what steps wait for: host, both, device or unknown"),
     _of_steps("input_percent", f"waiting for input, {_OF}", "waiting for input", _INPUT),
@@ -99,7 +99,7 @@ def queued(within: str = "") -> Metric[Any]:
 
 def latency_table(*more: Metric[Any], markdown: tuple[str, ...]) -> Table[Sequence[Percentile | NamedLatency]]:
     """A table of latencies, a row a percentile, with more figures at the end."""
-    percentile = attribute("percentile", PERCENTILE, "that percentage of the sessions takes no longer")
+    percentile = attribute("percentile", PERCENTILE, "that share of the sessions takes no longer")
     metrics = (percentile, *latency_metrics("latency."), *more)
     return object_table("percentiles", metrics, markdown=("percentile", *markdown))
 

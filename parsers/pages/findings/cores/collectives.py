@@ -106,7 +106,7 @@ def kind_of(budget: Budget, row: int) -> str:
 COLLECTIVE = Kind(
     "collective",
     "exposed collectives",
-    advice="Overlap it with compute, shard along another axis, or send less (bfloat16) in fewer, larger transfers.",
+    advice="Overlap collectives with compute, shard another axis, or send less (bfloat16) in fewer, larger transfers.",
     rank=16,
     owners=COLLECTIVE_OWNERS,
     page="collectives",
@@ -135,14 +135,14 @@ def exposed_collectives(budget: Budget) -> Claimed:
         if claim.of("collective_wait") >= _MOSTLY * worth:
             title = f"Cores wait for each other in {group.name}"
         elif group.ps < _NEARLY_ALL * sum(kind.ps for kind in kinds):
-            title = f"Exposed collectives: {_in_short(group.name)}, and more"
+            title = f"Exposed collectives: {_in_short(group.name)} and others"
     title += timing.after if timing is not None and timing.is_regular else ""
     rest = f"; {time(claimed_ps)} of waiting counted by other findings is left out" if claimed_ps >= 1 else ""
     return budget.finding(
         COLLECTIVE,
         claim,
         title,
-        f"Mean self time of collective ops on the cores' XLA Ops lines, with the waits for asynchronous ones{rest}.",
+        f"Mean self time of collectives, waits for asynchronous ones included, on the cores' XLA Ops lines{rest}.",
         [
             f"Collectives not hidden by compute cost {budget.amount(worth + claimed_ps)}.",
             timing.sentence("they exceed those of the fastest step by")
@@ -180,8 +180,8 @@ def arrival(budget: Budget, waits: CollectiveWaits) -> str:
     if waits.waiting_ps < _HARDLY * waits.ps:
         return "The cores arrive together: none waits for another, and all of the time is transfer."
     return (
-        f"Waiting for the last core to arrive takes {time(waits.waiting_ps)}; the transfer, which is the shortest time "
-        f"of any core, takes {time(waits.transfer_ps)}."
+        f"Cores wait {time(waits.waiting_ps)} for the last core; the transfer, timed on the core that waits least, "
+        f"takes {time(waits.transfer_ps)}."
     )
 
 
@@ -206,7 +206,7 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
     if not len(rows):
         return
     if len(kinds) > 1 or len(rows) > 1:
-        yield f"Most of that: {', '.join(f'{group.name} {budget.amount(group.ps)}' for group in kinds[:3])}."
+        yield f"Most of it: {', '.join(f'{_in_short(group.name)} {budget.amount(group.ps)}' for group in kinds[:3])}."
     name = sentence_name(budget.evidence.table.name[rows[0]])
     which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
     yield budget.largest(int(rows[0]), float(budget.op_ps(rows[:1])[0]), which)

@@ -214,7 +214,7 @@ def straggling(budget: Budget) -> Claimed:
         _LONGER,
         [
             *_sentences(late, steps),
-            f"Most of that is time {_TIME[most]}, {time(excess[most])} a step." if excess[most] > 0 else "",
+            f"Of this, {time(excess[most])} a step is time {_TIME[most]}." if excess[most] > 0 else "",
         ],
         late.step(steps),
         is_estimate=True,

@@ -32,6 +32,7 @@ LEAST_WORTH = 0.01
 """Below this share of step time slow steps are no loss: there are few among very many."""
 
 _NAMED = 0.1  # share of what the slow step has more that a part of it must be to be named
+_ALL = 0.99  # share of that from which on one part is all of it
 _MOST_NAMED = 3
 _MOSTLY, _HARDLY = 0.5, 0.1  # shares of what a slow step takes longer, and of a module's time there
 _REST = 0.25  # share of what slow steps take longer that no other finding counts, from which on there is more to it
@@ -86,10 +87,10 @@ def slow_steps(budget: Budget) -> Claimed:
         SLOW_STEP,
         claim,
         f"{which} takes {multiple(factor)} times the median{f': it runs {shortened(module)}' if module else ' step'}",
-        f"Time of the slow steps above the median{of_others}, divided by the number of steps{without}.",
+        f"What the slow steps take beyond the median{of_others}, divided by the number of steps{without}.",
         [
-            f"Step {name} takes {time(taken)}, the median{of_others} {time(usual)}; "
-            f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
+            f"Step {name} takes {time(taken)} (median {time(usual)}{of_others}); "
+            f"{int(slow.sum()):,} of {counted(len(slow), 'step')} {'is' if slow.sum() == 1 else 'are'} slow.",
             timing.sentence(
                 f"takes longer than the median{', without time counted by other findings,' if without else ''} by"
             )
@@ -108,7 +109,7 @@ def slow_steps(budget: Budget) -> Claimed:
 
 
 _ADVICE: Mapping[Owner, str] = {
-    "input": "Keep more batches ahead (prefetch), so that one that takes longer is ready in time.",
+    "input": "Prefetch more batches, so that a slow batch is ready in time.",
     "compile": "Pad inputs to few shapes, and compile those before the loop.",
     **dict.fromkeys(WAITS, "Take what a host or core does besides in these steps off it: all others wait for that."),
 }
@@ -192,7 +193,8 @@ def _differs(more: Mapping[Owner, float], excess: float) -> str:
     if not named:
         return "No kind of op explains it: each core spends more time on something else."
     words = [f"{OWNER_TITLES[owner]} {time(more[owner])}" for owner in named[:_MOST_NAMED]]
-    return f"It takes {time(excess)} longer than the median step, by owner: {', '.join(words)}."
+    what = f", all in {OWNER_TITLES[named[0]]}" if more[named[0]] >= _ALL * excess else f": {', '.join(words)}"
+    return f"It takes {time(excess)} longer than the median step{what}."
 
 
 def _ops(slow_ops: tuple[SlowOp, ...], step: str, excess: float) -> str:
@@ -227,7 +229,7 @@ def between_steps(budget: Budget) -> Claimed:
     timing = when(ran.mean(axis=0)[:-1], steps.names[:-1], LEAST_NAMED * budget.whole_ps)
     programs = _programs(budget.evidence, steps)
     names = list(programs)
-    title = shortened(names[0]) if names else "What is of no step"
+    title = shortened(names[0]) if names else "What is outside steps"
     title += f" and {counted(len(names) - 1, 'other program')} run" if len(names) > 1 else " runs"
     return budget.finding(
         BETWEEN_STEPS,
@@ -235,7 +237,7 @@ def between_steps(budget: Budget) -> Claimed:
         f"{title} {f'after {timing.words}' if timing.period else 'between steps'}",
         "Time in which ops run between one step and the next, mean over cores and steps.",
         [
-            f"Ops of no step run for {budget.amount(claim.worth_ps)}.",
+            f"Ops outside steps run for {budget.amount(claim.worth_ps)}.",
             *(
                 f"{sentence_name(name)} runs {counted(runs, 'time')} between steps, for {time(ps / runs)} each."
                 for name, (runs, ps) in list(programs.items())[:_MOST_NAMED]

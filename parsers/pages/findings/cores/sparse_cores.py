@@ -61,7 +61,7 @@ def sparse_core_waits(budget: Budget) -> Claimed:
         SPARSE_CORE,
         claim,
         f"TensorCores wait for SparseCores: {shortened(groups[0].label)}",
-        "Mean self time over cores of the done ops of offloaded work; time hidden by the computation is not counted.",
+        "Mean self time over cores of the done ops of offloaded work, without time hidden by compute.",
         [
             f"TensorCores wait for work on SparseCores for {budget.amount(float(times.sum()))}: {named(groups)}.",
             budget.largest(first, float(times[rows == first][0])),

@@ -427,7 +427,7 @@ def _collectives(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | N
         "Mean over steps{hosts} of the time in which a collective ran on some thread, and no op that computes.",
         [
             f"For {of.amount(float(claim.mean(axis=0).sum()))} collectives run and no op computes.",
-            f"{sentence_name(longest)}{devices} has most of that{f' on {host}' * (len(of.hosts) > 1)}.",
+            f"{sentence_name(longest)}{devices} takes most of this time{f' on {host}' * (len(of.hosts) > 1)}.",
         ],
         JumpTarget("timeline", longest),
         _MOVE_LESS,

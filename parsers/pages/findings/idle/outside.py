@@ -143,22 +143,22 @@ def longest_outside(summaries: Sequence[HostSummary]) -> tuple[Outside, ...]:
 
 
 def outside_words(of: Outside) -> str:
-    """``6.65 s of 8.30 s lie before the first whole step: the host compiles for 6.02 s``."""
-    where = "before the first" if of.is_before else "after the last"
+    """``The first whole step starts 6.65 s into 8.30 s: compiling takes 6.02 s``."""
+    where = "first whole step starts {} into" if of.is_before else "last whole step ends {} before the end of"
     doing = [
-        (of.compiling_ps, f"the host compiles for {time(of.compiling_ps)}"),
-        (of.running_ps, f"programs run for {time(of.running_ps)}"),
+        (of.compiling_ps, f"compiling takes {time(of.compiling_ps)}"),
+        (of.running_ps, f"programs take {time(of.running_ps)}"),
     ]
     rest = of_launcher(of.rest)
     activity = main_activity(rest) or next((each for each in working(rest) if not each.marks_step), None)
     activity = activity or next((each for each in rest.activities if is_wait(each.name)), None)
     if activity is not None:
-        thread = sentence_name(activity.thread) or "a host thread"
+        thread = f"thread {sentence_name(activity.thread)}" if activity.thread else "a host thread"
         name, spent = sentence_name(activity.name), time(activity.overlap_ps)
-        doing.append((activity.overlap_ps, f"{thread} is in {name} for {spent}"))
+        doing.append((activity.overlap_ps, f"{thread} spends {spent} in {name}"))
     told = [words for ps, words in sorted(doing, key=lambda part: -part[0]) if ps >= _TOLD * of.span_ps]
     parts = ", ".join(told) or "what the host did then was not traced"
-    return f"{time(of.span_ps)} of {time(of.whole_ps)} lie {where} whole step: {parts}"
+    return f"The {where.format(time(of.span_ps))} {time(of.whole_ps)}: {parts}"
 
 
 def _is_compiling(of: Outside) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import is_among
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import share, size
+from tpuprof.parsers.base.words import sentence_name, share, size
 from tpuprof.parsers.formats.hlo.shapes import element_type
 from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
@@ -52,7 +52,7 @@ _OF_OPTIMIZER = pattern(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|a
 MEMORY_BOUND = Kind(
     "memory-bound",
     "ops limited by HBM",
-    advice="Move fewer bytes: fuse these ops with those that make or read their arrays, and recompute what is cheap.",
+    advice="Move fewer bytes: fuse these ops with the writers and readers of their arrays, and recompute cheap ones.",
     rank=32,
     needs=(PEAKS,),
 )
@@ -83,11 +83,12 @@ def memory_bound(budget: Budget) -> Claimed:
     claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
     worth, halved = claim.worth_ps, float(fewer.sum())
     budget.needs(worth, LEAST_WORTH)
-    basis = f"Time lost compared with {share(best)} of HBM's peak, which large ops reach."
+    basis = f"Time lost against {share(best)} of HBM's peak, the rate of large ops."
     if moves_fewer:
         basis = "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach."
     rate = float((op_ps * used).sum()) / together
     first = groups[0].first
+    largest = "largest op," if len(groups[0].rows) == 1 else "largest group, ops like"
     return budget.finding(
         MEMORY_BOUND,
         claim.about(rows),
@@ -95,10 +96,10 @@ def memory_bound(budget: Budget) -> Claimed:
         f"{'the capture' if budget.steps is None else 'step time'}",
         basis,
         [
-            f"{counted(len(rows), 'op')} without matrix products {'is' if len(rows) == 1 else 'are'} limited by "
-            f"HBM at {share(rate)} of its peak, {budget.amount(together)} together: {named(groups)}.",
-            f"The largest group is {budget.described(first)}, {budget.amount(groups[0].ps)}.",
-            _bytes_words(float(table.hbm_bytes[first]), int(table.occurrences[first])),
+            f"{counted(len(rows), 'op')} without matrix products {'takes' if len(rows) == 1 else 'take'} "
+            f"{budget.amount(together)}, limited by HBM at {share(rate)} of its peak: {named(groups)}.",
+            f"The {largest} {budget.described(first)}, takes {budget.amount(groups[0].ps)}.",
+            _bytes_words(table, first),
             f"Much of these ops' data is f32: bf16 would halve those bytes and save {budget.amount(halved)}."
             if halved
             else "",
@@ -109,14 +110,17 @@ def memory_bound(budget: Budget) -> Claimed:
     )
 
 
-_NARROW = "Move fewer bytes: use bfloat16 for these arrays, fuse what makes and reads them, recompute what is cheap."
+_NARROW = (
+    "Move fewer bytes: use bfloat16 for these arrays, fuse the ops that write and read them, recompute cheap ones."
+)
 
 
-def _bytes_words(moved: float, occurrences: int) -> str:
+def _bytes_words(table: OpTable, row: int) -> str:
     """A sentence on the bytes that an op moves each time."""
+    moved, occurrences = float(table.hbm_bytes[row]), int(table.occurrences[row])
     if not math.isfinite(moved) or occurrences <= 0:
         return ""
-    return f"It moves {size(moved / occurrences)} to and from HBM each time."
+    return f"{sentence_name(table.name[row])} moves {size(moved / occurrences)} to and from HBM a run."
 
 
 def _halved(table: OpTable, row: int) -> float:
@@ -201,7 +205,7 @@ def latency_bound(budget: Budget) -> Claimed:
     return losing.finding(
         LATENCY_BOUND,
         f"{subject(table, first)} accesses single elements at {share(rate)} of HBM's peak",
-        f"Time of these ops above what their bytes take at {share(best)} of HBM's peak.",
+        f"The ops' time beyond what their bytes need at {share(best)} of HBM's peak.",
         [
             losing.words("Gathers, scatters and dynamic slices"),
             budget.largest(first.first, float(times[rows == first.first][0])),

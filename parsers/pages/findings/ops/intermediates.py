@@ -36,7 +36,7 @@ is hardly larger than its operands has to be written."""
 
 ADVICE = (
     "Compute attention in one kernel that keeps the scores on the chip: splash_attention or flash_attention of "
-    "jax.experimental.pallas.ops.tpu, or jax.nn.dot_product_attention(implementation=...) with one that is fused on "
+    "jax.experimental.pallas.ops.tpu, or jax.nn.dot_product_attention with an implementation= that is fused on "
     "this device."
 )
 
@@ -104,12 +104,12 @@ def scores_in_hbm(budget: Budget) -> Claimed:
     first, ops = of_products[0], sum(len(each.ops) for each in found)
     return losing.finding(
         UNFUSED,
-        f"Attention keeps its scores in HBM: {op_groups.code_name(budget.evidence.table, of_products)}",
-        f"Time of these ops above what their FLOPs take at {share(op_groups.USUAL)} of the peak, or their other arrays "
+        f"{op_groups.code_name(budget.evidence.table, of_products)} keeps its scores in HBM",
+        f"The ops' time beyond what their FLOPs need at {share(op_groups.USUAL)} of peak, or their other arrays "
         f"at {share(op_groups.REACHED)} of HBM's. The scores need not move at all.",
         [
-            losing.words(f"{counted(ops, 'op')} on arrays of scores (the largest {size(largest.bytes)})"),
-            budget.largest(first, own[first], "The largest product"),
+            losing.words(f"{counted(ops, 'op')} on score arrays (of up to {size(largest.bytes)})"),
+            budget.largest(first, own[first], "The slowest matrix product"),
         ],
         JumpTarget("op-profile", budget.evidence.table.name[first]),
         advice=ADVICE,

@@ -51,7 +51,7 @@ def uncounted_kernels(budget: Budget) -> Claimed:
     return budget.of_unknown_worth(
         UNCOUNTED,
         f"Kernels of unknown work take {share(together / budget.whole_ps)}: {', '.join(words)}",
-        "How much could be saved is unknown: the profile has neither FLOPs nor bytes for these custom calls.",
+        "The saving is unknown: the profile has neither FLOPs nor bytes for these custom calls.",
         (
             f"Custom calls without counted work take {budget.amount(together)}, mean over cores.",
             *(
@@ -158,7 +158,7 @@ def uncounted_waits(budget: Budget) -> Claimed:
     return budget.of_unknown_worth(
         KERNEL_WAIT,
         f"Kernel {shortened(first.name)} waits for copies in {share(_waits(calls[longest]))} of its time{more}",
-        f"How much could be saved is unknown: {_why_unknown(budget)}, so these custom calls may wait because they move "
+        f"The saving is unknown: {_why_unknown(budget)}, so these custom calls may wait because they move "
         "as much as HBM can.",
         (
             f"These custom calls wait for copies for {budget.amount(waits)} together; no more than that can be saved.",

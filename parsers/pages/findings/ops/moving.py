@@ -102,7 +102,9 @@ def layout_copies(budget: Budget) -> Claimed:
         "Self time of copies, transposes and data formatting, mean over cores; how much of it is needed is unknown.",
         [
             f"Ops that only move data on the device take {budget.amount(worth)}: {counted(len(rows), 'op')}.",
-            f"{budget.amount(kept_ps)} of that is copies into the same layout." if 0 < kept_ps < op_ps.sum() else "",
+            f"{budget.amount(kept_ps)} of this time is copies into the same layout."
+            if 0 < kept_ps < op_ps.sum()
+            else "",
             budget.largest(first, float(op_ps[at]), "The largest" if at == 0 else "The largest of these"),
             *_shape_words(table, first, shapes, is_argument),
         ],
@@ -232,7 +234,7 @@ def _text(shape: Shape) -> str:
 HOST_OFFLOAD = Kind(
     "host-offload",
     "transfers to and from the host",
-    advice="Offload less, or fetch earlier, so that the transfer runs beside the computation.",
+    advice="Offload less, or fetch earlier, so that the transfer overlaps compute.",
     rank=19,
     owners=("host_transfer",),
     can_overlap=True,
@@ -256,7 +258,7 @@ def host_offload(budget: Budget) -> Claimed:
         name = table.name[row]
         what = _served(budget, row) if row in offloaded else ""
         title, place = f"Host transfers stall the device: {shortened(name)}", JumpTarget("timeline", name)
-        title += f", for {shortened(what)}" if what else ""
+        title += f" feeds {shortened(what)}" if what else ""
         advice = _FETCH_EARLIER if row in offloaded else ""
         largest = budget.largest(row, float(op_ps.max()))
     called = _called(budget) if 2 * sent > worth else None
@@ -267,9 +269,9 @@ def host_offload(budget: Budget) -> Claimed:
         HOST_OFFLOAD,
         claim,
         title,
-        "Mean time on the cores' XLA Ops lines; transfer time hidden by the computation is not counted.",
+        "Mean time on the cores' XLA Ops lines, without transfer time hidden by compute.",
         [
-            f"Copies to or from host memory, S({HOST_MEMORY}), take {budget.amount(copied)}." if copied > 0 else "",
+            f"Copies to and from host memory, S({HOST_MEMORY}), take {budget.amount(copied)}." if copied > 0 else "",
             f"Host sends and receives (callbacks, outside compilation) take {budget.amount(sent)}." if sent > 0 else "",
             largest,
             f"Meanwhile {sentence_name(called.thread) or 'a host thread'} is in {sentence_name(called.name)} for "
@@ -277,7 +279,7 @@ def host_offload(budget: Budget) -> Claimed:
             f"({counted(called.occurrences, 'time')})."
             if called is not None
             else "",
-            f"{share(copied / worth)} of that is waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
+            f"{share(copied / worth)} of this time is waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
             *(_rates(budget, offloaded, copy_ps) if len(offloaded) else ()),
         ],
         place,
@@ -295,9 +297,7 @@ def _called(budget: Budget) -> Activity | None:
 
 
 _CALL_LESS = "Do less in {}, call it every few steps, or do not wait for its result (jax.debug.callback)."
-_FETCH_EARLIER = (
-    f"{HOST_OFFLOAD.advice} xla_tpu_host_transfer_overlap_limit says how many such transfers may run at a time."
-)
+_FETCH_EARLIER = f"{HOST_OFFLOAD.advice} xla_tpu_host_transfer_overlap_limit sets how many transfers may run at once."
 
 
 def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
@@ -316,7 +316,7 @@ def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
         rate = shape.padded_bytes / once * 1e12
         yield (
             f"{sentence_name(table.name[row])} moves {size(shape.padded_bytes)} {way} at {rate / 1e9:.1f} GB/s at "
-            "most: part of the transfer may run beside the computation."
+            "most: part of the transfer may overlap compute."
         )
 
 

@@ -275,7 +275,7 @@ def vector_work(budget: Budget) -> Claimed:
         return losing.finding(
             VECTOR_WORK,
             f"{op_groups.subject(evidence.table, losing.groups[0])} adds up window by window",
-            f"Time of these ops above what HBM needs for their arrays, at {share(op_groups.REACHED)} of its peak.",
+            f"The ops' time beyond what HBM needs for their arrays, at {share(op_groups.REACHED)} of its peak.",
             [
                 losing.words(more=" together"),
                 f"{budget.described(losing.first)} adds each element once for each window.",
@@ -285,7 +285,7 @@ def vector_work(budget: Budget) -> Claimed:
     return losing.finding(
         VECTOR_WORK,
         f"{op_groups.subject(evidence.table, losing.groups[0])} multiplies and sums on the vector unit",
-        f"Time of these ops above what the matrix unit or HBM needs for the same work, at "
+        f"The ops' time beyond what the matrix unit or HBM needs for the same work, at "
         f"{share(op_groups.REACHED)} of the peak.",
         [
             losing.words(more=" together"),
@@ -352,7 +352,7 @@ def random_bits(budget: Budget) -> Claimed:
     return losing.finding(
         VECTOR_WORK,
         f"{op_groups.subject(evidence.table, losing.groups[0])} generates random bits on the vector unit",
-        f"Time of these ops above what the bytes of their results take at {share(best)} of HBM's peak.",
+        f"The ops' time beyond what the bytes of their results need at {share(best)} of HBM's peak.",
         [
             losing.words(more=" together"),
             f"{budget.described(losing.first)} mixes {of.words} in {of.rounds} rounds of shift and xor per "

@@ -36,7 +36,7 @@ _OWNERS: tuple[Owner, ...] = ("loss", "uncounted", "copy", "host_transfer")
 UNEXPLAINED = Kind(
     "unexplained",
     "time that no pattern explains",
-    advice="No known pattern fits it: begin with what these ops read and write, at the line that they come from.",
+    advice="No known pattern fits these ops: start at their source lines, with what they read and write.",
     rank=33,
     needs=(PEAKS,),
 )
@@ -152,28 +152,29 @@ class _Left:
 def _of_place(budget: Budget, place: Place) -> Claimed:
     table, count = budget.evidence.table, len(place.rows)
     name, target = place.name or what_it_does(table, place.first), JumpTarget("op-profile", table.name[place.first])
-    title = f"{name} takes {share(min(1.0, place.ps / budget.whole_ps))}"
-    bound = budget.evidence.rates.bound_name(place.first)
+    whole = "the capture" if budget.steps is None else "a step"
+    title = f"{name}: {share(min(1.0, place.ps / budget.whole_ps))} of {whole}"
     runs = int(table.occurrences[place.rows].sum())
     mean = float(table.self_ps[place.rows].sum()) / max(runs, 1)
     if place.reached is not None:
-        title += f", at {share(place.reached)} of its roof{f' ({bound})' if bound != 'unknown' else ''}"
-        basis = "How much could be saved is unknown: these ops only move data, and that as fast as memory can."
+        title += f", at {share(place.reached)} of {budget.evidence.rates.peak_name(place.first)}"
+        basis = "The saving is unknown: these ops only move data, and that as fast as memory can."
     elif mean < SHORT_PS:
         title += f", in ops of {time(mean)}"
-        basis = "How much could be saved is unknown: an op takes a microsecond or two, however little it does."
+        basis = "The saving is unknown: an op takes a microsecond or two, however little it does."
     else:
-        basis = "How much could be saved is unknown: the profile does not count all their work."
+        basis = "The saving is unknown: the profile does not count all their work."
     evidence = (
-        f"{counted(count, 'op')} {'takes' if count == 1 else 'take'} {budget.amount(place.ps)}, mean over cores, in "
-        f"{counted(runs, 'run')} of {time(mean)} each.",
+        f"{counted(count, 'op')} {'takes' if count == 1 else 'take'} {budget.amount(place.ps)}, mean over cores; "
+        f"{'its' if count == 1 else 'their'} {counted(runs, 'run')} "
+        f"{'takes' if runs == 1 else 'average'} {time(mean)}.",
         budget.largest(place.first, float(budget.op_ps(place.rows[:1])[0])) if count > 1 else "",
         f"Then come {', '.join(others)}." if (others := _others(budget, place)) else "",
     )
     claim = budget.take_ops(place.rows, place.lost_ps)
     if place.reached is None or claim.worth_ps < LEAST_NAMED * budget.whole_ps:
         return budget.of_unknown_worth(UNEXPLAINED, title, basis, evidence, target, place.rows)
-    basis = f"Time of these ops above what their counted work takes at {share(USUAL)} of their roof."
+    basis = f"The ops' time beyond what their counted work needs at {share(USUAL)} of their roof."
     return budget.finding(UNEXPLAINED, claim, title, basis, evidence, target, is_estimate=True)
 
 
@@ -191,11 +192,12 @@ def _of_rest(budget: Budget, rest: Sequence[Place]) -> Claimed:
     if together < LEAST_REST * budget.whole_ps:
         return NOTHING
     rows = np.concatenate([place.rows for place in losing])
+    whole = "the capture" if budget.steps is None else "a step"
     return budget.of_unknown_worth(
         UNEXPLAINED,
-        f"Ops lose {share(min(1.0, together / budget.whole_ps))} in places of less than {share(LEAST_NAMED)} each",
-        f"Time of ops that no other finding is about, above what their counted work takes at {share(USUAL)} of their "
-        "roof. How much could be saved is unknown because the cause is unknown.",
+        f"Losses under {share(LEAST_NAMED)} each take {share(min(1.0, together / budget.whole_ps))} of {whole}",
+        f"Time of ops in no other finding, beyond what their counted work needs at {share(USUAL)} of their roof. The "
+        "saving is unknown because the cause is unknown.",
         tuple(_words(budget, losing)),
         JumpTarget("op-profile", budget.evidence.table.name[losing[0].first]),
         rows,
@@ -204,9 +206,10 @@ def _of_rest(budget: Budget, rest: Sequence[Place]) -> Claimed:
 
 def _words(budget: Budget, losing: Sequence[Place]) -> Iterator[str]:
     for place in losing[:_MOST_NAMED]:
-        owner = OWNER_TITLES[OWNERS[int(budget.owners.owner[place.first])]]
-        what = f"{counted(len(place.rows), 'op')} of category {sentence_name(place.name)} ({owner})"
-        yield f"{what} {'loses' if len(place.rows) == 1 else 'lose'} {budget.amount(place.all_lost_ps)}."
+        owner = OWNERS[int(budget.owners.owner[place.first])]
+        where = OWNER_TITLES[owner] if owner == "loss" else f"in {OWNER_TITLES[owner]}"
+        what = counted(len(place.rows), f"{sentence_name(place.name)} op")
+        yield f"{what} {'loses' if len(place.rows) == 1 else 'lose'} {budget.amount(place.all_lost_ps)} {where}."
     others = losing[_MOST_NAMED:]
     if others:
         what = "another category loses" if len(others) == 1 else f"{len(others)} other categories lose"

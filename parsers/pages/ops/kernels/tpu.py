@@ -44,7 +44,7 @@ SAYS = 0.5
 
 NOT_TRACED = f"the profile has no spans inside kernels: {TRACE_KERNELS} records them"
 NO_COUNT = "nobody counted it: the profile has no count, and no module of the kernel that says what it does"
-NO_KERNEL = "no custom call of a TPU that is a kernel ran in this profile"
+NO_KERNEL = "no TPU kernel (custom call) ran in this profile"
 
 
 @dataclass(frozen=True, slots=True)

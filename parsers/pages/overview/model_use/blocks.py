@@ -78,7 +78,7 @@ class Blocks:
     layers: tuple[BlockRow, ...]
 
 
-_NO_BLOCKS = "neither names of scopes nor what its matrix products compute say which block an op is of"
+_NO_BLOCKS = "neither scope names nor matrix products show which block an op belongs to"
 _NO_LAYERS = "no scope of the program names a layer"
 
 

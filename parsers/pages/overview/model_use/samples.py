@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
 NO_PROGRAM = "the profile does not hold the compiled program of the step"
-NO_TRAINING = "no op belongs to a backward pass, and only the arguments of a training step show them"
+NO_TRAINING = "only a training step's arguments show them, and no op belongs to a backward pass"
 NO_INPUT = "no argument of the compiled program looks like tokens or pictures"
 NO_DIVISION = "the compiled program does not say how its input is divided over the cores"
 

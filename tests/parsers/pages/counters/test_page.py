@@ -85,7 +85,7 @@ def test_why_there_are_none() -> None:
     of_gpu = page_of(gpu.SerializeToString())
     assert [row.name for row in of_gpu.counters] == ["sm_active"] and "counters" not in of_gpu.unknown
     cut = page_of(counters.with_custom_calls()[:2000])
-    assert "what is left of this profile has none" in cut.statement and cut.warnings
+    assert "The readable part of this profile has no counters" in cut.statement and cut.warnings
     counters.device(unknown, 0, "TPU v5p")
     none = page_of(unknown.SerializeToString())
     assert "tpu_perf_counters" in none.unknown["counters"] and "LIBTPU_INIT_ARGS" in none.unknown["kernels"]

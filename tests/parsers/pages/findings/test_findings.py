@@ -214,5 +214,5 @@ def test_the_offloading_profile_waits_for_its_copies_and_is_never_idle(shared: P
     assert set(found) == {"host-offload"}
     assert found["host-offload"].worth_ps == pytest.approx(760e9, rel=0.01)
     assert found["host-offload"].place.target == "copy-done.4"
-    assert "Compute takes 24.0 ms: at most that much can be hidden behind it." in found["host-offload"].advice
+    assert "Compute takes 24.0 ms, the most that overlap can hide." in found["host-offload"].advice
     assert any("GB/s at most" in sentence for sentence in found["host-offload"].evidence)

@@ -42,12 +42,15 @@ def demo() -> Programs:
 @pytest.mark.parametrize(
     ("name", "answers"),
     [
-        ("fusion.3", ["Waits for all-reduce-done last of 2; feeds 2 ops: all-reduce-start and exponential.4."]),
+        (
+            "fusion.3",
+            ["Of 2 ops that it waits for, all-reduce-done is last; feeds 2 ops: all-reduce-start and exponential.4."],
+        ),
         (
             "all-reduce-done",
             [
-                "Waits for what all-reduce-start started; feeds 1 op: fusion.3.",
-                "Between the two the schedule has 1 instruction.",
+                "Waits for the transfer that all-reduce-start started; feeds 1 op: fusion.3.",
+                "1 instruction lies between start and done.",
             ],
         ),
         (
@@ -57,16 +60,16 @@ def demo() -> Programs:
         (
             "copy-done",
             [
-                "Waits for what copy-start started; feeds 1 op, in the loop: copy.7.",
-                "It moves an array from HBM to VMEM, and changes nothing in it.",
-                "Between the two the schedule has 1 instruction.",
+                "Waits for the transfer that copy-start started; feeds 1 op, in the loop: copy.7.",
+                "It moves an array from HBM to VMEM unchanged.",
+                "1 instruction lies between start and done.",
             ],
         ),
         ("negate.2", ["Waits for nothing: needs arguments of the program; feeds 1 op, in the loop: all-reduce-start."]),
         ("exponential.4", ["Waits for fusion.3; its result is what the program returns."]),
         ("arg", ["Is an argument of the program; feeds 2 ops: copy-start and negate.2."]),
         ("sum", ["Waits for nothing: needs values from its caller; is what add returns to all-reduce-start."]),
-        ("x", ["Waits for fusion.3, in the pass before, last of 2; feeds 1 op: all-reduce-start."]),
+        ("x", ["Of 2 ops that it waits for, fusion.3 is last, in the pass before; feeds 1 op: all-reduce-start."]),
         ("next", ["Waits for itself, in the pass before; feeds 1 op: itself in the next pass."]),
         ("less", ["Waits for next, in the pass before; is what condition returns to while.1."]),
         ("w", ["Waits for copy-done; feeds 1 op: copy.7."]),

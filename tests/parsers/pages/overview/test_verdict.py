@@ -48,7 +48,8 @@ def test_waiting_for_a_core_that_waits_for_input_is_waiting_for_input() -> None:
     found = asked(LATE_INPUT, claiming("input", input=150.0, collective_wait=150.0))
     assert found.kind == "input-bound"
     assert found.fraction == pytest.approx(0.3)
-    assert found.statement.endswith("waits for input. For 150 ps of that, other cores wait for host-0.")
+    assert found.statement.startswith("Waiting for input takes 30.0% of")
+    assert found.statement.endswith("). Other cores wait 150 ps of this time for host-0.")
 
 
 def test_without_a_finding_that_says_why_cores_only_wait() -> None:
@@ -63,7 +64,7 @@ def test_what_a_slow_core_takes_longer_is_charged_to_waiting_for_it() -> None:
     found = asked(of, claiming("slow-core", loss=100.0, collective_wait=100.0))
     assert (found.kind, found.by) == ("waiting", "host-0:0")
     assert found.fraction == pytest.approx(0.2)
-    assert "they wait for host-0:0. 100 ps of that is the extra time of the late cores." in found.statement
+    assert "the cores wait for host-0:0. 100 ps of this time is the extra time of the late cores." in found.statement
 
 
 def test_a_slow_core_does_not_make_its_waits_the_hosts() -> None:

@@ -44,8 +44,8 @@ COMPILES, RESTORES = ("backend_compile", 0, 1500), ("restore", 1500, 2400)
             (COMPILES, RESTORES),
             0,
             [
-                "2.40 s of 3.19 s lie before the first whole step: the host compiles for 1.50 s, "
-                "thread 0 is in restore for 900 ms"
+                "The first whole step starts 2.40 s into 3.19 s: compiling takes 1.50 s, "
+                "thread 0 spends 900 ms in restore"
             ],
             [("compilation", "75.2% of the profile lies before the first whole step, mostly compiling")],
         ),
@@ -53,14 +53,14 @@ COMPILES, RESTORES = ("backend_compile", 0, 1500), ("restore", 1500, 2400)
             0,
             (),
             400,
-            ["405 ms of 1.20 s lie after the last whole step: thread 0 is in save for 400 ms"],
+            ["The last whole step ends 405 ms before the end of 1.20 s: thread 0 spends 400 ms in save"],
             [("silence", "No op for 405 ms of 1.20 s captured while the host runs save")],
         ),
         (
             400,
             (("main_loop", 0, 1190),),
             0,
-            ["400 ms of 1.19 s lie before the first whole step: what the host did then was not traced"],
+            ["The first whole step starts 400 ms into 1.19 s: what the host did then was not traced"],
             [("idle", "33.6% of the profile lies before the first whole step")],
         ),
     ],

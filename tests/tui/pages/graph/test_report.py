@@ -50,10 +50,10 @@ def test_simulated_times_and_warnings_of_the_profile_are_told() -> None:
 
 def test_which_of_several_modules_it_is() -> None:
     several = replace(report_of("all-reduce.65"), chosen_of=2)
-    words = "of 2 modules that in which the op takes most time: --module takes another"
+    words = "module where the op takes most time, of 2: --module picks another"
     assert words in printed(REPORT, several, RUN, "text", LOOKS["120"]) and words in printed(REPORT, several, RUN, "md")
     untimed = replace(report_of("copy.7", small_programs()), chosen_of=9)
-    assert "of 9 modules the first that has the op" in printed(REPORT, untimed, RUN, "text", LOOKS["120"])
+    assert "module the first with the op, of 9:" in printed(REPORT, untimed, RUN, "text", LOOKS["120"])
 
 
 @pytest.mark.parametrize("name", ["all-reduce.65", "fusion.397", "while.97"])

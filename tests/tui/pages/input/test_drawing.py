@@ -123,7 +123,7 @@ def test_a_device_bound_program_without_input_events_is_not_called_unknown() -> 
     page = replace(apart_page(), ops=(), stages=())
     bound = replace(page, bottleneck=replace(page.bottleneck, idle_percent=0.4))
     text = plain(input_verdict(bound, Pen(120, BLOCK))[0])
-    assert "NOT INPUT-BOUND At most 0.4% of step time waits for input" in text
+    assert "NOT INPUT-BOUND Input wait is at most 0.4% of step time" in text
     assert "NO INPUT EVENTS" in plain(input_verdict(page, Pen(120, BLOCK))[0])
 
 
@@ -159,11 +159,11 @@ def test_the_verdict_tells_why_it_differs_from_the_mean_step() -> None:
     page = input_bound_page()
     verdict = plain(input_verdict(page, Pen(120, BLOCK))[0])
     most = "on the core that waits most"
-    assert f"16.4% of step time waits for input (mean of the steps' shares {most}: 14.4%)." in verdict
+    assert f"Input wait is 16.4% of all step time; the mean step waits 14.4% {most}." in verdict
     same = replace(page, bottleneck=replace(page.bottleneck, input_percent=14.4))
-    assert "14.4% of step time waits for input." in plain(input_verdict(same, Pen(120, BLOCK))[0])
+    assert "Input wait is 14.4% of all step time." in plain(input_verdict(same, Pen(120, BLOCK))[0])
     even = tuple(replace(step, percent_average=step.percent_maximum) for step in page.steps)
-    assert "16.4% of step time waits for input (" in plain(input_verdict(replace(page, steps=even), Pen(120, BLOCK))[0])
+    assert "; the mean step waits 14.4%." in plain(input_verdict(replace(page, steps=even), Pen(120, BLOCK))[0])
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,9 @@ def test_the_verdict_tells_why_it_differs_from_the_mean_step() -> None:
 def test_the_sign_says_what_the_figure_says(percent: float, sign: str) -> None:
     page = input_bound_page()
     bound = replace(page, bottleneck=replace(page.bottleneck, input_percent=percent, classification="host"))
-    assert plain(input_verdict(bound, Pen(120, BLOCK))[0]).startswith(f" {sign} {percent:.1f}% of step time waits")
+    assert plain(input_verdict(bound, Pen(120, BLOCK))[0]).startswith(
+        f" {sign} Input wait is {percent:.1f}% of all step"
+    )
 
 
 def test_a_graph_of_nothing_is_low() -> None:

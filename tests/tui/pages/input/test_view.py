@@ -57,7 +57,7 @@ async def test_the_notes_say_what_the_figures_are_of() -> None:
         assert tab.verdict_lines(Pen(200, BLOCK)) == []
         tab.show("page", input_bound_page())
         said = "\n".join(plain(line) for line in tab.verdict_lines(Pen(200, BLOCK)))
-        assert "16.4% of step time waits for input" in said
+        assert "Input wait is 16.4% of all step time" in said
         assert "self % adds up to 100% over the ops that make input" in said
 
 

@@ -255,7 +255,7 @@ def test_the_last_line_of_the_head_says_what_to_do_or_how_far_it_goes() -> None:
     page, tight = training_space(), training_space(capacity=11 * GIB)
     fit = BatchFit(8, ("x",), 1 << 33, 16 * GIB, 1 << 32, 13, 15 * GIB, 14, 17 * GIB)
     line = plain(header_lines(page, "", Pen(120, ASCII), dataclasses.replace(summary_of(page), fit=fit))[3])
-    assert line.strip() == "batch 8 now; largest that fits: 13 (15.0 GiB); at 14 it is over by 1.00 GiB"
+    assert line.strip() == "batch is 8; up to 13 fits (15.0 GiB); 14 is over by 1.00 GiB"
     unknown = plain(header_lines(page, "", Pen(120, ASCII), summary_of(page))[3])
     assert unknown.strip() == "largest batch unknown: made by hand."
     assert "plan:" in plain(header_lines(tight, "", Pen(120, ASCII), summary_of(tight))[3])

@@ -139,7 +139,7 @@ def test_the_curve_of_fragmentation_has_a_round_scale() -> None:
 @pytest.mark.parametrize(
     ("free", "share", "words"),
     [
-        (*(32 * MIB, 0.25), "Fragmentation: 25.0% of 32.0 MiB free at peak; 24.0 MiB is contiguous."),
+        (*(32 * MIB, 0.25), "Fragmentation: 25.0% of the 32.0 MiB free at the peak; 24.0 MiB is contiguous."),
         (32 * MIB, 0.0, "Fragmentation: none, all 32.0 MiB free at the peak are contiguous."),
         (None, 0.25, "Fragmentation: 25.0% of the free memory at the peak is outside its largest piece."),
         (32 * MIB, None, None),

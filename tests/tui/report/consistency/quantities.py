@@ -162,7 +162,7 @@ PARTS = (
     part("collective", "collective_transfer"),
     part("compute", *COMPUTE),
     Quantity(
-        "transfers from and to the host",
+        "transfers to and from the host",
         (
             owners("time_ms", "host_transfer"),
             *(
@@ -193,7 +193,7 @@ PARTS = (
         "waiting for input, of the step",
         (owners("percent", "input"), *(At(page, f"{page}[].input_percent", how="mean") for page in ("hosts", "cores"))),
         (
-            Apart(At("overview", "bottleneck.input_percent"), "the time that the statement is of", OF_VERDICT),
+            Apart(At("overview", "bottleneck.input_percent"), "as a share of a step (or of step to step", OF_VERDICT),
             Apart(
                 At("input", "device.infeed_percent.average"),
                 "mean of the steps' shares",
@@ -217,7 +217,7 @@ PARTS = (
         "idle, of the step",
         (owners("percent", *IDLE), At("cores", "cores[].step_idle_percent", how="mean")),
         (
-            Apart(At("overview", "bottleneck.idle_percent"), "the time that the statement is of", OF_VERDICT),
+            Apart(At("overview", "bottleneck.idle_percent"), "as a share of a step (or of step to step", OF_VERDICT),
             Apart(
                 At("overview", "performance.device_idle_percent"),
                 "of the capture",

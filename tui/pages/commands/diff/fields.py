@@ -295,7 +295,7 @@ SIDE: tuple[Metric[Side], ...] = (
     attribute("hosts", TEXTS, "those that the figures cover"),
     attribute("device_type", VERBATIM, "of the device", null="no device plane names its type"),
     attribute("core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
-    attribute("simulated", FLAG, "whether its times are made up, not measured"),
+    attribute("simulated", FLAG, "whether its times are simulated, not measured"),
     Metric("step_count", COUNT, lambda side: len(side.step_ps), "how many steps it has"),
     attribute("odd_step_count", COUNT, "steps that are not typical", name="odd_count"),
     attribute("unit", VERBATIM, "the divisor of times", name="unit_name"),

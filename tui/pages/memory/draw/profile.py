@@ -205,8 +205,8 @@ _APART = "   "
 TITLE = "Memory over time"
 
 OF_PROGRAMS = (
-    "This peak is that of the device: arrays (heap) and the memory reserved for loaded programs (stack). The peak "
-    "of the buffers is that of one program."
+    "This is the device's peak: arrays (heap) and memory reserved for loaded programs (stack). Page memory shows one "
+    "program's peak."
 )
 """Why this peak is another one than that of a program's buffers."""
 

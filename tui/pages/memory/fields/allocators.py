@@ -67,8 +67,9 @@ def fragmentation_words(allocator: AllocatorProfile) -> str | None:
         return f"Fragmentation: {percent(100 * share)} of the free memory at the peak is outside its largest piece."
     if not share:
         return f"Fragmentation: none, all {binary_size(free)} free at the peak are contiguous."
-    whole = f"{percent(100 * share)} of {binary_size(free)} free at peak"
-    return f"Fragmentation: {whole}; {binary_size(largest)} is contiguous."
+    whole = f"{percent(100 * share)} of the {binary_size(free)} free at the peak"
+    contiguous = f"; {binary_size(largest)} is contiguous" if binary_size(largest) != binary_size(free) else ""
+    return f"Fragmentation: {whole}{contiguous}."
 
 
 _LIFETIME = "the most of the heap in use since the process began"

@@ -21,7 +21,7 @@ from tpuprof.tui.pages.memory.draw.profile import scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
-from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
+from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records, words_of_key
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import Head, ReportRequest
 
@@ -96,7 +96,7 @@ def _tables(page: MemoryProfilePage, most: int) -> list[str]:
         whole = len(allocator.at_peak)
         rows = markdown_rows(AT_PEAK, allocator, first(whole, most))
         lines += [*fields_table(AT_PEAK, rows), *not_shown(whole - len(rows))] if rows else []
-    unknown = {f"{each.label}, {key}": why for each in allocators for key, why in each.unknown.items()}
+    unknown = ((f"{each.label}, {words_of_key(key)}", why) for each in allocators for key, why in each.unknown.items())
     return [*lines, *unknown_block(unknown)]
 
 

@@ -48,9 +48,7 @@ CARD = (
 """What the figures on the card of an op are called and mean."""
 
 LABEL = 9  # cells of a label, with the blank behind it
-_IN_HOST_MEMORY = (
-    "S(5) is host memory: the link to the host may bound it, and the profile does not give that link's peak"
-)
+_IN_HOST_MEMORY = "S(5) is host memory: the host link may bound the op, but its peak is not in the profile"
 
 _MOST_SHAPES, _MOST_STACKS = 4, 8
 _SCOPE = 60
@@ -120,7 +118,7 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[L
     if float(np.nan_to_num(tree.rates.efficiency[node])) > 1:
         _above(card, most_above(page.ops, tree.ops_under(node)))
     wasted = share(float(tree.wasted_fraction[node]))
-    card.entry("wasted", f"{wasted} of all time: lost against the nearer limit, FLOPS or HBM")
+    card.entry("wasted", f"{wasted} of all time: lost against the nearer roof, FLOPS or HBM")
     for index, child in enumerate(tree.children(node)[:3].tolist()):
         card.entry("" if index else "longest", f"{share(float(tree.time_fraction[child]))} {tree.name[child]}")
     return card.lines
@@ -129,9 +127,9 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[L
 def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: Pen) -> list[Line]:
     """What the card of a line of code has beside that of any group: the code, and the calls that led there."""
     card = Card(pen, LABEL)
-    bound, reached = page.rates.bound_name(row), float(page.rates.efficiency[row])
+    reached = float(page.rates.efficiency[row])
     if math.isfinite(reached):
-        card.entry("roof", f"{used_words(reached)} of its limit by {bound}")
+        card.entry("roof", f"{used_words(reached)} of {page.rates.peak_name(row)}")
     ops, runs = counted(int(page.op_count[row]), "op"), counted(int(page.occurrences[row]), "run")
     card.entry("ops", f"{ops}, {runs}; {share(float(page.op_fraction[row]))} of the op time")
     card.known("in", page.function[row] or page.scope[row])
@@ -285,10 +283,9 @@ def _matrix(card: Card, details: OpDetails) -> None:
     times = card.pen.glyphs.times
     sizes = zip("mkn", (work.m, work.k, work.n), (work.padded_m, work.padded_k, work.padded_n), strict=True)
     shown = f" {times} ".join(f"{name} {_padded(plain, padded, card.pen.glyphs)}" for name, plain, padded in sizes)
-    words = f"{share(part)} filled: {shown}"
+    words = f"{share(part)} of {details.mxu_side}{times}{details.mxu_side} filled (estimate): {shown}"
     if work.padded_dimension is not None:
         words += f"; padded most: {work.padded_dimension} ({work.meaning})"
-    words += f", estimated for {details.mxu_side}{times}{details.mxu_side}"
     words += f"; {len(known) - 1} more inside" if len(known) > 1 else ""
     card.entry("matrix", words, "good" if part >= 0.9 else "warn" if part >= 0.5 else "bad")
 

@@ -397,7 +397,7 @@ WHOLE_TIME = whole_and_idle("", _WHOLE, "the part of it without an op", "no op t
 TIME_SCALE = attribute(
     "time_scale", NUMBER, "self time at the nominal clock over self time measured", null=NO_TIME_SCALE
 )
-SIMULATED = attribute("simulated", FLAG, "whether the profile's times are made up, not measured")
+SIMULATED = attribute("simulated", FLAG, "whether the profile's times are simulated, not measured")
 OP_COUNT: Metric[OpsPage] = Metric("op_count", COUNT, len, "HLO ops before any limit")
 
 

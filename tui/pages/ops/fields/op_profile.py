@@ -88,7 +88,7 @@ _FIELDS: tuple[Field[Nodes], ...] = (
     Field("category", TEXT, Nodes.categories, "the HLO category", NO_NODE_CATEGORY),
     Field("occurrences", COUNT, Nodes.occurrences, _OCCURRENCES, "idle time has none", "count"),
     Field("time_ps", TIME_PS, _node_times, _TIME, common.NO_TIME, "self time"),
-    Field("time_fraction", SHARE, column("tree.time_fraction"), "its time, of the tree's time", common.NO_TIME, "time"),
+    Field("time_fraction", SHARE, column("tree.time_fraction"), "its share of the tree's time", common.NO_TIME, "time"),
     Field("flops_utilization", SHARE, column("tree.rates.flops_utilization"), _FLOPS, _NO_PEAK, "FLOPS"),
     *map(_used, NODE_MEMORIES),
     Field("gflops_per_second", GFLOPS, column("tree.rates.flops_per_second"), _RATE, common.NO_FLOPS, "FLOP/s"),

@@ -13,7 +13,7 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import DEVICE, machine_line
-from tpuprof.tui.report.fields import metric_rows
+from tpuprof.tui.report.fields import metric_rows, words_of_key
 from tpuprof.tui.report.page import Content, Head, ReportRequest, page_of
 from tpuprof.tui.report.text import SIMULATED
 
@@ -76,5 +76,5 @@ def simulated_lines(page: OpsPage, pen: Pen) -> list[Line]:
 
 def text_notes(warnings: Sequence[str], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
     """Warnings and reasons for what is unknown."""
-    told = ((key.rpartition(".")[2], why) for key, why in unknown.items() if key not in NOT_WORTH_SAYING)
+    told = ((words_of_key(key), why) for key, why in unknown.items() if key not in NOT_WORTH_SAYING)
     return pen.notes(warnings, told)

@@ -87,12 +87,12 @@ def statement(report: OpReport) -> str:
     keys = ("self_time_percent", "bound_by", "roofline_efficiency")
     share, bound, roof = row_words(ROWS, keys, ops, page.found.main, False)
     share = share if len(page.found.rows) == 1 else f"{counted(len(page.found.rows), 'HLO op')}, the longest {share}"
-    words = f"{report.asked}: {share} of the cores' time"
+    words = f"{report.asked} takes {share} of core time"
     words += f", bound by {bound} at {roof} of the roof" if bound != "n/a" else ""
     runs = page.all_runs
     if runs.median_ps and runs.maximum_ps is not None:
-        times = f"{runs.maximum_ps / runs.median_ps:.2f} times as long as the median"
-        words += f"; {counted(runs.runs, 'run')}, the longest {times}"
+        of_runs = "its only run takes" if runs.runs == 1 else f"the longest of {runs.runs:,} runs takes"
+        words += f"; {of_runs} {runs.maximum_ps / runs.median_ps:.2f} times the median"
     return f"{words}."
 
 

@@ -41,8 +41,7 @@ _PARTS: tuple[tuple[str, str, str, StyleKey], ...] = (
 
 MEANINGS: Mapping[str, str] = {
     "Session": "a request, or, if the profile has none, a run of the module with the most time. The page says which.",
-    "50%, 99%": "that percentage of the sessions takes no longer. A row is the session at that place, with its own "
-    "parts.",
+    "50%, 99%": "that share of the sessions takes no longer. A row shows the session at that rank and its parts.",
     "host": "time that is neither device time nor transfer; from a launch on, the time until the core could start.",
     "queued": "time from a launch on in which the core was busy with earlier runs.",
     "device": "runs of modules; transfer: to the device and from it.",
@@ -165,8 +164,8 @@ def _headline(page: InferencePage, pen: Pen) -> list[Line]:
     median = total_ps.get(50.0)
     times = f"{significant(total_ps[99.0] / median)}{pen.glyphs.times} median" if median else ""
     cards: list[tuple[str, str, str]] = [
-        ("MEDIAN", duration(total_ps.get(50.0), pen.glyphs.is_ascii, 4), "50%" if 50.0 in total_ps else ""),
-        ("99%", duration(total_ps.get(99.0), pen.glyphs.is_ascii, 4), times),
+        ("MEDIAN", duration(total_ps.get(50.0), pen.glyphs.is_ascii, 4), "p50" if 50.0 in total_ps else ""),
+        ("p99", duration(total_ps.get(99.0), pen.glyphs.is_ascii, 4), times),
         ("AVERAGE", duration(page.average.total_ps if page.average else None, pen.glyphs.is_ascii, 4), spread),
         ("SESSIONS", count(page.sessions), unit if page.source else ""),
         ("PER SECOND", _rate(page.sessions_per_second), "first to last" if page.sessions_per_second else ""),

@@ -76,7 +76,7 @@ _PER_SECOND = "sessions over the time from a host's first start to its last end"
 BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
     attribute("source", VERBATIM, "what a session is: requests, annotated spans, or module runs", null=NO_REASON),
     attribute("subject", VERBATIM, "the name of the request events, of the annotation, or of the module"),
-    attribute("is_training", FLAG, "as on the overview", null=NO_REASON, short="training or inference"),
+    attribute("is_training", FLAG, "as on the overview", null=NO_REASON, short="training"),
     attribute("sessions", COUNT, "how many there are"),
     attribute("batches", COUNT, "that requests were put into"),
     attribute("sessions_per_second", NUMBER, _PER_SECOND, null=NO_REASON, short="sessions per second"),
@@ -85,7 +85,7 @@ BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
     attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON),
     attribute("percentiles", listed(LATENCIES), "latencies of sessions; none of one"),
     _HISTOGRAM,
-    attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
+    attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from launch to end"),
 )
 OFFERS: Table[Sequence[InferencePage]] = object_table(
     "offers",

@@ -55,7 +55,7 @@ def _of_one(of: OwnerTime, account: MeanStep, reasons: Sequence[Finding], pen: P
     rows = [("a step", f"{duration(of.time_ps, is_ascii)}, {share}"), *_times(of, account, is_ascii)]
     claims = claims_on(of.owner, reasons)
     if claims or (of.owner != "ideal" and any(reason.claims for reason in reasons)):
-        rows.append(("reasons", _claimed(of, claims, is_ascii)))
+        rows.append(("findings", _claimed(of, claims, is_ascii)))
     lines = [
         *pen.wrap(OWNER_TITLES[of.owner], "strong"),
         *pen.wrap(f"{OWNER_WORDS[of.owner]}.", "dim"),
@@ -63,7 +63,7 @@ def _of_one(of: OwnerTime, account: MeanStep, reasons: Sequence[Finding], pen: P
         *pen.labelled(rows),
     ]
     if claims:
-        lines += [pen.fit([]), _head("reasons that claim a part of it", "a step", pen)]
+        lines += [pen.fit([]), _head("findings that explain a part", "a step", pen)]
         whole = of.claimed_ps + of.unclaimed_ps
         lines += [
             _row(f"{rank}  {reasons[rank - 1].title}", ps, percent(100 * ps / whole if whole else None), pen)
@@ -94,7 +94,7 @@ def _times(of: OwnerTime, account: MeanStep, is_ascii: bool) -> list[tuple[str, 
         there, elsewhere = duration(of.timing_ps, is_ascii), duration(of.elsewhere_ps, is_ascii)
         rows.append(("since when", f"{of.timing}: {there}, in the other steps {elsewhere} on average"))
     elif len(account.steps) > 1:
-        rows.append(("since when", "in most steps, or in no pattern"))
+        rows.append(("since when", "no pattern over the steps"))
     return rows
 
 
@@ -105,18 +105,18 @@ def claims_on(owner: Owner, reasons: Sequence[Finding]) -> list[tuple[int, float
 
 
 def _claimed(of: OwnerTime, claims: Sequence[tuple[int, float]], is_ascii: bool) -> str:
-    """``2 and 4 claim 46.0 ms of 71.4 ms; no reason claims the other 25.4 ms``."""
+    """``2 and 4 explain 46.0 ms of 71.4 ms, none the other 25.4 ms``."""
     if not claims:
         return "none"
     *others, last = [str(rank) for rank, _ in claims]
-    ranks = f"{', '.join(others)} and {last} claim" if others else f"{last} claims"
+    ranks = f"{', '.join(others)} and {last} explain" if others else f"{last} explains"
     left, whole = of.unclaimed_ps, of.claimed_ps + of.unclaimed_ps
     words = f"{ranks} {duration(of.claimed_ps, is_ascii)} of {duration(whole, is_ascii)}"
-    return f"{words}; no reason claims the other {duration(left, is_ascii)}" if left >= _LEAST_LEFT * whole else words
+    return f"{words}, none the other {duration(left, is_ascii)}" if left >= _LEAST_LEFT * whole else words
 
 
 _LEAST_LEFT = 0.0005
-"""What reasons leave of an owner is told from this share of its time on."""
+"""What findings leave of an owner is told from this share of its time on."""
 
 
 def _most_of(owner: Owner, kind: str, accounts: Sequence[AccountRow], pen: Pen) -> list[Line]:
@@ -141,13 +141,13 @@ def _ops(owner: Owner, account: MeanStep, pen: Pen) -> list[Line]:
     lines = [_head(title, "self time", pen)]
     lines += [_row(op.label, op.time_ps, percent(100 * op.fraction), pen) for op in ops.largest]
     number, time = counted(ops.count, "op"), duration(ops.time_ps, pen.glyphs.is_ascii)
-    words = f"Over the whole capture and all cores, between steps too: {number}, {time}{_PART_OF.get(owner, '')}."
+    words = f"All cores, whole capture, also between steps: {number}, {time}{_PART_OF.get(owner, '')}."
     return [*lines, *pen.wrap(words, "dim")]
 
 
 _PART_OF: Mapping[Owner, str] = {
     "ideal": " at the roof",
-    "loss": " beyond the roof",
+    "loss": " below the roof",
     "collective_wait": ", waiting and moving together",
     "collective_transfer": ", waiting and moving together",
 }

@@ -250,25 +250,19 @@ def _row(row: _Row, pen: Pen) -> Line:
 
 
 def shares_line(page: Overview, pen: Pen) -> list[Line]:
-    """How much of the step is at the roof, what the program reaches of the peak, and how long no op runs.
+    """What the program reaches of the peak, and how long no op runs.
 
     The headline's idle time is of the capture, the account is of the steps: where there is room, the line has the time
-    without an op in both. No line where all of it is unknown.
+    without an op in both. No line where the share of the peak is unknown.
     """
-    account, flops = page.account, page.performance.flops_utilization_percent
-    ideal = () if account is None else tuple(bar for bar in bars(account) if bar.names == {"ideal"})
-    spans: list[Span] = []
-    if account is not None and ideal:
-        share = percent(100 * ideal[0].time_ps / account.step_ps if account.step_ps else None)
-        whose = "the" if page.group is None else f"group {page.group}'s"
-        spans += [(" AT THE ROOF ", "dim"), (share, "strong"), (f" of {whose} mean step  ", "dim")]
-    if flops is not None:
-        on_all = "" if page.group is None else " on all cores"
-        spans += [(" FLOPS ", "dim"), (percent(flops), "strong"), (f" of peak{on_all}", "dim")]
-        idle = _no_op(page, page.performance.device_idle_percent)
-        fits = idle and line_width((*spans, *idle)) <= pen.width
-        spans += idle if fits else [(", from the first op to the last", "dim")]
-    return [pen.fit(spans)] if spans else []
+    flops = page.performance.flops_utilization_percent
+    if flops is None:
+        return []
+    on_all = "" if page.group is None else " on all cores"
+    spans: list[Span] = [(" FLOPS ", "dim"), (percent(flops), "strong"), (f" of peak{on_all}", "dim")]
+    idle = _no_op(page, page.performance.device_idle_percent)
+    fits = idle and line_width((*spans, *idle)) <= pen.width
+    return [pen.fit(spans + (idle if fits else [(", from the first op to the last", "dim")]))]
 
 
 def _no_op(page: Overview, idle_percent: float | None) -> list[Span]:
@@ -278,8 +272,8 @@ def _no_op(page: Overview, idle_percent: float | None) -> list[Span]:
     """
     if page.account is None or idle_percent is None:
         return []
-    in_steps = f" ({percent(100 * page.account.no_op_fraction)} in steps)" if page.group is None else ""
-    return [(", NO OP ", "dim"), (percent(idle_percent), "strong"), (f" over the capture{in_steps}", "dim")]
+    in_steps = f" ({percent(100 * page.account.no_op_fraction)} of the steps)" if page.group is None else ""
+    return [(", IDLE ", "dim"), (percent(idle_percent), "strong"), (f" of the capture{in_steps}", "dim")]
 
 
 def between_line(account: MeanStep, pen: Pen) -> list[Line]:
@@ -289,9 +283,11 @@ def between_line(account: MeanStep, pen: Pen) -> list[Line]:
         return []
     largest = max(account.owners, key=lambda each: each.between_ps)
     ascii_only = pen.glyphs.is_ascii
-    owner = "ops of no step" if largest.owner == "uncounted" else OWNER_TITLES[largest.owner]
-    words = f"{duration(between, ascii_only)} more lie between one step and the next, most of it {owner}"
-    words += f": a step every {duration(account.period_ps, ascii_only)}."
+    owner = "ops outside steps" if largest.owner == "uncounted" else OWNER_TITLES[largest.owner]
+    words = (
+        f"Steps start every {duration(account.period_ps, ascii_only)}; {duration(between, ascii_only)} lies between "
+    )
+    words += f"them, mostly {owner}."
     return pen.wrap(words, "text", [(" ", "text")])
 
 

@@ -22,12 +22,12 @@ ONLY = Op("all-reduce.1", "all-reduce fusion", 400)
 
 def test_exposed_collectives_are_found() -> None:
     finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES))
-    assert finding.title == "Exposed collectives: all-gather-done.3, and more"
+    assert finding.title == "Exposed collectives: all-gather-done.3 and others"
     assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
     assert finding.place == JumpTarget("timeline", "all-gather-done.3")
     assert finding.evidence == (
         "Collectives not hidden by compute cost 20.0 µs a step (20.0%).",
-        "Most of that: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
+        "Most of it: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
         "The largest of 2 ops is all-gather-done.3 (jit(step)/all-gather-done.3, model.py:1), 15.0 µs a step (15.0%).",
         "all-gather-done.3 waits for an asynchronous transfer: too little compute runs beside it.",
     )
@@ -58,7 +58,7 @@ def test_less_of_what_is_there_before_it_is_needed_counts(name: str, is_told: bo
 
 @pytest.mark.parametrize(
     ("other", "title"),
-    [(4, "all-gather.3 is not hidden by compute"), (40, "Exposed collectives: all-gather.3, and more")],
+    [(4, "all-gather.3 is not hidden by compute"), (40, "Exposed collectives: all-gather.3 and others")],
 )
 def test_other_collectives_are_more_where_they_take_any_time_to_speak_of(other: float, title: str) -> None:
     ops = [Op("all-gather.3", "all-gather", 300), Op("all-reduce.1", "all-reduce", other), COLLECTIVES[2]]
@@ -75,7 +75,7 @@ def all_reduces(first: int, second: int) -> Evidence:
 def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
     finding = the("collective", all_reduces(36, 4))
     assert finding.title == "Cores wait for each other in all-reduce.1"
-    words = "Waiting for the last core to arrive takes 16.0 µs; the transfer, which is the shortest time of any core, "
+    words = "Cores wait 16.0 µs for the last core; the transfer, timed on the core that waits least, "
     assert f"{words}takes 4.00 µs." in finding.evidence
 
 

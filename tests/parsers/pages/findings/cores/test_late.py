@@ -49,7 +49,7 @@ def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
     assert finding.evidence == (
         "It computes for 112 µs a step, the median of the others for 100 µs; this holds for 10 of 10 steps.",
         "The others spend 12.0 µs more in collectives and idle for 0 more.",
-        "Most of that is time below the roof of its ops, 12.0 µs a step.",
+        "Of this, 12.0 µs a step is time below the roof of its ops.",
     )
     # 18.5 of 120 are collectives on average; seven of eight cores wait 12 of them for the late one
     rest = the("collective", proof)

@@ -25,10 +25,10 @@ def test_a_slow_step_is_found_with_what_differs_in_it() -> None:
     finding = the("slow-step", evidence(grid({"compute": 80 + more, "vector": 20 + more / 4}, slow_ops=ops)))
     assert finding.title == "Step 7 takes 1.50 times the median step"
     assert (finding.worth_ps, finding.is_estimate, finding.place) == (5 * US, False, JumpTarget("timeline", "7"))
-    assert finding.basis == "Time of the slow steps above the median, divided by the number of steps."
+    assert finding.basis == "What the slow steps take beyond the median, divided by the number of steps."
     assert finding.evidence == (
-        "Step 7 takes 150 µs, the median 100 µs; 1 step of 10 is slow.",
-        "It takes 50.0 µs longer than the median step, by owner: below the roof 50.0 µs.",
+        "Step 7 takes 150 µs (median 100 µs); 1 of 10 steps is slow.",
+        "It takes 50.0 µs longer than the median step, all in below the roof.",
         "Ops that take longer there: fusion.3 35.0 µs.",
     )
 
@@ -60,7 +60,7 @@ def test_a_step_that_waits_too_little_for_an_input_finding_is_slow() -> None:
     assert found("input", proof) is None
     finding = the("slow-step", proof)
     assert finding.place == JumpTarget("input", "7")
-    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step, by owner: input wait 40.0 µs."
+    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step, all in input wait."
 
 
 def test_what_other_findings_count_of_a_slow_step_is_left_out() -> None:
@@ -125,7 +125,7 @@ def test_steps_that_are_idle_do_not_make_the_usual_step_longer() -> None:
     steps = grid({"compute": 100 + np.array(slower(60, 2, 6, 10, count=12)), "idle": idle}, steps=12)
     finding = the("slow-step", evidence(steps))
     assert finding.worth_ps == pytest.approx(15 * US)
-    assert "the median of the steps that no other finding counts as longer 100 µs" in finding.evidence[0]
+    assert "median 100 µs of the steps that no other finding counts as longer" in finding.evidence[0]
 
 
 @pytest.mark.parametrize("module", ["jit_eval_step(9)", ""])
@@ -142,6 +142,6 @@ def test_what_runs_between_steps_is_a_reason_with_its_rhythm(module: str) -> Non
             at += 60 * US
     tpu_plane(space, 0, ops, steps, modules)
     finding = present(next((of for of in overview([summary_of(space)]).findings if of.kind == "between-steps"), None))
-    assert finding.title == f"{'jit_eval_step' if module else 'What is of no step'} runs after every 3rd step"
+    assert finding.title == f"{'jit_eval_step' if module else 'What is outside steps'} runs after every 3rd step"
     assert finding.worth_ps == pytest.approx(3 * 60 * US / 11)
     assert ("jit_eval_step runs 3 times between steps, for 60.0 µs each." in finding.evidence) == bool(module)

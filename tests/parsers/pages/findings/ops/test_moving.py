@@ -61,7 +61,7 @@ def test_most_of_the_copying_says_which_copies_are_meant() -> None:
     same = Op("copy.9", "copy", 60, text=SAME)
     finding = the("copy", copies(TRANSPOSED, 10, same))
     assert finding.title == "Layout copies: copy.8 (padded 16x) and 1 more"
-    assert "2.31 µs a step (2.3%) of that is copies into the same layout." in finding.evidence
+    assert "2.31 µs a step (2.3%) of this time is copies into the same layout." in finding.evidence
     many = [Op(f"copy.{number}", "copy", 100, text=SAME.replace("copy.9", f"copy.{number}")) for number in (9, 10)]
     finding = the("copy", copies(TRANSPOSED, 10, *many))
     assert finding.title == "Copies that keep the layout: copy.9 and 2 more"
@@ -114,7 +114,7 @@ def test_waiting_for_offloaded_arrays_is_found() -> None:
     assert finding.title == "Host transfers stall the device: copy-done.4"
     assert finding.worth_ps == pytest.approx(8.2 * US)
     assert finding.place == JumpTarget("timeline", "copy-done.4")
-    assert finding.evidence[0] == "Copies to or from host memory, S(5), take 8.20 µs a step (8.2%)."
+    assert finding.evidence[0] == "Copies to and from host memory, S(5), take 8.20 µs a step (8.2%)."
     assert found("copy", proof) is None  # 1.8 %: the offloaded ones do not count for both
 
 
@@ -158,7 +158,7 @@ def test_a_callback_that_the_device_waits_for_is_named() -> None:
     ("text", "kind", "title", "advice"),
     [
         (PREFETCHED, "copy-wait", "The core waits for copy-done.4 that should run ahead of mlp/neg", "scoped_vmem"),
-        (OFFLOADED, "host-offload", "Host transfers stall the device: copy-done.4, for mlp/neg", "overlap_limit"),
+        (OFFLOADED, "host-offload", "Host transfers stall the device: copy-done.4 feeds mlp/neg", "overlap_limit"),
     ],
 )
 def test_what_waits_for_a_copy_is_named_and_told_once(text: str, kind: str, title: str, advice: str) -> None:

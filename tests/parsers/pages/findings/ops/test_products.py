@@ -73,12 +73,11 @@ def test_memory_bound_fusions_are_found() -> None:
     assert finding.title == "Memory-bound fusions take 30.0% of step time"
     assert finding.worth_ps == pytest.approx(6 * US, rel=1e-5)
     assert finding.is_estimate
-    assert finding.basis == ("Time lost compared with 75.0% of HBM's peak, which large ops reach.")
+    assert finding.basis == ("Time lost against 75.0% of HBM's peak, the rate of large ops.")
     assert finding.evidence == (
-        "1 op without matrix products is limited by HBM at 60.0% of its peak, 30.0 µs a step (30.0%) together: "
-        "fusion.1.",
-        "The largest group is fusion.1 (jit(step)/fusion.1, model.py:1), 30.0 µs a step (30.0%).",
-        "It moves 18.0 MB to and from HBM each time.",
+        "1 op without matrix products takes 30.0 µs a step (30.0%), limited by HBM at 60.0% of its peak: fusion.1.",
+        "The largest op, fusion.1 (jit(step)/fusion.1, model.py:1), takes 30.0 µs a step (30.0%).",
+        "fusion.1 moves 18.0 MB to and from HBM a run.",
     )
     assert finding.place == JumpTarget("op-profile", "fusion.1")
 
@@ -88,7 +87,7 @@ def test_floats_at_the_peak_could_be_halves() -> None:
     assert finding.worth_ps == pytest.approx(30 / 2 * US, rel=1e-5)
     assert finding.basis == (
         "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach. "
-        "13.8 µs of that is time at the roof: only less work or fewer bytes can save it."
+        "13.8 µs of the saving is time at the roof: it needs less work or fewer bytes."
     )
     assert (
         "Much of these ops' data is f32: bf16 would halve those bytes and save 15.0 µs a step (15.0%)."

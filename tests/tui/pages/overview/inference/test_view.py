@@ -33,7 +33,7 @@ async def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
 
 async def test_notes_and_help_are_those_of_the_view() -> None:
     async with scene(make_app(ReadyPages(serving_overview())), ["v", "W"]) as (app, pilot):
-        assert "one run of jit_prefill, the module with the most time" in words(app)
+        assert "one run of jit_prefill, from its first core's start" in words(app)
         await pilot.press("escape", "?", "pagedown", "pagedown")
         assert "Tokens a second are unknown" in words(app)
 

@@ -161,7 +161,7 @@ _BY_HLO = "where the model's FLOPs are from: --model-flops (given), or the compi
 _AT_LEAST = "share of the mean step in ops of unknown work: above 0, HFU and MFU by HLO are lower bounds"
 _HFU = "hardware FLOPs utilization: the same with all FLOPs that ran"
 _MODEL_FLOPS = "the model's FLOPs in a step, over all cores"
-_STEP = "mean duration of a step on its slowest core, of which the parts are"
+_STEP = "mean duration of a step on its slowest core, the sum of the parts"
 _RATE = "tokens, or samples, of a step over the time from one step to the next"
 _TOKENS = "tokens, or samples, of a step, over all cores"
 _TOKENS_BY = (
@@ -187,7 +187,7 @@ METRICS: tuple[Metric[ModelUseContent], ...] = (
     ),
     Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens or samples"),
     attribute("step_time_ms", TIME_MS, _STEP, "mean step", name="use.step_ps"),
-    attribute("period_ms", TIME_MS, "the same with the time up to the next step", "a step every", name="use.period_ps"),
+    attribute("period_ms", TIME_MS, "mean step plus the time to the next step", "a step every", name="use.period_ps"),
     attribute("cores", COUNT, "cores that ran the steps", "cores", name="use.cores"),
     Metric(
         *("core_peak_gflops_per_second", GFLOPS, lambda of: of.use.peak, "the peak of one core"),
@@ -261,10 +261,10 @@ def statement(use: model_use.ModelUse) -> str:
     if use.hfu is None and use.mfu is None:
         return f"MFU and HFU are unknown: {use.unknown.get('hfu', '')}."
     mfu, hfu = (percent(None if value is None else 100 * value) for value in (use.mfu, use.hfu))
-    words = f"MFU {mfu}, HFU {hfu}, of {counted(use.cores or 0, 'core')} in a step of {duration(use.step_ps)}"
+    words = f"MFU is {mfu}, HFU {hfu} ({counted(use.cores or 0, 'core')}, step of {duration(use.step_ps)})"
     largest = max((part for part in use.parts if part.part != "mfu"), key=lambda part: part.fraction, default=None)
     if largest is not None and largest.fraction > 0:
-        words += f"; most of the rest: {model_use.PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
+        words += f"; the largest loss is {model_use.PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
     if use.mfu is not None and use.mfu > 1:
         return (
             f"{words}. That is impossible: --model-flops counts one step over all cores, and is too large for "
@@ -288,7 +288,7 @@ def reasons(content: ModelUseContent) -> Mapping[str, str]:
     if use.tokens is not None and use.tokens_per_second is None:
         found["tokens_per_second"] = use.unknown.get("hfu", "")
     if use.tokens is None and isinstance(page.samples, str):
-        why = f"{page.samples}; --tokens N gives how many a step has"
+        why = f"{page.samples}; --tokens N gives the tokens of a step"
         found |= dict.fromkeys(("tokens_per_second", "tokens", "tokens_from"), why)
     if page.step_time is None:
         found |= dict.fromkeys(_OF_STEPS, use.unknown.get("hfu", "") or NO_TIMED_STEPS)
@@ -299,6 +299,12 @@ def all_reasons(content: ModelUseContent) -> Mapping[str, str]:
     """Why figures are unknown, and before them why the blocks and layers are."""
     unknown = content.model.unknown
     return {**{key: unknown[key] for key in ("blocks", "layers") if key in unknown}, **reasons(content)}
+
+
+def notes(content: ModelUseContent, warnings: Sequence[str], pen: Pen) -> list[Line]:
+    """Warnings, and why figures are unknown, by their names."""
+    names = {figure.key: figure.name for figure in METRICS}
+    return pen.notes(warnings, ((names.get(key, key), why) for key, why in all_reasons(content).items()))
 
 
 _OF_STEPS = ("step_median_ms", "step_minimum_ms", "step_maximum_ms", "step_deviation_ms", "step_count")
@@ -314,7 +320,7 @@ def _text(content: ModelUseContent, request: ReportRequest, pen: Pen) -> list[Li
     lines += _waterfall(use, pen)
     lines += _model_lines(page, request.most_rows, pen)
     lines += [pen.fit([(f" {name:<22}", "dim"), (words, "text")]) for name, words in metric_rows(METRICS[2:], content)]
-    return [*lines, *pen.notes(page.warnings, all_reasons(content).items())]
+    return [*lines, *notes(content, page.warnings, pen)]
 
 
 REPORT = declared(

@@ -79,8 +79,7 @@ class ModelView:
         if content.use.parts:
             lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
         lines += layer_lines(page, 0, pen)
-        names = {figure.key: figure.name for figure in report.METRICS}
-        notes = pen.notes((), ((names.get(key, key), why) for key, why in report.all_reasons(content).items()))
+        notes = report.notes(content, (), pen)
         lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
         return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, listed)
 
