@@ -128,8 +128,9 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
         statement = f"Input wait is at most {idle} of {of}, the time that the device is idle."
     else:
         statement = advice.pop(0) if advice else page.bottleneck.statement
-    lines = pen.wrap(statement, "text", [(f" {sign} ", key)], indent=1)
-    lines += pen.wrap_all(advice, "text", [(f" {pen.glyphs.arrow} ", "key")])
+    near = pen.narrower(1)  # text ends before the right edge
+    lines = near.wrap(statement, "text", [(f" {sign} ", key)], indent=1)
+    lines += near.wrap_all(advice, "text", [(f" {pen.glyphs.arrow} ", "key")])
     return lines if most is None else pen.cut_after(lines, most, "w")
 
 

@@ -90,7 +90,7 @@ def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:
     assert rows.late_steps.tolist() == [4]
     assert rows.late[0] == "host1:0"
     assert single(page).waiting_ps.tolist() == rows.waiting_ps.tolist()
-    assert page.statement.endswith("all-reduce waits for host1, late by 300 µs.")
+    assert page.statement.endswith("all-reduce waits for host1, 300 µs late.")
 
 
 def test_one_host_of_several_and_one_core(tmp_path: Path, page: CollectivesPage) -> None:

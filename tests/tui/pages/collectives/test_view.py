@@ -72,7 +72,7 @@ def test_how_rows_are_grouped_and_who_is_late_stand_on_a_small_screen(run: Path)
     app = TpuprofApp(str(run), AppOptions(), open_session=lambda chosen, *_: Session(chosen))
     text = shown(app, 80, 24, "b", "b")
     assert "1 of 3, by axis" in text
-    assert "waits for slice0-host1:1, late by 60.0 µs in 4 of 4 steps." in text
+    assert "waits for slice0-host1:1, 60.0 µs late in 4 of 4 steps." in text
     check_golden("collectives-axis-80x24", text.replace(str(run), "RUN"))
 
 
@@ -157,4 +157,4 @@ def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.Mo
 def test_steps_without_figures_are_no_zeros(tmp_path: Path) -> None:
     one = session_of(slices.host_space("host0"), tmp_path).page(COLLECTIVES)
     assert np.isfinite(one.step_ps).all() and one.waiting_ps == 0
-    assert session_at(demo_path()).page(COLLECTIVES).log_line == "hidden 77.5%, exposed 14.4% of the step"
+    assert session_at(demo_path()).page(COLLECTIVES).log_line == "77.5% of transfers hidden, 14.4% of the step exposed"
