@@ -296,8 +296,9 @@ def _statement(
         return f"By the compiler's count, custom call {first[0].use.name} uses these parts of its time: {uses}."
     if not main:
         why = unknown.get("units" if any_counter else "counters", "")
-        about = "No hardware unit is measured: " if any_counter else ""
-        return f"{about}{why if any_counter else why[:1].upper() + why[1:]}." if why else ""
+        if why.endswith(HOW_TO_RECORD):
+            return f"{why[0].upper()}{why[1:]}."
+        return f"{'No hardware unit is measured' if any_counter else 'No counters'}: {why}." if why else ""
     over = _over(main[0].use.source, sampled, captured)
     matrix = _use(main, _MATRIX)
     known = [("matrix units worked", matrix), ("vector units", _use(main, _VECTOR))]

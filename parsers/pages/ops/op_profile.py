@@ -385,11 +385,10 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
         worst = int(unknown.argmax())
     elif not wasted[worst]:
         return _overall(tree, ops)
-    reached = share(float(tree.rates.efficiency[worst]))
+    bound, reached = tree.rates.bound_name(worst), share(float(tree.rates.efficiency[worst]))
     counted = np.nan_to_num(tree.rates.flops_per_second[worst]) > 0
     missing = "its roof is unknown" if counted else NO_FLOPS_OR_BYTES
-    is_unknown = tree.rates.bound_name(worst) == "unknown"
-    why = missing if is_unknown else f"at {reached} of {tree.rates.peak_name(worst)}"
+    why = missing if bound == "unknown" else f"at {reached} of {tree.rates.peak_name(worst)}"
     if _is_host_transfer(int(tree.row[worst]), ops.table):
         why = "moving data to or from the host"
     part = share(float(tree.time_fraction[worst]))

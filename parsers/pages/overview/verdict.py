@@ -72,13 +72,6 @@ _WORDS: dict[VerdictKind, str] = {
     "uncounted": "Ops of unknown work, so of unknown roof, take",
 }
 
-_BECAUSE: dict[VerdictKind, str] = {
-    "waiting": "; the cores wait for",
-    "host-bound": "; the host is in",
-    "idle": "; the host is in",
-}
-"""How a sentence goes on with what causes it."""
-
 _NEXT_STEP: dict[VerdictKind, str] = {
     "input-bound": INPUT.advice,
     "host-bound": IDLE.advice,
@@ -163,7 +156,7 @@ def verdict_of(
         return replace(_of_ops(table, rates, ideal, _of(of.mean_ps, "loss") / whole, words), input_fraction=of_input)
     late = waited_for(of)
     by = late if kind == "waiting" else _host_event(idle) if kind in ("host-bound", "idle") else ""
-    because = f"{_BECAUSE[kind]} {sentence_name(by)}" if by else ""
+    because = f"; {'the cores wait for' if kind == 'waiting' else 'the host is in'} {sentence_name(by)}" if by else ""
     statement = f"{_WORDS[kind]} {share(fraction)} of {words} ({time(times[kind])} of {time(whole)}){because}."
     waits = 0.0 if kind == "waiting" else _of(charged.get(kind, _NOTHING), *WAITS)
     if waits >= _LEAST_CHARGED * times[kind]:

@@ -69,5 +69,5 @@ def _refuse_same(before: Sequence[Run], after: Sequence[Run], known: Sequence[Ru
         if len(before) > 1 or len(after) > 1:
             sentence = f"{printable(same[0].name)} is a launch of both A and B."
         names = ", ".join(printable(run.name) for run in known[:4])
-        runs = f"the only run is {names}" if len(known) == 1 else f"the runs are {names}"
-        raise ProfileError("same_run", sentence, f"--before and --after; {runs}", EXIT_USAGE)
+        which = "only run is" if len(known) == 1 else "runs are"
+        raise ProfileError("same_run", sentence, f"--before and --after; the {which} {names}", EXIT_USAGE)

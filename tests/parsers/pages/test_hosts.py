@@ -210,7 +210,7 @@ def test_what_some_hosts_lack_is_said_by_name() -> None:
     page = hosts_page(summaries({**made, "coord": space.SerializeToString()}))
     assert page.unknown["own_ps"] == "coord: no device plane in this profile"
     assert page.unknown["mxu_percent"].startswith("the host recorded")  # all of them
-    assert page.statement.startswith("The 2 hosts with a device are even")
+    assert page.statement.startswith("The 2 hosts with a device differ by")
     assert page.unknown["input_percent"].startswith("a, b: neither infeed")
     assert page.unknown["input_percent"].endswith("; coord: no device plane in this profile")
 

@@ -116,11 +116,11 @@ _NARROW = (
 
 
 def _bytes_words(table: OpTable, row: int) -> str:
-    """A sentence on the bytes that an op moves each time."""
-    moved, occurrences = float(table.hbm_bytes[row]), int(table.occurrences[row])
-    if not math.isfinite(moved) or occurrences <= 0:
-        return ""
-    return f"{sentence_name(table.name[row])} moves {size(moved / occurrences)} to and from HBM a run."
+    """A sentence on the bytes that an op moves each time; empty where they are unknown."""
+    moved = float(table.hbm_bytes[row]) / max(int(table.occurrences[row]), 1)
+    return (
+        f"{sentence_name(table.name[row])} moves {size(moved)} to and from HBM a run." if math.isfinite(moved) else ""
+    )
 
 
 def _halved(table: OpTable, row: int) -> float:

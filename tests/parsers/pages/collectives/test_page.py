@@ -116,7 +116,7 @@ def test_without_steps_the_whole_time_counts(tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
     page = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
     assert not page.has_steps
-    assert page.log_line.endswith("% of the time")
+    assert page.log_line.endswith("% of the time exposed")
     assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(page.exposed_ps)
 
 

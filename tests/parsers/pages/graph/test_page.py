@@ -85,7 +85,7 @@ def test_what_a_loop_computes_is_ready_when_the_loop_ends() -> None:
     after = root.replace("exponential(%x.1)", "add(%negate.2, %x.1)")
     program = program_of(HloGraph(HloModule(read_module_text("a", SMALL.replace(root, after).splitlines()))))
     here = neighbourhood(program, program.graph.row("exponential.4") or 0)
-    assert here.answers[0].startswith("Waits for fusion.3 last of 2; ")
+    assert here.answers[0].startswith("Of 2 ops that it waits for, fusion.3 is last; ")
 
 
 def test_a_loop_may_be_what_the_program_returns() -> None:

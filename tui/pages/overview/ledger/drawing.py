@@ -253,27 +253,20 @@ def shares_line(page: Overview, pen: Pen) -> list[Line]:
     """What the program reaches of the peak, and how long no op runs.
 
     The headline's idle time is of the capture, the account is of the steps: where there is room, the line has the time
-    without an op in both. No line where the share of the peak is unknown.
+    without an op in both. Of one group of cores it has that of the capture alone. No line without a share of the peak.
     """
     flops = page.performance.flops_utilization_percent
     if flops is None:
         return []
     on_all = "" if page.group is None else " on all cores"
     spans: list[Span] = [(" FLOPS ", "dim"), (percent(flops), "strong"), (f" of peak{on_all}", "dim")]
-    idle = _no_op(page, page.performance.device_idle_percent)
+    idle: list[Span] = []
+    if page.account is not None and page.performance.device_idle_percent is not None:
+        in_steps = f" ({percent(100 * page.account.no_op_fraction)} of the steps)" if page.group is None else ""
+        idle += [(", IDLE ", "dim"), (percent(page.performance.device_idle_percent), "strong")]
+        idle.append((f" of the capture{in_steps}", "dim"))
     fits = idle and line_width((*spans, *idle)) <= pen.width
     return [pen.fit(spans + (idle if fits else [(", from the first op to the last", "dim")]))]
-
-
-def _no_op(page: Overview, idle_percent: float | None) -> list[Span]:
-    """How long no op ran, over the capture and in the steps; nothing where one of them is unknown.
-
-    Where the steps are those of one group of cores, the time of all cores stands alone.
-    """
-    if page.account is None or idle_percent is None:
-        return []
-    in_steps = f" ({percent(100 * page.account.no_op_fraction)} of the steps)" if page.group is None else ""
-    return [(", IDLE ", "dim"), (percent(idle_percent), "strong"), (f" of the capture{in_steps}", "dim")]
 
 
 def between_line(account: MeanStep, pen: Pen) -> list[Line]:
