@@ -153,7 +153,8 @@ def outside_words(of: Outside) -> str:
     activity = main_activity(rest) or next((each for each in working(rest) if not each.marks_step), None)
     activity = activity or next((each for each in rest.activities if is_wait(each.name)), None)
     if activity is not None:
-        thread = f"thread {sentence_name(activity.thread)}" if activity.thread else "a host thread"
+        thread = sentence_name(activity.thread) or "a host thread"
+        thread = thread if "thread" in thread else f"thread {thread}"
         name, spent = sentence_name(activity.name), time(activity.overlap_ps)
         doing.append((activity.overlap_ps, f"{thread} spends {spent} in {name}"))
     told = [words for ps, words in sorted(doing, key=lambda part: -part[0]) if ps >= _TOLD * of.span_ps]
