@@ -54,7 +54,7 @@ FOR_FEW = {
             "tpuprof.parsers.steps.times",
         ),
     ),
-    "parsers/hosts/step_summary.py": ("tpuprof.parsers.ops.streams",),
+    "parsers/hosts/step_summary.py": ("tpuprof.parsers.ops.streams", "tpuprof.parsers.steps.generic"),
     "tui/__main__.py": ("tpuprof.tui.cli.main",),
     "tui/app/watch.py": ("tpuprof.parsers.files.watch",),
     "tui/pages/timeline/report/report.py": ("tpuprof.tui.pages.timeline.report.perfetto",),

@@ -20,6 +20,7 @@ from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
 from tpuprof.tui.report.page import CHECKS, Check, Content, Format, Head, Report, ReportRequest, TableOptions
 from tpuprof.tui.report.text import covered, heading, page_text
+from tpuprof.tui.report.units import words_of_key
 
 if TYPE_CHECKING:
     from tpuprof.tui.html.picture import Picture
@@ -258,7 +259,7 @@ def _markdown(page: Declared, known: Sequence[fields.Metric[Any]]) -> str:
         lines += part.markdown()
     lines += markdown.notes_block(page.notes)
     names = fields.short_names(known)
-    unknown = ((names.get(key) or fields.words_of_key(key), why) for key, why in (page.unknown or {}).items())
+    unknown = ((names.get(key) or words_of_key(key), why) for key, why in (page.unknown or {}).items())
     return markdown.joined([*lines, *markdown.unknown_block(unknown)])
 
 

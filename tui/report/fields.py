@@ -18,7 +18,7 @@ from tpuprof.parsers.base.record import dataclass, field, known_attribute, repla
 from tpuprof.tui.draw.pen import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing
-from tpuprof.tui.report.units import FLAG, Unit, Value
+from tpuprof.tui.report.units import FLAG, Unit, Value, words_of_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,11 +132,6 @@ class Table(Generic[Source]):
         field = self.sorted_by[listing.sort] if listing.sort else None
         return field is not None and (field.unit.is_text or listing.sort == "#") == listing.is_reversed
 
-    def order_text(self, listing: Listing) -> str:
-        """The order of a list as ``--sort`` takes it, ``size_bytes:desc``; empty for one of its own."""
-        way = "desc" if self.is_down(listing) else "asc"
-        return f"{self.sorted_by[listing.sort].key}:{way}" if listing.sort else ""
-
     @property
     def titles(self) -> dict[str, str]:
         """The keys of these by what a filter calls them: their titles, one word each: ``of_roof``."""
@@ -169,12 +164,6 @@ class Metric(Generic[Source]):
     @property
     def name(self) -> str:
         return self.short or self.heading or words_of_key(self.key)
-
-
-def words_of_key(key: str) -> str:
-    """What people call a figure without a name: ``host idle time`` for ``device.host_idle_time_ps``."""
-    words, _, unit = key.rpartition(".")[2].replace("_", " ").rpartition(" ")
-    return words if words and unit in ("ms", "ps", "us", "percent") else f"{words} {unit}".strip()
 
 
 def attribute(
@@ -467,14 +456,13 @@ def _values(quantity: Field[Source], source: Source, rows: Rows) -> Sequence[Any
 
 def help_rows(table: Table[Any], sorted_by: str = "") -> list[tuple[str, str]]:
     """What the columns on the screen mean: titles and sentences, the column that the rows are sorted by first."""
-    rows: dict[str, str] = {}
-    looks = [(quantity, quantity.screen) for quantity in table.chosen(table.screen) if quantity.screen is not None]
-    for quantity, look in sorted(looks, key=lambda pair: pair[1].title != sorted_by):
+    rows = []
+    for title, quantity in sorted(table.sorted_by.items(), key=lambda of: of[0] != sorted_by):
         key = f" ({quantity.key} in JSON)" if quantity.key in table.json else ""
-        sentences = [f"{quantity.meaning}{key}.", look.note, f"n/a: {quantity.null}." if quantity.null else ""]
-        if look.title:
-            rows.setdefault(look.title, " ".join(filter(None, sentences)))
-    return list(rows.items())
+        note = "" if quantity.screen is None else quantity.screen.note
+        sentences = [f"{quantity.meaning}{key}.", note, f"n/a: {quantity.null}." if quantity.null else ""]
+        rows.append((title, " ".join(filter(None, sentences))))
+    return rows
 
 
 # --- order

@@ -133,3 +133,9 @@ JOULES = Unit("J", plain, lambda value, _: UNKNOWN if not math.isfinite(value) e
 INTENSITY = Unit("FLOP/byte", plain, _words(intensity))
 BYTES = Unit("bytes", plain, _words(binary_size))
 FILE_BYTES = Unit("bytes", plain, _words(size))
+
+
+def words_of_key(key: str) -> str:
+    """What people call a figure without a name: ``host idle time`` for ``device.host_idle_time_ps``."""
+    words, _, unit = key.rpartition(".")[2].replace("_", " ").rpartition(" ")
+    return words if words and unit in ("ms", "ps", "us", "percent") else f"{words} {unit}".strip()

@@ -17,8 +17,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import required_rate, slice_table
 from tpuprof.tui.report.declared import Section
-from tpuprof.tui.report.fields import words_of_key
-from tpuprof.tui.report.units import BYTES
+from tpuprof.tui.report.units import BYTES, words_of_key
 
 _NAME = 10
 _MOST_SLICES = 3

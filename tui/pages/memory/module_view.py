@@ -24,7 +24,7 @@ from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory, e
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, ListedRows, readable_metrics
 from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
-from tpuprof.tui.report.shared.exporting import ShownTable
+from tpuprof.tui.report.shared.exporting import ShownTable, order_text
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, verb_row
 from tpuprof.tui.widgets.lists.popup import ChoiceRow
@@ -268,7 +268,7 @@ class BuffersView(ListView["int | BufferGroup"]):
         space, state, listed = self.space, self.listing, self.listed
         if space is None:
             return None
-        order = table.table_of(state).order_text(state)
+        order = order_text(table.table_of(state), state)
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
             return ShownTable("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)

@@ -13,7 +13,8 @@ from tpuprof.tui.draw.pen import Pen, cut_middle, joined, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows, more_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, OPS, SPLIT, WAITS
-from tpuprof.tui.report.fields import Table, in_order, row_words, screen_columns, words_of_key
+from tpuprof.tui.report.fields import Table, in_order, row_words, screen_columns
+from tpuprof.tui.report.units import words_of_key
 
 _SIGNS: dict[str, StyleKey] = {"bottleneck": "bad", "not_bottleneck": "good", "idle": "warn", "unknown": "warn"}
 

@@ -19,6 +19,7 @@ from tpuprof.tui.report.shared.target import check_output
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.draw.table import Listing
     from tpuprof.tui.report.fields import Table
 
 OF_TABLES: dict[str, Format] = {".csv": "csv", ".json": "json", ".md": "md"}
@@ -28,6 +29,12 @@ OF_SCREENS = (".svg", ".html", ".txt")
 FOLDER = "export"
 _MOST_NAME = 60
 _LOOK = TextLook(120, False, False)
+
+
+def order_text(table: Table[Any], listing: Listing) -> str:
+    """The order of a list as ``--sort`` takes it, ``size_bytes:desc``; empty for one of its own."""
+    way = "desc" if table.is_down(listing) else "asc"
+    return f"{table.sorted_by[listing.sort].key}:{way}" if listing.sort else ""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.report.choice import op_columns
 from tpuprof.tui.report.fields import Table, columns, help_rows, order, screen_columns
-from tpuprof.tui.report.shared.exporting import ShownTable
+from tpuprof.tui.report.shared.exporting import ShownTable, order_text
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.lists.view import ListView, Row
 from tpuprof.tui.widgets.tab import Jump
@@ -288,7 +288,7 @@ class RowsView(Filterable[int]):
     @property
     def shown_table(self) -> ShownTable:
         table, source = self.table()
-        sort = table.order_text(self.listing)
+        sort = order_text(table, self.listing)
         return ShownTable(self.page_name or table.key, table, source, self.rows.tolist(), (), self.listing.words, sort)
 
     @property

@@ -13,7 +13,7 @@ from tpuprof.tui.pages.commands.live_arrays import drawing
 from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS, NAMED, GroupRows
-from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
+from tpuprof.tui.report.shared.exporting import ShownTable, order_text, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import HELPS, ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.lists.screen import ListScreen, PageApp
@@ -54,10 +54,7 @@ class ArraysList(ListView[AllocationGroup]):
     def shown_table(self) -> ShownTable:
         content, rows = self.content, self.rows
         source = GroupRows(rows, content.total.size_bytes, self.listing.by)
-        order, run = (
-            GROUPS.order_text(self.listing),
-            run_of_file(content.name, content.path),
-        )
+        order, run = order_text(GROUPS, self.listing), run_of_file(content.name, content.path)
         return ShownTable("live-arrays", GROUPS, source, range(len(rows)), (), self.listing.words, order, run)
 
     def compose(self, pen: Pen, height: int) -> Composed:

@@ -22,7 +22,7 @@ from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.commands.oom.draw.page import why_nothing_to_try
 from tpuprof.tui.report.shared import holders
-from tpuprof.tui.report.shared.exporting import ShownTable, run_of_file
+from tpuprof.tui.report.shared.exporting import ShownTable, order_text, run_of_file
 from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine
@@ -97,7 +97,7 @@ class TriageList(ListView[buffer_table.BufferRow]):
         triage, view = self.triage, self.listing
         if not triage.need.buffers:
             return None
-        order = buffer_table.ROWS.order_text(view)
+        order = order_text(buffer_table.ROWS, view)
         table, source = buffer_table.rows_to_write(triage, self.rows, view.grouped)
         run = run_of_file(triage.where, triage.where)
         return ShownTable("oom", table, source, range(len(self.rows)), (), view.words, order, run)

@@ -21,9 +21,10 @@ from tpuprof.tui.pages.memory.draw.profile import scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
-from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records, words_of_key
+from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import Head, ReportRequest
+from tpuprof.tui.report.units import words_of_key
 
 _GRAPH_ROWS = 8
 

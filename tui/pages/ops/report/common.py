@@ -13,9 +13,10 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import DEVICE, machine_line
-from tpuprof.tui.report.fields import metric_rows, words_of_key
+from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import Content, Head, ReportRequest, page_of
 from tpuprof.tui.report.text import SIMULATED
+from tpuprof.tui.report.units import words_of_key
 
 NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
