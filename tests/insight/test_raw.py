@@ -226,8 +226,9 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("collective", rf"# (?P<way>\w+) (?P<opcode>{OPCODES})e?s # a step \(#%\)"): lambda cores, found: (
         _of_pass(cores, found["opcode"], found["way"])
     ),
-    ("collective", r"The largest of # ops is (?P<op>\S+) \(.*\), # a step \(#%\)"): lambda cores, found: [
-        sum(op.is_collective for op in cores[0].by_op), *_largest(cores, found["op"], lambda op: op.is_collective)
+    ("collective", r"The largest of # collectives is (?P<op>\S+) \(.*\), # a step \(#%\)"): lambda cores, found: [
+        sum(op.is_collective and "-done" not in op.name for op in cores[0].by_op),
+        *_largest(cores, found["op"], lambda op: op.is_collective),
     ],
     ("collective", r"Cores wait # for the last core; the transfer, .*, takes #"): lambda cores, _: [
         *reversed(moving_and_waiting_ms(cores))

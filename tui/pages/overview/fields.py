@@ -72,7 +72,7 @@ def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = 
     return attribute(key, PERCENT, meaning, heading or short, null=NO_REASON, short=short, name=name)
 
 
-_DUTY = "share of the capture in which a chip runs ops other than waits and host transfers"
+_DUTY = "share of the capture in which a chip runs ops other than waits and infeed; copies of host memory count"
 _IDLE = "share of the capture, not of the steps, in which a core ran no op; GPUs that ran nothing do not count"
 _XPROF = "XProf's {}, over the time from {} first op or step to its last, not over the capture"
 _FLOPS = (

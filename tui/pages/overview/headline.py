@@ -52,7 +52,7 @@ def _cards(page: Overview) -> list[_Card]:
         return _gpu_cards(page)
     duty, idle, mxu = metrics.device_duty_cycle_percent, metrics.device_idle_percent, metrics.mxu_utilization_percent
     return [
-        _Card("DUTY CYCLE", duty, _praised(page, _level(duty, 90, 50)), "at work"),
+        _Card("DUTY CYCLE", duty, _praised(page, _level(duty, 90, 50)), "of capture"),
         _Card("IDLE", idle, _praised(page, _level(idle, 5, 25)), "no op runs"),
         _Card("FLOPS", metrics.flops_utilization_percent, "strong", "of peak"),
         _Card("HBM BW", metrics.memory_bandwidth_utilization_percent, "strong", "of peak"),

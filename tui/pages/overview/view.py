@@ -36,7 +36,8 @@ _model_meanings = drawn_by("tpuprof.tui.pages.overview.ledger.model_use.screen:m
 
 MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~: inferred, the time between ends of the busiest program.",
-    "Duty cycle": "share of the capture in which a chip runs ops other than waits and host transfers.",
+    "Duty cycle": "share of the capture in which a chip runs ops other than waits and infeed; copies of host memory "
+    "count, as in XProf.",
     "Idle": "share of the capture in which a core ran no op at all.",
     "FLOPS": "FLOPs of all ops by the compiler's count, first op to last, as a share of the device's peak. Includes "
     "recomputation; MFU (tpuprof-tui report model) does not.",

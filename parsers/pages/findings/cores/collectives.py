@@ -207,8 +207,9 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
         return
     if len(kinds) > 1 or len(rows) > 1:
         yield f"Most of it: {', '.join(f'{_in_short(group.name)} {budget.amount(group.ps)}' for group in kinds[:3])}."
-    name = sentence_name(budget.evidence.table.name[rows[0]])
-    which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
+    names = budget.evidence.table.name
+    name, begun = sentence_name(names[rows[0]]), sum("-done" not in names[row] for row in rows.tolist()) or len(rows)
+    which = "The largest of " + counted(begun, "collective") if begun > 1 else "The only one"
     yield budget.largest(int(rows[0]), float(budget.op_ps(rows[:1])[0]), which)
     if "-done" in name:
         yield f"{name} waits for an asynchronous transfer: too little compute runs beside it."
