@@ -220,8 +220,17 @@ class SpaceMemory:
 
     @property
     def headroom_bytes(self) -> int | None:
-        """Capacity less peak and what kernels take inside, negative where it does not fit; None without a capacity."""
-        return None if self.capacity is None else self.capacity.size_bytes - self.peak_bytes - self.inside_bytes
+        """Capacity less need, negative where it does not fit; None without a capacity."""
+        return None if self.capacity is None else self.capacity.size_bytes - self.needed_bytes
+
+    @property
+    def needed_bytes(self) -> int:
+        """What the compiler compares with the capacity: in HBM all allocations, with the gaps between buffers; else the
+        peak, and what kernels take inside.
+        """
+        if self.space == HBM:
+            return max(self.peak_bytes, self.total_allocation_bytes)
+        return self.peak_bytes + self.inside_bytes
 
     @property
     def inside_bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpuprof.parsers.base.record import dataclass, field
+from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.memory.account.need import Known, need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryAccount, MemoryOwner, account, owners_of_rows
@@ -39,5 +39,7 @@ def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
     """Makes it; takes longer than the memory space itself."""
     growth = growth_of(hlo, memory) if memory.space == HBM else NOT_IN_HBM
     known = known_of(hlo, memory, growth)
+    fit = batch_fit(memory, growth, known)
+    known = replace(known, fitting_batch=fit.largest)
     need = need_of_memory(memory, known=known)
-    return SpaceSummary(account(need), plan(need), batch_fit(memory, growth), known, owners_of_rows(memory, need))
+    return SpaceSummary(account(need), plan(need), fit, known, owners_of_rows(memory, need))

@@ -13,6 +13,8 @@ from tpuprof.parsers.memory.model import CATEGORIES, Buffer, SpaceMemory, space_
 
 MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
 
+MARGIN = 0.03  # of what there is: buffers of a changed program are laid out anew
+
 _LEAST_ELSEWHERE = 0.001  # of the peak: smaller buffers beside it make no other moment the peak
 _TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
 
@@ -31,12 +33,14 @@ class Known:
         guests: of an output, the bytes of its place that something else takes before the output is there; had the
             output an argument's place, that would need another.
         is_spread: whether chips work on the program together: it has collectives.
+        fitting_batch: the largest batch that fits (see `memory.batch.fit`); None where none does, or that is unknown.
     """
 
     batch: int | None = None
     grown: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     guests: Mapping[int, int] = field(default_factory=dict)
     is_spread: bool = False
+    fitting_batch: int | None = None
 
     def grows(self, buffer: Buffer) -> bool:
         return buffer.logical_buffer is not None and buffer.logical_buffer in self.grown
@@ -75,11 +79,11 @@ class Need:
         kind: when memory ran out; None for a compiled module.
         program: the module's name.
         requested_bytes, free_bytes: what could not be had at once, and how much was free.
-        exceeded_bytes: by how much the need is too large, as an error says it.
+        exceeded_bytes: by how much the need is too large, as an error says it, or with the gaps between buffers of a
+            module, negative where it fits.
         is_scoped_limit: whether `capacity_bytes` is the compiler's limit for scoped memory, which a flag can raise,
             and not what the chip has.
         moments: the whole program, where a compiled module says it.
-        fitting_batch: the largest batch that fits, where it is known from the HLO (see `memory.batch`).
         wanted_tokens, fitting_tokens: of a serving engine's cache: those of the longest request, and how many fit.
     """
 
@@ -100,7 +104,6 @@ class Need:
     exceeded_bytes: int | None = None
     is_scoped_limit: bool = False
     moments: Moments | None = None
-    fitting_batch: int | None = None
     wanted_tokens: int | None = None
     fitting_tokens: int | None = None
 
@@ -109,12 +112,31 @@ class Need:
         """What the HLO says; nothing where there is none."""
         return Known() if self.moments is None else self.moments.known
 
+    def is_met(self, saving: float) -> bool:
+        """Whether it fits once so much is saved; not of a need that fits already, or whose size is unknown."""
+        over, there = self.over_bytes, self.capacity_bytes
+        if over is None or over <= 0:
+            return False
+        if self.memory_space != "hbm":  # a kernel that takes its memory's last byte does not fit
+            return saving > over
+        if there is None:
+            return saving >= over
+        return fits(there + over - saving, there)
+
     @property
     def over_bytes(self) -> int | None:
         """By how much the need is too large, negative where it fits; None where unknown."""
         if self.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
             return self.exceeded_bytes
         return None if self.used_bytes is None or self.capacity_bytes is None else self.used_bytes - self.capacity_bytes
+
+
+def fits(need_bytes: float, there_bytes: float) -> bool:
+    """Whether what a changed program should need fits, gaps between buffers included.
+
+    It is laid out anew then, for which a part of the memory is left free.
+    """
+    return need_bytes <= (1 - MARGIN) * there_bytes
 
 
 def largest_at(memory: SpaceMemory, point: int) -> list[int]:
@@ -154,6 +176,7 @@ def need_of_memory(page: SpaceMemory, known: Known | None = None) -> Need:
         memory_space=space_name(page.space).lower(),
         used_bytes=int(page.heap_bytes[position]),
         capacity_bytes=None if page.capacity is None else page.capacity.size_bytes,
+        exceeded_bytes=None if page.headroom_bytes is None else -page.headroom_bytes,
         arguments_bytes=page.arguments_bytes,
         outputs_bytes=page.outputs_bytes,
         aliased_bytes=page.aliased_bytes,

@@ -70,7 +70,9 @@ def account(need: Need) -> MemoryAccount | None:
         padding = min(item.buffer.padding_bytes or 0, size)
         sizes["padding"] += padding
         sizes[owner_of(item, need)] += size - padding
-    sizes["unknown"] += left
+    gaps = min(left, need.fragmentation_bytes or 0) if need.is_whole else 0
+    sizes["fragmentation"] += gaps
+    sizes["unknown"] += left - gaps
     return MemoryAccount(total, {owner: size for owner, size in sizes.most_common() if size})
 
 

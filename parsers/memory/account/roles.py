@@ -26,7 +26,7 @@ from tpuprof.parsers.base.intervals import grouped, totals
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
-from tpuprof.parsers.memory.account.need import Need
+from tpuprof.parsers.memory.account.need import MARGIN, Need, fits
 from tpuprof.parsers.memory.model import Buffer
 
 Role = (
@@ -39,6 +39,8 @@ the compiler's own of something that leads with the batch."""
 Type = tuple[str, tuple[int, ...]]
 """An array's element type and its dimensions."""
 
+KEPT_NARROW = ".remat_compressed"  # in the names of what the compiler keeps in another layout, to save memory
+MUCH_AGAIN = 0.1  # of the need: what the compiler computes again by itself counts from here on
 _MOST_COPIES = 4  # times that a token is in what mixtures of experts gather, with room to spare
 LONG = 256  # from this length on two equal last dimensions are those of attention, not of heads or of a small matrix
 VOCABULARY = 4096  # a last dimension from this size on may be a vocabulary where the op is one of the loss
@@ -159,8 +161,36 @@ class NeedFacts:
         sizes = Counter(totals((item.element, item.size) for item in self.items if item.role == "activation"))
         return sizes["f32"] > sizes["bf16"] + sizes["f16"]
 
+    @property
+    def again(self) -> list[BufferFacts]:
+        """What the compiler computes again by itself, each once, the largest first; nothing where that is little."""
+        every = largest_first((self.everywhere or self).items)[::-1]
+        found = largest_first({name: item for item in every if (name := again_as(item.buffer.name))}.values())
+        return found if sum(item.size for item in found) >= MUCH_AGAIN * self.whole_bytes else []
+
     def of(self, *roles: Role) -> list[BufferFacts]:
         return largest_first(item for item in self.items if item.role in roles)
+
+
+def again_as(name: str) -> str:
+    """What the compiler computes again by itself to save memory, by a buffer's name; nothing of another buffer."""
+    before, mark, _ = name.partition(".remat")
+    return before if mark else ""
+
+
+def most_needed(before: int, after: int, again: Collection[int], there: int | None = None) -> int:
+    """What a program may need after a change that makes it smaller, where the compiler computes much again now.
+
+    With more room it does so less: half of what is saved may be kept for that, as far as there is as much to compute
+    again, and at least the largest buffer.
+
+    Args:
+        there: how much memory there is, where the change leaves the program as it is but for its size: then it computes
+            again as much as it has to.
+    """
+    least = after + max(again, default=0)
+    most = max(least, min((before + after) // 2, after + sum(again)))
+    return most if there is None or not fits(least, there) else min(most, int((1 - MARGIN) * there))
 
 
 def largest_first(items: Iterable[BufferFacts]) -> list[BufferFacts]:
@@ -192,8 +222,8 @@ def _read(need: Need) -> NeedFacts:
         for item in items
         if item.is_float and len(item.dims) > 1 and (item.buffer.category == "parameter" or _is_weight_copy(item))
     )
-    items = [replace(item, role=_role(item, weights)) for item in items]
     known = need.known
+    items = [replace(item, role=_role(item, weights)) for item in items]
     grown = {item.whole_dims for item in items if known.grows(item.buffer)}
     items = [_not_weights(item) if item.whole_dims in grown else item for item in items]
     batch = known.batch or _batch(items)
@@ -328,6 +358,8 @@ def _role_of_weights(item: BufferFacts, weights: frozenset[tuple[int, ...]], bac
 
 def _role_of_layers(item: BufferFacts, backward: bool) -> Role:
     """What the passes compute."""
+    if KEPT_NARROW in item.buffer.name:
+        return "activation"
     if _is_attention(item):
         return "attention"
     if _is_loss(item, backward):

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass, replace
-from tpuprof.parsers.memory.account.need import need_of_memory
-from tpuprof.parsers.memory.account.roles import read
+from tpuprof.parsers.memory.account.need import Known, fits, need_of_memory
+from tpuprof.parsers.memory.account.roles import MUCH_AGAIN, again_as, most_needed, read
 from tpuprof.parsers.memory.batch.growth import Growth
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 
 NOT_IN_HBM = "The compiler chooses what it keeps outside HBM, whatever the batch."
-MARGIN = 0.03  # of what there is: buffers of another batch are laid out anew
 _MOST_TIMES = 1 << 12  # a batch that is larger by more than this is not looked for
 _LEAST_KEPT = 0.1  # of the peak: with less than this kept for the backward pass the compiler finds little to do again
 _MOST_APART = 0.2  # of what the passes compute: with more that does not seem to grow, the batch was lost on its way
@@ -31,7 +31,7 @@ class BatchNeed:
     Attributes:
         batch: on one device.
         peak_bytes: by arithmetic; now, as the compiler says.
-        over_bytes: by how much that is too large, negative where it fits.
+        over_bytes: by how much that is too large with the gaps between buffers, negative where it fits.
         what: which batch it is, a phrase: ``now``, ``the largest that fits``.
     """
 
@@ -54,6 +54,7 @@ class BatchFit:
         largest_bytes: the peak then.
         next: the first round batch above it that does not fit; None without `largest`.
         next_bytes: the peak then, if the compiler computes nothing again.
+        gaps_bytes: between buffers, as now; they count where it is said what fits.
         recomputable_bytes: of the peak now, what the compiler may compute again rather than keep.
         unknown: why there is no answer, a sentence; empty where there is one.
         batches: what it needs at some batches, ascending: half of now, now, the largest, the next, twice the largest.
@@ -68,6 +69,7 @@ class BatchFit:
     largest_bytes: int | None = None
     next: int | None = None
     next_bytes: int | None = None
+    gaps_bytes: int = 0
     recomputable_bytes: int | None = None
     unknown: str = ""
     batches: tuple[BatchNeed, ...] = ()
@@ -76,7 +78,7 @@ class BatchFit:
     def over_bytes(self) -> int | None:
         if self.next_bytes is None or self.capacity_bytes is None:
             return None
-        return self.next_bytes - self.capacity_bytes
+        return self.next_bytes + self.gaps_bytes - self.capacity_bytes
 
     @property
     def may_recompute(self) -> bool:
@@ -87,8 +89,12 @@ class BatchFit:
         return kept >= _LEAST_KEPT * used and kept * self.next // self.batch > self.over_bytes
 
 
-def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
-    """The largest batch with which a module fits into HBM, given how it grows, see `growth_of`."""
+def batch_fit(memory: SpaceMemory, growth: Growth | str, known: Known | None = None) -> BatchFit:
+    """The largest batch with which a module fits into HBM, given how it grows, see `growth_of`.
+
+    Args:
+        known: what its HLO says besides.
+    """
     if memory.space != HBM:
         return BatchFit(unknown=NOT_IN_HBM)
     if memory.capacity is None:
@@ -98,23 +104,26 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
     there = memory.capacity.size_bytes
     at_peak = np.isin(growth.rows, memory.at(memory.peak_position))
     growing = int(memory.live_ranges.size_bytes[growth.rows[at_peak]].sum())
-    facts = read(need_of_memory(memory))
+    facts = read(need_of_memory(memory, known=known))
     growing_ids = set(memory.live_ranges.logical_buffer[growth.rows].tolist())
     kept = sum(item.size for item in facts.of("activation", "attention") if item.stack == 1)
     computed = facts.of("activation", "attention", "loss")
     apart = sum(item.size for item in computed if item.buffer.logical_buffer not in growing_ids)
     if apart > _MOST_APART * sum(item.size for item in computed):
         return BatchFit(unknown="The HLO does not show how a large part of the activations grows with the batch.")
-    fit = BatchFit(growth.batch, growth.inputs, memory.peak_bytes, there, growing, recomputable_bytes=kept)
+    gaps = memory.needed_bytes - memory.peak_bytes
+    fit = BatchFit(
+        growth.batch, growth.inputs, memory.peak_bytes, there, growing, recomputable_bytes=kept, gaps_bytes=gaps
+    )
     if not growing:
         return replace(fit, unknown="Nothing that is in memory at the peak grows with the batch.")
-    largest = _largest(growth, memory, int(there * (1 - MARGIN)))
+    largest = _largest(growth, memory, there)
     if largest is not None and largest >= growth.batch * _MOST_TIMES:
         return replace(fit, unknown=f"Hardly anything grows with the batch: {_MOST_TIMES:,} times as much fits.")
     if largest is None:
         return replace(fit, unknown="Not even a batch of 1 fits: the part that does not grow with it is too large.")
     following = next_round(largest)
-    while peak_at(growth, memory, following) <= there:
+    while need_at(growth, memory, following) <= there:
         following = next_round(following)
     shown = {growth.batch // 2: "half of now", 2 * largest: "twice the largest", following: "the next round one"}
     shown |= {largest: "the largest that fits"}
@@ -122,7 +131,7 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
     sizes = {batch: peak_at(growth, memory, batch) for batch in sorted(shown) if batch}
     return replace(
         fit,
-        batches=tuple(BatchNeed(batch, size, size - there, shown[batch]) for batch, size in sizes.items()),
+        batches=tuple(BatchNeed(batch, size, size + gaps - there, shown[batch]) for batch, size in sizes.items()),
         largest=largest,
         largest_bytes=peak_at(growth, memory, largest),
         next=following,
@@ -131,15 +140,33 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
 
 
 def _largest(growth: Growth, memory: SpaceMemory, there: int) -> int | None:
+    again = _again(growth, memory)
     low, high = 0, growth.batch
-    while peak_at(growth, memory, high) <= there:
+    while fits(need_at(growth, memory, high), there):
         if high >= growth.batch * _MOST_TIMES:
             return high
         low, high = high, high * 2
     while high - low > 1:  # low fits, if it is a batch at all, and high does not
         middle = (low + high) // 2
-        low, high = (middle, high) if peak_at(growth, memory, middle) <= there else (low, middle)
+        needed = need_at(growth, memory, middle)
+        if middle < growth.batch and len(again):
+            needed = most_needed(memory.needed_bytes, needed, growth.bytes_at(memory, middle)[again].tolist(), there)
+        low, high = (middle, high) if fits(needed, there) else (low, middle)
     return low or None
+
+
+def _again(growth: Growth, memory: SpaceMemory) -> Int64s:
+    """Which of the growing rows the compiler computes again by itself, each once; none where that is not much."""
+    sizes = memory.live_ranges.size_bytes[growth.rows]
+    names = [again_as(memory.buffers[row].name) for row in growth.rows.tolist()]
+    largest = {names[place]: place for place in np.argsort(sizes, kind="stable").tolist() if names[place]}
+    found = np.array(sorted(largest.values()), np.int64)
+    return found if int(sizes[found].sum()) >= MUCH_AGAIN * memory.peak_bytes else found[:0]
+
+
+def need_at(growth: Growth, memory: SpaceMemory, batch: int) -> int:
+    """What is needed at another batch, with gaps as large as now."""
+    return peak_at(growth, memory, batch) + memory.needed_bytes - memory.peak_bytes
 
 
 def next_round(batch: int) -> int:

@@ -7,6 +7,7 @@ to no argument: where tokens are scattered into a whole multiple of their number
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -215,7 +216,7 @@ def _growth(axes: Axes, hlo: HloModule, memory: SpaceMemory, candidate: _Candida
     known: dict[int, tuple[Shape | None, tuple[int, ...]]] = {}
     for row, number in enumerate(memory.live_ranges.logical_buffer.tolist()):
         if number not in known:
-            known[number] = _held(axes, hlo, protos.get(number), reached)
+            known[number] = _held(axes, hlo, protos.get(number), reached, candidate.length)
         shape, dims = known[number]
         if dims:
             rows.append(row)
@@ -225,7 +226,7 @@ def _growth(axes: Axes, hlo: HloModule, memory: SpaceMemory, candidate: _Candida
 
 
 def _held(
-    axes: Axes, hlo: HloModule, proto: hlo_pb2.LogicalBufferProto | None, reached: Mapping[int, Share]
+    axes: Axes, hlo: HloModule, proto: hlo_pb2.LogicalBufferProto | None, reached: Mapping[int, Share], batch: int
 ) -> tuple[Shape | None, tuple[int, ...]]:
     """The shape of a logical buffer, and which of its dimensions hold the batch."""
     if proto is None:
@@ -235,9 +236,16 @@ def _held(
     if made is None or number is None:
         return None, ()
     leaf = axes.leaves[made.id][number]
-    return shape_of_proto(arrays_of(made.shape)[number]), tuple(
-        place for place, axis in enumerate(leaf.axes) if axes.root(axis) in reached
-    )
+    shares = {place: reached[axes.root(axis)] for place, axis in enumerate(leaf.axes) if axes.root(axis) in reached}
+    return shape_of_proto(arrays_of(made.shape)[number]), tuple(_outer(shares, batch))
+
+
+def _outer(shares: Mapping[int, Share], batch: int) -> list[int]:
+    """Of the dimensions that hold the batch, those that grow: where tiles take it apart, the longest piece of each."""
+    pieces = sorted((share.extent, place) for place, share in shares.items() if share.extent < batch)
+    times = round(math.log(prod(extent for extent, _ in pieces), batch)) if pieces and batch > 1 else 0
+    longest = pieces[-times or -1 :]
+    return [place for place, share in shares.items() if share.extent >= batch or (share.extent, place) in longest]
 
 
 def _with_places(axes: Axes, hlo: HloModule, candidate: _Candidate, given: Collection[int]) -> Mapping[int, Share]:

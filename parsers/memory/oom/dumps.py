@@ -15,7 +15,8 @@ from tpuprof.parsers.base.record import dataclass, field, replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, read_hlo_file
 from tpuprof.parsers.memory.account.need import Known, largest_at, moments_of
-from tpuprof.parsers.memory.batch.growth import growth_of
+from tpuprof.parsers.memory.batch.fit import batch_fit
+from tpuprof.parsers.memory.batch.growth import Growth, growth_of
 from tpuprof.parsers.memory.batch.known import known_of
 from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
@@ -38,12 +39,14 @@ class Dumped:
         place: where it was read, for people.
         failed: whether its compile ran out of memory, as the dump says.
         known: what its HLO says besides.
+        growth: how its buffers grow with its batch, or why that is not known.
     """
 
     place: str
     memory: SpaceMemory
     failed: bool
     known: Known = field(default_factory=Known)
+    growth: Growth | str = ""
 
     @property
     def name(self) -> str:
@@ -74,8 +77,9 @@ def _read(path: str) -> list[Dumped]:
             problem = error
             continue
         place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(file.path))), label.origin)
-        known = known_of(hlo, memory, growth_of(hlo, memory))
-        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED), known))
+        growth = growth_of(hlo, memory)
+        known = known_of(hlo, memory, growth)
+        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED), known, growth))
     if not found:
         if problem is not None:
             raise ProfileError(problem.code, problem.sentence, _HINT, problem.exit_code)
@@ -119,7 +123,7 @@ def _left_over(log: OomLog, dumps: Sequence[Dumped], used: set[int]) -> list[str
     others = [dumped for place, dumped in enumerate(dumps) if place not in used and (dumped.failed or not used)]
     if not others:
         return []
-    names = ", ".join(f"{printable(each.name)} ({_size(each.memory.peak_bytes)})" for each in others[:_RULED_OUT])
+    names = ", ".join(f"{printable(each.name)} ({_size(each.memory.needed_bytes)})" for each in others[:_RULED_OUT])
     names += f" and {len(others) - _RULED_OUT} more" if len(others) > _RULED_OUT else ""
     wanted = ", ".join(
         f"{printable(report.program or 'a program without a name')} ({_size(report.used_bytes)})"
@@ -148,7 +152,7 @@ def _belongs(report: OomReport, dumped: Dumped) -> bool:
 
 def _report_of(dumped: Dumped) -> OomReport:
     """A compile that failed, by its dump alone."""
-    size = f"{dumped.memory.peak_bytes:,} bytes"
+    size = f"{dumped.memory.needed_bytes:,} bytes"
     sentence = f"The dump of {printable(dumped.name)}: the program needs {size} of HBM, and its compile failed."
     return filled(OomReport("compile", "hbm", sentence, 0), dumped)
 
@@ -160,15 +164,17 @@ def filled(report: OomReport, dumped: Dumped) -> OomReport:
     capacity = report.capacity_bytes
     if known is not None and (capacity is None or _LEAST < capacity / known.size_bytes < _MOST):
         capacity = known.size_bytes
+    there = None if capacity is None else Capacity(capacity, "")
+    fitting = batch_fit(replace(memory, capacity=there), dumped.growth, dumped.known).largest
     figures: dict[str, int | None] = {
-        "used_bytes": memory.peak_bytes,
+        "used_bytes": memory.needed_bytes,
         "capacity_bytes": capacity,
-        "exceeded_bytes": None if capacity is None else max(0, memory.peak_bytes - capacity),
+        "exceeded_bytes": None if capacity is None else max(1, memory.needed_bytes - capacity),
         "arguments_bytes": memory.arguments_bytes,
         "output_bytes": memory.outputs_bytes,
         "shared_bytes": memory.aliased_bytes,
         "hlo_temp_bytes": memory.temporaries_bytes,
-        "program_bytes": memory.peak_bytes - memory.arguments_bytes,
+        "program_bytes": memory.needed_bytes - memory.arguments_bytes,
         "padding_bytes": memory.padding_bytes,
         "fragmentation_bytes": max(0, memory.total_allocation_bytes - memory.peak_bytes),
     }
@@ -180,7 +186,7 @@ def filled(report: OomReport, dumped: Dumped) -> OomReport:
         buffers=tuple(memory.buffers[row] for row in largest),
         fragmentation=memory.fragmentation,
         dump=dumped.place,
-        moments=moments_of(memory, memory.peak_position, dumped.known),
+        moments=moments_of(memory, memory.peak_position, replace(dumped.known, fitting_batch=fitting)),
         unknown=unknown,
         **figures,  # type: ignore[arg-type]  # the names are OomReport's own
     )

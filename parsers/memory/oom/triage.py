@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from tpuprof.parsers.base.record import dataclass, field, replace
+from tpuprof.parsers.base.record import dataclass, field
 from tpuprof.parsers.memory.account.need import MOST_BUFFERS, Known, Need, OomKind, need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryAccount, account
 from tpuprof.parsers.memory.batch.fit import BatchFit
@@ -236,8 +236,6 @@ def _where(report: OomReport, log: str) -> str:
 def triage_of_memory(page: SpaceMemory, fit: BatchFit | None = None, known: Known | None = None) -> Triage:
     """A memory space of a compiled module at its peak, which thread-local allocations are no part of, with advice."""
     need = need_of_memory(page, known=known)
-    if fit is not None and (page.headroom_bytes or -1) > 0:
-        need = replace(need, fitting_batch=fit.largest)
     advice, toggles = _advised(need)
     sizes: _Sizes = {
         "arguments": page.arguments_bytes,
@@ -253,6 +251,7 @@ def triage_of_memory(page: SpaceMemory, fit: BatchFit | None = None, known: Know
         need=need,
         parts=_adding_up(sizes, page.peak_bytes),
         padding_bytes=page.padding_bytes,
+        exceeded_bytes=need.exceeded_bytes,
         advice=advice,
         toggles=toggles,
         notes=page.warnings,

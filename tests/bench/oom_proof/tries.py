@@ -50,12 +50,12 @@ class Try:
     least_bytes: int | None = None
 
     @property
-    def is_far(self) -> bool:
-        """Whether the saving is off by more than 25 %, and outside of the range that was given, if one was."""
-        if self.error is None or self.error <= FAR or self.compiled_bytes is None or self.predicted_bytes is None:
-            return False
+    def is_near(self) -> bool:
+        """Whether the saving is within 10 %, or inside of the range that was given, if one was."""
+        if self.error is None or self.error <= NEAR or self.compiled_bytes is None or self.predicted_bytes is None:
+            return self.error is not None
         saved, most = self.needed_bytes - self.compiled_bytes, self.needed_bytes - self.predicted_bytes
-        return self.least_bytes is None or not (1 - NEAR) * self.least_bytes <= saved <= (1 + NEAR) * most
+        return self.least_bytes is not None and (1 - NEAR) * self.least_bytes <= saved <= (1 + NEAR) * most
 
     @property
     def error(self) -> float | None:

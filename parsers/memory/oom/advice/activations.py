@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
+from tpuprof.parsers.memory.account.roles import KEPT_NARROW, BufferFacts, NeedFacts, again_as, by_type
 from tpuprof.parsers.memory.oom.advice import rule, words
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, Recomputed
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, summed
@@ -20,6 +20,7 @@ _MOSTLY = 0.9
 _HEAD = 128  # features of a head where no array shows how many there are
 _LEAST_NARROWER = 0.35  # share of what halving saves: the compiler keeps some in bf16 already, or in f32 again
 _LEAST_CHUNKS = 0.3  # and of the loss in chunks: what is beside the logits then decides
+_LARGE = 32  # times as large another array may be at most that is of the same kind
 _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "s8": 1, "u8": 1, "pred": 1}
 
 
@@ -44,7 +45,7 @@ def _attention_cuts(facts: NeedFacts) -> Cuts:
 
 def _is_kept(item: BufferFacts) -> bool:
     """Whether the forward pass keeps it for the backward pass."""
-    return "jvp(" in item.op and "transpose(" not in item.op
+    return ("jvp(" in item.op and "transpose(" not in item.op) or KEPT_NARROW in item.buffer.name
 
 
 def _head_features(facts: NeedFacts, scores: BufferFacts) -> int:
@@ -142,15 +143,33 @@ def _recomputed(facts: NeedFacts) -> Cuts:
     layers = max([1, len({item.layer for item in cut if item.layer}), *(item.stack for item in cut)])
     kept = [item for item in every.of("activation", "attention") if _is_kept(item) or item.stack > 1]
     kept = [item for item in kept if (item.element, item.dims) in types]
+    kept += _delayed(every, layers) if all(item.stack == 1 for item in kept) else []
     if not kept or layers < 2:
         return {}
-    width = 4 if facts.is_wide else 2
-    elements = min((math.prod(item.dims) for item in kept if item.is_float and len(item.dims) in (2, 3)), default=0)
     work: dict[tuple[int, ...], int] = {}
     for item in kept:
         work[item.dims] = max(work.get(item.dims, 0), -(-item.size // item.stack))
-    logits = [item.buffer.dies or 0 for item in every.of("loss")]
-    return Recomputed(rule.gone(kept), layers * elements * width, sum(work.values()), max(logits, default=0))
+    logits = every.of("loss")
+    begin = max((item.buffer.dies or 0 for item in logits if _LARGE * item.size >= logits[0].size), default=0)
+    return Recomputed(rule.gone(kept), _inputs_bytes(facts, kept, layers), sum(work.values()), begin)
+
+
+def _delayed(every: NeedFacts, layers: int) -> list[BufferFacts]:
+    """What the backward pass of written out layers keeps, so that it can make all weights' gradients together."""
+    groups = by_type(item for item in every.of("backward") if every.need.known.grows(item.buffer))
+    return [item for items in groups.values() if len(items) >= layers for item in items]
+
+
+def _inputs_bytes(facts: NeedFacts, kept: Sequence[BufferFacts], layers: int) -> int:
+    """What the layers' inputs take that are not kept already: the smallest arrays that are no mere rows of others."""
+    passes = [
+        item for item in (facts.everywhere or facts).of("activation") if item.is_float and len(item.dims) in (2, 3)
+    ]
+    sizes = {item.dims: math.prod(item.dims) for item in passes}
+    elements = min((size for size in sizes.values() if _LARGE * size >= max(sizes.values())), default=0)
+    gone = {item.index for item in kept}
+    there = sum(item.stack for item in passes if sizes[item.dims] == elements and item.index not in gone)
+    return max(0, layers - there) * elements * (4 if facts.is_wide else 2)
 
 
 @rule.change("remat", "remat", rule.ChangeOrder.NOT_STORED, "jax.checkpoint around layers", _remat_cuts, _recomputed)
@@ -177,7 +196,7 @@ def _least_remat(items: Sequence[BufferFacts]) -> float:
     """
     if size_of([item for item in items if item.stack > 1]) >= _MOSTLY * size_of(items):
         return 1.0
-    return 0.0 if any(".remat" in item.buffer.name for item in items) else 0.5
+    return 0.0 if any(again_as(item.buffer.name) for item in items) else 0.5
 
 
 def _equal(facts: NeedFacts) -> list[BufferFacts]:

@@ -6,14 +6,13 @@ up to a multiple of 128, so 32 take what 64 do, see `rule`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 
+from tpuprof.parsers.memory.account.need import MARGIN
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, is_lone, largest_first, leads
-from tpuprof.parsers.memory.batch.fit import MARGIN
 from tpuprof.parsers.memory.batch.growth import resized as resized_in_tiles
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, lowered
-from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change, less, resized, rounding
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change, less, most_left, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
 _ROWS = 8  # a batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile
@@ -63,18 +62,22 @@ def at_batch(facts: NeedFacts, item: BufferFacts, length: int) -> int:
 def fitting_batch(facts: NeedFacts) -> int | None:
     """The largest batch with which all fits by arithmetic; None where none does, or what there is is unknown."""
     batch, over = facts.batch, facts.need.over_bytes
-    if facts.need.fitting_batch is not None:
-        return facts.need.fitting_batch
-    alike = Counter((item.size, rounding(item, batch_axis(item))) for item in batch_items(facts))
-    if batch is None or over is None or not alike:
+    if facts.need.known.batch is not None:
+        return facts.need.known.fitting_batch
+    if batch is None or over is None or not batch_items(facts):
         return None
-    there = sum(size * count for (size, _), count in alike.items()) - over
-    wanted = over + int(MARGIN * (facts.need.capacity_bytes or 0))
+    every, used, margin = (
+        facts.everywhere or facts,
+        facts.need.used_bytes or 0,
+        MARGIN * (facts.need.capacity_bytes or 0),
+    )
 
     def fits(length: int) -> bool:
-        if facts.everywhere is not None:
-            return lowered(facts, _at(facts.everywhere, length)) >= wanted
-        return sum(how.scaled(size, length) * count for (size, how), count in alike.items()) <= there
+        cuts = _at(every, length)
+        saving = lowered(facts, cuts)
+        if over > 0:
+            return facts.need.is_met(used - most_left(facts, saving, [cuts], is_batch=True))
+        return saving >= over + margin
 
     low, high = (0, batch) if over > 0 else (batch, batch * _MOST_TIMES)
     while high - low > 1:  # low fits, if it is a batch at all, and high does not

@@ -8,6 +8,7 @@ more memory free counts.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.record import dataclass
@@ -17,6 +18,7 @@ from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.advice import advise, changes_of
 from tpuprof.parsers.memory.oom.advice.batch import at_batch, batch_items, smaller_batch
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
+from tpuprof.parsers.memory.oom.advice.rule import most_left
 from tpuprof.parsers.memory.oom.advice.shard import chips_for, chips_in_words
 from tpuprof.parsers.memory.oom.model import Change, Plan
 
@@ -39,7 +41,7 @@ _COSTS: Mapping[str, tuple[int, str, str]] = {
 """Change to its rank, what to do, and what that costs; batches come last."""
 
 _EXCLUDE = {"gradients", "duplicates"}  # weights in bf16 have gradients in bf16
-_BATCH_COST, _MOST_CHANGES, _MARGIN = 10, 3, 0.02
+_BATCH_COST, _MOST_CHANGES = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,9 @@ def plan(need: Need) -> Plan | None:
         return None
     facts = read(need)
     cuts = {key: left for key, left in changes_of(facts) if key in _COSTS and left}
-    # the share of its saving that each change has at least, where the compiler decides how much it is
-    sure = {
-        each.change.key: each.least_bytes / each.saving_bytes
+    # of the saving of each change, how much is in doubt, where the compiler decides how much it is
+    doubts = {
+        each.change.key: 1 - each.least_bytes / each.saving_bytes
         for each in advise(need)
         if each.change is not None and each.saving_bytes and each.least_bytes is not None
     }
@@ -76,42 +78,47 @@ def plan(need: Need) -> Plan | None:
         for count in range(_MOST_CHANGES + 1)
         for keys in itertools.combinations(cuts, count)
         if not set(keys) >= _EXCLUDE
-        for candidate in _candidates(facts, keys, [cuts[key] for key in keys], (used, there), sure)
+        for candidate in _candidates(facts, keys, [cuts[key] for key in keys], doubts)
     ]
-    room = there * (1 - _MARGIN)
-    enough = [each for each in found if each.most <= room] or [each for each in found if each.left <= room]
+    enough = [each for each in found if need.is_met(used - each.most)]
+    enough = enough or [each for each in found if need.is_met(used - each.left)]
     best = min(enough, key=lambda each: (each.cost, each.left)) if enough else min(found, key=lambda each: each.left)
-    return _worded(facts, best, there, (best.most <= room, bool(enough)))
+    return _worded(facts, best, there, (need.is_met(used - best.most), bool(enough)))
 
 
 def _candidates(
-    facts: NeedFacts, keys: tuple[str, ...], cuts: Sequence[Cuts], sizes: tuple[int, int], sure: Mapping[str, float]
+    facts: NeedFacts, keys: tuple[str, ...], cuts: Sequence[Cuts], doubts: Mapping[str, float]
 ) -> list[_Candidate]:
     """Some changes alone, and with the largest batch, halved as often as need be, that fits beside them."""
-    every, (used, there) = facts.everywhere or facts, sizes
-    saving = saved(facts, cuts)
-    alone = [saved(facts, [each]) for each in cuts]
-    certain = [size * sure.get(key.partition(" ")[0], 1.0) for key, size in zip(keys, alone, strict=True)]
-    doubt = int(saving * (1 - sum(certain) / sum(alone))) if sum(alone) else 0
-    rest = used - saving
-    cost = sum(_COSTS[key][0] for key in keys)
-    found = [_Candidate(cost, rest, rest + doubt, keys, None)]
-    leading, batch = batch_items(every), facts.batch
-    halvings = 0
-    smaller_alone = smaller_batch(facts) if not keys else None
-    if leading and smaller_alone is not None:
-        cuts_alone = {item.index: at_batch(every, item, smaller_alone) for item in leading}
-        need = used - saved(facts, [cuts_alone])
-        found.append(_Candidate(_BATCH_COST + 1, need, need, keys, smaller_alone))
+    every, used, batch = facts.everywhere or facts, facts.need.used_bytes or 0, facts.batch
+    parts = [(saved(facts, [cut]), doubts.get(key.partition(" ")[0], 0.0)) for key, cut in zip(keys, cuts, strict=True)]
+    found = [_candidate(facts, keys, cuts, parts, None)]
+    leading = batch_items(every)
+    lengths = [smaller_batch(facts)] if not keys else []
     while leading and batch is not None and batch >= 2 and batch % 2 == 0:
-        batch, halvings = batch // 2, halvings + 1
-        smaller = {item.index: at_batch(every, item, batch) for item in leading}
-        need = used - saved(facts, [*cuts, smaller])
-        left_doubtful = min(doubt, max(0, used - need))
-        found.append(_Candidate(cost + _BATCH_COST + 2 * halvings, need, need + left_doubtful, keys, batch))
-        if need + left_doubtful <= there * (1 - _MARGIN):
+        batch //= 2
+        lengths.append(batch)
+    for length in filter(None, lengths if leading else ()):
+        smaller = {item.index: at_batch(every, item, length) for item in leading}
+        alone = saved(facts, [smaller])
+        doubt = 1 - (used - most_left(facts, alone, [smaller], is_batch=True)) / alone if alone and facts.again else 0.0
+        found.append(_candidate(facts, keys, [*cuts, smaller], [*parts, (alone, max(0.0, doubt))], length))
+        if facts.need.is_met(used - found[-1].most):
             break
     return found
+
+
+def _candidate(
+    facts: NeedFacts, keys: tuple[str, ...], cuts: Sequence[Cuts], parts: Sequence[tuple[int, float]], batch: int | None
+) -> _Candidate:
+    """Some changes; `parts` are the saving of each alone, and the share of it that is in doubt."""
+    saving, used, alone = saved(facts, cuts), facts.need.used_bytes or 0, sum(size for size, _ in parts)
+    doubt = int(saving * sum(size * share for size, share in parts) / alone) if alone else 0
+    cost = sum(_COSTS[key][0] for key in keys)
+    if batch is not None:
+        halvings = max(1, math.ceil(math.log2((facts.batch or batch) / batch)))
+        cost += _BATCH_COST + (2 * halvings if keys or facts.batch == batch << halvings else 1)
+    return _Candidate(cost, used - saving, used - saving + doubt, keys, batch)
 
 
 def _worded(facts: NeedFacts, best: _Candidate, there: int, fits: tuple[bool, bool]) -> Plan:
@@ -132,7 +139,7 @@ def _worded(facts: NeedFacts, best: _Candidate, there: int, fits: tuple[bool, bo
         end = f"{size}, fits" if fits[0] else f"{between}, may fit: the compiler decides"
         return Plan(tuple(changes), best.left, fits[0], f"{_listed(steps)}: {end}", tuple(costs))
     nearest = f"{_listed(steps)} leave {size}" if steps else "no known remedy makes it smaller"
-    sentence = f"no combination of the known remedies fits: {nearest}{_chips(facts.need, there)}"
+    sentence = f"the remedies that are estimated here are not enough: {nearest}{_chips(facts.need, there)}"
     return Plan(tuple(changes), best.left, False, sentence, tuple(costs))
 
 

@@ -17,9 +17,8 @@ from enum import IntEnum
 
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.formats.hlo.shapes import round_up
-from tpuprof.parsers.memory.account.need import Need
-from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first
-from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first, most_needed
+from tpuprof.parsers.memory.oom.advice.moments import Cuts, composed, saved
 from tpuprof.parsers.memory.oom.advice.words import amount
 from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Change
 
@@ -31,7 +30,7 @@ LEAST_BYTES = 1 << 20  # nor is one that saves less than this: what needs next t
 FITS = "this alone is enough"
 _MOSTLY_LISTED = 0.9
 _COMPUTED = ("attention", "loss", "remat", "bf16", "batch")  # changes of what the passes compute
-_MUCH_AGAIN, _LEAST_RECOMPUTED = 0.1, 0.5  # of the need; of a saving, where the compiler may keep more once it has room
+_UNSURE = 5  # times as much as is worth a line must be saved by what may save nothing
 _ELSEWHERE = 0.02  # of a saving: from here on it is said that another moment becomes the peak
 
 _SHORTEST = 256  # elements of bfloat16 that a short array of one axis is rounded up to
@@ -125,13 +124,16 @@ def change(
             if not worth_it(facts, saving):
                 return []
             said = words(facts, items, saving)
-            held = saved(facts, made.cuts_everywhere(facts))
+            everywhere = made.cuts_everywhere(facts)
+            held = saved(facts, everywhere)
             if not worth_it(facts, held) and 2 * held < saving:  # another moment needs as much
+                return []
+            if not said.least and not worth_it(facts, held // _UNSURE):
                 return []
             if abs(held - saving) > _ELSEWHERE * saving:
                 text = f"{said.arithmetic}; then another moment is the peak, {amount(held)} lower"
                 said = replace(said, arithmetic=text)
-            return [advice_of(facts, kind, held, replace(said, key=said.key or key), items)]
+            return [advice_of(facts, kind, held, replace(said, key=said.key or key), items, everywhere)]
 
         titled = (lambda *_: title) if isinstance(title, str) else title
         of_all = None if everywhere is None else lambda facts: [everywhere(facts)]
@@ -142,14 +144,24 @@ def change(
 
 
 def advice_of(
-    facts: NeedFacts, kind: AdviceKind, saving: int | None, words: AdviceText, items: Sequence[BufferFacts] = ()
+    facts: NeedFacts,
+    kind: AdviceKind,
+    saving: int | None,
+    words: AdviceText,
+    items: Sequence[BufferFacts] = (),
+    everywhere: Sequence[Cuts] = (),
 ) -> Advice:
-    """An advice about `items`, the largest first; says whether it is enough alone, and if few buffers are known."""
+    """An advice about `items`, the largest first; says whether it is enough alone, and if few buffers are known.
+
+    Args:
+        everywhere: what its change leaves of all the program's buffers.
+    """
     how, arithmetic, need = words.how, words.arithmetic, facts.need
     items = words.items or items
     least = None if saving is None else int(words.least * saving)
-    sure = words.least
-    if least is not None and _is_enough(need, least):
+    if saving and least is not None and any(items) and facts.again and words.key in _COMPUTED:
+        least = min(least, (facts.need.used_bytes or 0) - most_left(facts, saving, everywhere, words.key == "batch"))
+    if least is not None and need.is_met(least):
         how += f"; {FITS}"
     if words.instead:
         how += f"; {words.instead}"
@@ -157,9 +169,6 @@ def advice_of(
     if saving is not None and not is_known:
         arithmetic += " (of the listed buffers)"
     source = next((item.buffer.source for item in items if item.buffer.source), None)
-    if saving and any(items) and _is_recomputed(facts) and words.key in _COMPUTED:
-        sure = min(sure, _LEAST_RECOMPUTED)
-        least = int(sure * saving)
     if saving and least is not None and least < saving:
         arithmetic += f"; the compiler decides, ~{amount(least)} to {amount(saving)}"
     return Advice(
@@ -171,20 +180,17 @@ def advice_of(
         source,
         tuple(item.index for item in items),
         Change(words.key, words.target) if words.key else None,
-        least if saving is not None and sure < 1 else None,
+        least if least != saving else None,
     )
 
 
-def _is_enough(need: Need, saving: int) -> bool:
-    """Whether a need that is too large fits after a saving; a kernel that takes its memory's last byte does not."""
-    over = need.over_bytes
-    return over is not None and over > 0 and saving >= over + (need.memory_space != "hbm")
-
-
-def _is_recomputed(facts: NeedFacts) -> bool:
-    """Whether the compiler computes much again by itself to save memory; with more room it does so less."""
-    again = sum(item.size for item in facts.items if ".remat" in item.buffer.name)
-    return again >= _MUCH_AGAIN * facts.whole_bytes
+def most_left(facts: NeedFacts, saving: int, cuts: Sequence[Cuts], is_batch: bool = False) -> int:
+    """What a need may come to at most after a saving, where the compiler computes much again now."""
+    used, left = facts.need.used_bytes or 0, composed(facts.everywhere or facts, cuts)
+    over, there = facts.need.over_bytes, facts.need.capacity_bytes
+    room = None if over is None or there is None or not is_batch else used - over
+    again = [left.get(item.index, item.size) for item in facts.again]
+    return min(used, most_needed(used, used - saving, again, room))
 
 
 def saving_of(facts: NeedFacts, cuts: Cuts) -> int:

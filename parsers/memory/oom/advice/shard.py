@@ -17,7 +17,6 @@ from tpuprof.parsers.memory.oom.advice.words import amount, size_of
 _MOST_CHIPS = 256
 _LEAST_SHARE = 0.1  # of the need: with less in the arguments it is something else that is too large
 _AT_WORK = 2  # layers whose weights are there at once: the one at work, and the next one on its way
-_MARGIN = 0.02
 
 
 def _spread(facts: NeedFacts) -> list[BufferFacts]:
@@ -52,14 +51,13 @@ def _cuts(facts: NeedFacts, chips: int | None) -> Cuts:
 
 def chips_for(facts: NeedFacts) -> int | None:
     """The fewest chips, a power of two, with which it fits; None where it fits as it is, or with no number of them."""
-    over, there = facts.need.over_bytes, facts.need.capacity_bytes
-    if facts.need.memory_space != "hbm" or over is None or there is None or over <= 0:
+    if facts.need.memory_space != "hbm" or facts.need.capacity_bytes is None:
         return None
     if size_of(_spread(facts)) < _LEAST_SHARE * facts.whole_bytes:
         return None
     chips = 2
     while chips <= _MOST_CHIPS:
-        if saved(facts, [_cuts(facts.everywhere or facts, chips)]) >= over + _MARGIN * there:
+        if facts.need.is_met(saved(facts, [_cuts(facts.everywhere or facts, chips)])):
             return chips
         chips *= 2
     return None

@@ -36,7 +36,7 @@ def log_of(name: str) -> OomLog:
 def test_what_it_calls_temporaries_are_arguments_mostly(tmp_path: Path) -> None:
     log = with_dumps(log_of("Adam_state_too_large"), read_dumps([str(dump_of("Adam_state_too_large", tmp_path))]))
     (report,) = log.reports
-    assert report.used_bytes == 63_048_783_904
+    assert report.used_bytes == 63_048_914_976  # with gaps between buffers
     assert report.arguments_bytes is not None and report.hlo_temp_bytes is not None
     assert report.arguments_bytes > 0.6 * report.used_bytes > report.hlo_temp_bytes
     assert report.capacity_bytes == (32 * 1024 - 512 - 260) << 20  # of the chip that the dump names, not rounded
@@ -51,9 +51,9 @@ def test_every_buffer_of_a_failed_compile(tmp_path: Path) -> None:
     (report,) = alone.reports
     assert (report.program, report.at_line) == ("jit_step", 0) and "its compile failed" in report.sentence
     total = sum(buffer.size_bytes for buffer in report.buffers)
-    assert total == report.used_bytes
+    assert total + (report.fragmentation_bytes or 0) == report.used_bytes
     marker = next(folder.glob("*.oom_intermediate_module.hlo.pb"))
-    assert [dumped.memory.peak_bytes for dumped in read_dumps([str(marker)])] == [report.used_bytes]
+    assert [dumped.memory.needed_bytes for dumped in read_dumps([str(marker)])] == [report.used_bytes]
 
 
 def test_a_dump_of_another_program_is_named_and_left_out(tmp_path: Path) -> None:

@@ -226,11 +226,11 @@ def test_the_begin_of_the_backward_pass_is_marked() -> None:
 
 
 def test_headroom_is_red_where_it_does_not_fit_and_a_warning_where_it_hardly_does() -> None:
-    keys = [headroom_style(training_space(capacity=at * GIB // 10)) for at in (110, 136, 140, 160)]
+    keys = [headroom_style(training_space(capacity=at * GIB // 10)) for at in (110, 138, 142, 160)]
     assert keys == ["bad", "warn", "warn", "good"]
     assert headroom_style(training_space(capacity=None)) == "dim"
     line = header_lines(training_space(capacity=11 * GIB), "", Pen(120, BLOCK))[1]
-    assert (" does not fit: 2.59 GiB over", "bad") in line
+    assert (" does not fit: 2.69 GiB over", "bad") in line
 
 
 def test_the_owners_that_there_is_no_room_for_are_the_smaller_ones_and_are_summed() -> None:

@@ -180,7 +180,8 @@ def memory(shown: Documents) -> Iterator[Sum]:
     page = shown.get("memory")
     if page is not None and page.get("buffers"):
         yield "the peak", page["peak_bytes"], [max(page["heap_bytes"])]
-        yield "capacity", page["capacity_bytes"], [page["peak_bytes"], page["headroom_bytes"]]
+        needed = page["total_allocation_bytes"] if page["memory_space"] == "HBM" else page["peak_bytes"]
+        yield "capacity", page["capacity_bytes"], [needed, page["headroom_bytes"]]
 
 
 LISTS: tuple[Callable[[Documents], Iterator[Sum]], ...] = (

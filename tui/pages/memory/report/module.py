@@ -9,7 +9,8 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.batch.fit import MARGIN, BatchFit, BatchNeed
+from tpuprof.parsers.memory.account.need import MARGIN
+from tpuprof.parsers.memory.batch.fit import BatchFit, BatchNeed
 from tpuprof.parsers.memory.model import MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.parsers.pages.memory.key import MEMORY

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of, needs, transformer
 from tests.parsers.memory.oom.advice.test_need import module
-from tpuprof.parsers.memory.account.need import Need, need_of_memory
+from tpuprof.parsers.memory.account.need import MARGIN, Need, need_of_memory
 from tpuprof.parsers.memory.account.roles import read
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.advice.advice import advise
@@ -30,15 +30,15 @@ def test_batch_that_fits() -> None:
     advice = batch_advice(transformer())
     assert advice.sentence == "26.7 GiB of activations grow with the batch, 64 on each device"
     assert advice.how.startswith("batch 64 -> 32")
-    assert advice.arithmetic == "26.7 GiB in 20 buffers x 32/64 = 13.4 GiB; by arithmetic 35 fit"
+    assert advice.arithmetic == "26.7 GiB in 20 buffers x 32/64 = 13.4 GiB; by arithmetic 33 fit"
 
 
 @pytest.mark.parametrize(
     ("capacity", "how"),
     [
-        (3 * GIB, f"batch 8 -> 6, or split it into microbatches; {FITS}"),
+        (3 * GIB, f"batch 8 -> 5, or split it into microbatches; {FITS}"),
         (4 * GIB, "batch 8 -> 4, or split it into microbatches"),
-        (5 * GIB, "up to 10 fit by arithmetic; batch 8 -> 4, or split it into microbatches"),
+        (5 * GIB, "up to 9 fit by arithmetic; batch 8 -> 4, or split it into microbatches"),
         (None, "batch 8 -> 4, or split it into microbatches"),
     ],
 )
@@ -73,14 +73,14 @@ def test_a_batch_in_the_lanes_saves_nothing_where_it_is_padded() -> None:
 
 
 def test_a_batch_in_the_lanes_shrinks_in_whole_tiles() -> None:
-    advice = batch_advice(need_of(*made("f32[640,1024,1024]{0,2,1:T(8,128)}"), capacity=4 * GIB))
+    advice = batch_advice(need_of(*made("f32[640,1024,1024]{0,2,1:T(8,128)}"), capacity=17 * GIB // 4))
     assert advice.how == f"batch 640 -> 512, or split it into microbatches; {FITS}"
     assert advice.saving_bytes == GIB
     half = batch_advice(need_of(*made("f32[384,1024,1024]{0,2,1:T(8,128)}")))
     assert half.arithmetic == "3.00 GiB in 2 buffers in whole tiles -> 2.00 GiB"  # 192 is padded to 256
 
 
-@pytest.mark.parametrize(("capacity", "fitting"), [(512 * MIB, 8), (511 * MIB, 4), (255 * MIB, 2), (128 * MIB, 2)])
+@pytest.mark.parametrize(("capacity", "fitting"), [(512 * MIB, 8), (511 * MIB, 4), (255 * MIB, 2), (133 * MIB, 2)])
 def test_a_batch_in_the_rows_takes_a_tile_of_fewer_rows(capacity: int, fitting: int) -> None:
     need = need_of(*made("bf16[8,128,131072]{2,0,1:T(8,128)(2,1)}"), capacity=capacity)
     assert fitting_batch(read(need)) == fitting
@@ -140,7 +140,7 @@ def test_less_is_left_of_a_smaller_batch(batch: int, capacity: int, order: str) 
     assert over is not None
     if fitting is None:
         smallest = made(f"f32[1,256,1024]{{{order}:T({'1' if order == '2,0,1' else '8'},128)}}")
-        assert sum(each.size_bytes for each in smallest) > capacity * 64 * MIB
+        assert sum(each.size_bytes for each in smallest) > (1 - MARGIN) * capacity * 64 * MIB
     elif over > 0:
         assert saving_of(facts, batch_cuts(facts)) >= over
 
