@@ -138,7 +138,7 @@ def _worded(facts: NeedFacts, best: _Candidate, there: int, fits: tuple[bool, bo
         between = f"~{words.amount(best.left)} to {words.amount(best.most)} of {words.capacity(there)}"
         end = f"{size}, fits" if fits[0] else f"{between}, may fit: the compiler decides"
         return Plan(tuple(changes), best.left, fits[0], f"{_listed(steps)}: {end}", tuple(costs))
-    nearest = f"{_listed(steps)} leave {size}" if steps else "no known remedy makes it smaller"
+    nearest = f"{_listed(steps)} leave {size}" if steps else "none of them makes it smaller"
     sentence = f"the remedies that are estimated here are not enough: {nearest}{_chips(facts.need, there)}"
     return Plan(tuple(changes), best.left, False, sentence, tuple(costs))
 
