@@ -80,22 +80,10 @@ def test_one_line_that_utf8_can_carry(text: str) -> None:
     assert not BIDI & set(shown)
 
 
-@given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))))
-def test_idempotent(text: str) -> None:
-    assert printable(printable(text)) == printable(text)
-
-
 @given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))), st.text())
 def test_works_character_by_character(left: str, right: str) -> None:
     """So cutting or joining strings cannot bring a control character back."""
     assert printable(left + right) == printable(left) + printable(right)
-
-
-@given(st.binary())
-def test_any_bytes_as_a_file_name(name: bytes) -> None:
-    shown = printable(name.decode("utf-8", "surrogateescape"))
-    assert len(shown.splitlines()) <= 1
-    assert shown.encode("utf-8").decode("utf-8") == shown
 
 
 def test_examples_and_counts() -> None:

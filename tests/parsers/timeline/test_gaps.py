@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, timeline, track
 from tpuprof.parsers.timeline.gaps import gaps, next_gap
-from tpuprof.parsers.timeline.model import StepSpan, busy_between
+from tpuprof.parsers.timeline.model import StepSpan
 
 EVENTS = st.one_of(nested_events(), loose_events())
 
@@ -36,14 +36,6 @@ def test_gaps_are_the_cells_that_no_event_covers(events: list[LaneEvent], least:
     first, last = min((e[1] for e in events), default=0), max((e[2] for e in events), default=0)
     idle = runs([cell for cell in range(first, last) if cell not in busy])
     assert pairs(gaps(track(events), least)) == [(a, b) for a, b in idle if b - a >= least]
-
-
-@given(EVENTS)
-def test_gaps_and_busy_time_make_up_the_track(events: list[LaneEvent]) -> None:
-    one = track(events)
-    start, end = gaps(one)
-    assert int((end - start).sum()) + busy_between(one, *one.span) == one.span[1] - one.span[0]
-    assert all(busy_between(one, a, b) == 0 for a, b in pairs((start, end)))
 
 
 @st.composite

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, names, nested_events, timeline, track
+from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, timeline, track
 from tests.support.build import present
 from tpuprof.parsers.timeline.measure import Measurement, SortKey, mean_use, measure
 from tpuprof.parsers.timeline.model import RateTrack, Track
@@ -114,16 +114,6 @@ def test_rows_are_sorted_by_what_is_asked_for() -> None:
         }.get(sort, [row.place[1] for row in rows])
         assert list(zip([row.name for row in rows], values, strict=True)) == expected, sort
     assert [row.name for row in found.rows(limit=2)] == ["delta", "alpha"]
-
-
-def test_many_names_and_few_events() -> None:
-    many = names([f"op.{number}" for number in range(1000)])
-    found = measure(timeline([track([(0, 0, 4, 700), (0, 6, 7, 3), (1, 1, 2, 999)], of=many)]), 1, 100)
-    assert [(row.name, row.total_ps, row.self_ps, row.longest) for row in found.rows()] == [
-        ("op.700", 3, 2, 0),
-        ("op.3", 1, 1, 1),
-        ("op.999", 1, 1, 2),
-    ]
 
 
 def test_times_beyond_thirty_two_bits_and_below_zero_are_exact() -> None:

@@ -127,11 +127,6 @@ def test_the_share_is_one_exactly_without_padding(m: int, k: int, n: int, mxu: i
     assert (found.share == 1) == (m % 8 == k % mxu == n % mxu == 0) == (found.padded_dimension is None)
 
 
-def test_an_image_convolution_counts_positions_and_the_window() -> None:
-    found = work(convolution([32, 28, 28, 64], [3, 3, 64, 128], [32, 28, 28, 128], [(3, 1, 1, 1, 1)] * 2))
-    assert sizes(found) == (32 * 28 * 28, 9 * 64, 128, 1)
-
-
 @given(st.integers(2, 40))
 def test_batch_and_feature_dimensions_written_as_windows(b: int) -> None:
     batches: list[WindowSpec] = [(b, max(b - 1, 1), 0, 1, b), (b, b, b - 1, 1, b - 1), (b, 1, 0, max(b - 1, 1), b)]

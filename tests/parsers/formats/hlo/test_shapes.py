@@ -144,13 +144,6 @@ def test_text_and_sizes_of_any_shape(value: Shape) -> None:
     assert dims is not None and all(a >= b for a, b in zip(dims, value.dimensions, strict=True))
 
 
-@given(st.lists(st.integers(1, 50), min_size=2, max_size=2), st.sampled_from(("f32", "bf16", "s8", "pred")))
-def test_exact_multiples_of_the_tile_have_no_padding(counts: list[int], kind: str) -> None:
-    value = Shape(kind, (counts[0] * 8, counts[1] * 128), (1, 0), ((8, 128), (2, 1)))
-    assert value.expansion == 1.0
-    assert value.padded_dimensions == value.dimensions
-
-
 @given(st.text(alphabet='f32bs41[]{}(),:T*SEL<=?"\\ %.', max_size=200))
 @settings(max_examples=3 * EXAMPLES)
 def test_hostile_text_never_raises(text: str) -> None:

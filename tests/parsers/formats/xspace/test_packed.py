@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import random
 import tracemalloc
 import zlib
@@ -162,19 +161,16 @@ def test_a_trace_is_known_by_its_first_bytes(name: str, tmp_path: Path) -> None:
         assert [problem.code for problem in trace.problems] == ["viewer_trace"]
 
 
-def test_a_plane_as_long_as_a_brace_is_no_json() -> None:
+def test_a_plane_as_long_as_a_brace_is_no_json(tmp_path: Path) -> None:
     """Its length is the byte of ``{``, which sends it the longer way, and it comes back as it is."""
     for size in (0x7B, 0x5B, 0x20, 0x0A):
         space = XSpace()
         PlaneBuilder(space, "x" * (size - 2))
         data = space.SerializeToString()
         assert data[:2] == bytes([0x0A, size])
-        path = f"/tmp/{os.getpid()}.xplane.pb"
-        try:
-            Path(path).write_bytes(data)
-            assert [len(plane.name) for plane in Trace.open(path).planes] == [size - 2]
-        finally:
-            os.unlink(path)
+        path = tmp_path / "h.xplane.pb"
+        path.write_bytes(data)
+        assert [len(plane.name) for plane in Trace.open(str(path)).planes] == [size - 2]
 
 
 @pytest.mark.parametrize("kind", ["trace", "profile"])

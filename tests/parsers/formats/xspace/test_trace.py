@@ -225,16 +225,6 @@ def test_an_event_larger_than_a_chunk_is_decoded(monkeypatch: pytest.MonkeyPatch
     assert events.stats["text"].length.tolist() == [5000, 5000, 5000]
 
 
-def test_line_fields_behind_the_events_are_found() -> None:
-    plane = XPlane(name=b"/host:CPU")
-    line = plane.lines.add(name=b"t", display_name=b"thread 7", duration_ps=99, display_id=12)
-    for at in range(2000):
-        line.events.add(metadata_id=1, offset_ps=at, duration_ps=1)
-    found = trace_of(XSpace(planes=[plane])).planes[0].lines[0]
-    assert found.size > trace_module.HEAD
-    assert (found.header.display_name, found.header.duration_ps, found.header.display_id) == ("thread 7", 99, 12)
-
-
 def test_cancelling_stops_between_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_module, "CHUNK", 200)
     line = Trace.from_bytes(sample(events=300)).planes[0].lines[0]

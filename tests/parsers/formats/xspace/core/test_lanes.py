@@ -72,16 +72,6 @@ EXTREME = st.one_of(
 ANY = st.lists(st.tuples(EXTREME, EXTREME), max_size=30).map(ordered)
 
 
-def apart(spans: Spans, found: list[int]) -> bool:
-    """Whether an event begins in a lane only when the one before it in that lane has ended."""
-    stops: dict[int, int] = {}
-    for (start, end), lane in zip(spans, found, strict=True):
-        if stops.get(lane, LOW) > start:
-            return False
-        stops[lane] = stop_of(start, end)
-    return True
-
-
 @given(SPANS)
 def test_each_event_has_the_lowest_free_lane(core: ModuleType, spans: Spans) -> None:
     assert lanes(core, spans) == first_fit(spans)
@@ -90,9 +80,7 @@ def test_each_event_has_the_lowest_free_lane(core: ModuleType, spans: Spans) -> 
 @given(ANY)
 def test_any_numbers_at_all(core: ModuleType, spans: Spans) -> None:
     """Ends before starts, spans longer than int64, and the ends of time."""
-    found = lanes(core, spans)
-    assert found == first_fit(spans)
-    assert apart(spans, found)
+    assert lanes(core, spans) == first_fit(spans)
 
 
 @given(nested())
@@ -129,9 +117,7 @@ def many(longest: int, seed: int) -> Spans:
 @pytest.mark.parametrize("longest", [2, 20, 90, 5000])
 def test_many_events(core: ModuleType, longest: int) -> None:
     spans = many(longest, seed=longest)
-    found = lanes(core, spans)
-    assert found == first_fit(spans)
-    assert apart(spans, found)
+    assert lanes(core, spans) == first_fit(spans)
 
 
 def test_unsorted_or_uneven_columns_are_refused(core: ModuleType) -> None:

@@ -66,19 +66,6 @@ def test_a_tower_of_any_depth(core: ModuleType, depth: int) -> None:
     assert check(core, spans).depth.max() == depth - 1
 
 
-def test_many_events_as_on_a_device(core: ModuleType) -> None:
-    rng = np.random.default_rng(3)
-    spans = []
-    for loop in range(300):
-        spans.append((loop * 1000, loop * 1000 + 990))
-        for at in range(0, 900, 100):
-            spans += [
-                (loop * 1000 + at, loop * 1000 + at + 90),
-                (loop * 1000 + at, loop * 1000 + at + int(rng.integers(80))),
-            ]
-    assert check(core, ordered(spans)).depth.max() == 2
-
-
 @pytest.mark.parametrize("spans", [[(5, 6), (4, 9)], [(5, 6), (5, 9)]])
 def test_unsorted_events_are_refused(core: ModuleType, spans: list[tuple[int, int]]) -> None:
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""Intervals without others; events in lanes, their runs and sums, with and without the compiled loops."""
+"""Weighted intervals; events in lanes, their runs and sums, with and without the compiled loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tpuprof.parsers.base.intervals import subtract, weighted_until
+from tpuprof.parsers.base.intervals import weighted_until
 from tpuprof.parsers.formats.xspace.core.api import lane_order
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 
@@ -21,27 +21,6 @@ Spans = list[tuple[int, int]]
 def columns(spans: Spans) -> tuple[np.ndarray, np.ndarray]:
     both = np.array(spans, np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
-
-
-@st.composite
-def disjoint(draw: st.DrawFn) -> Spans:
-    """Spans in order, of which some touch."""
-    out, at = [], 0
-    for _ in range(draw(st.integers(0, 8))):
-        begin = at + draw(st.integers(0, 4))
-        at = begin + draw(st.integers(1, 9))
-        out.append((begin, at))
-    return out
-
-
-@given(disjoint(), disjoint())
-@settings(max_examples=2 * EXAMPLES)
-def test_what_is_left_is_what_no_other_covers(spans: Spans, others: Spans) -> None:
-    start, end = subtract(*columns(spans), *columns(others))
-    assert (start < end).all() and (start[1:] >= end[:-1]).all()
-    left = {time for a, b in zip(start.tolist(), end.tolist(), strict=True) for time in range(a, b)}
-    cells = [{time for a, b in side for time in range(a, b)} for side in (spans, others)]
-    assert left == cells[0] - cells[1]
 
 
 @given(
