@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.support.build import PlaneBuilder, present, session_at, tpu_plane
+from tests.support.build import PlaneBuilder, present, session_at, tpu_plane, trace_of
 from tests.support.made.compiled import add_modules, compiled_modules, demo_modules, memory_over_time
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.model import HBM, VMEM, Capacity, ModuleLabel
 from tpuprof.parsers.pages.memory.compiled import (
     CompiledModules,
@@ -24,10 +23,6 @@ from tpuprof.parsers.pages.memory.compiled import (
 from tpuprof.parsers.pages.memory.key import MEMORY
 
 TRAIN = "jit_train_step(1)"
-
-
-def trace_of(space: XSpace) -> Trace:
-    return Trace.from_bytes(space.SerializeToString())
 
 
 def test_a_program_of_several_hosts_counts_once() -> None:

@@ -73,8 +73,10 @@ def by_op(table: OpTable) -> dict[tuple[int, str], tuple[float, ...]]:
     return dict(zip(keys, zip(*(np.nan_to_num(column).tolist() for column in columns), strict=True), strict=True))
 
 
-def check_sums(whole: Session, cores: int) -> None:
-    """The cores' additive figures add up to the whole's."""
+@pytest.mark.parametrize("seed", range(6))
+def test_cores_add_up_to_the_whole(tmp_path: Path, seed: int) -> None:
+    cores = 1 + seed % 4
+    whole = session_at(write_run(tmp_path, vm=host_bytes(cores, seed)))
     parts = [whole.of_core(str(core)).page(OPS) for core in range(cores)]
     sums: dict[tuple[int, str], np.ndarray] = {}
     for part in parts:
@@ -89,16 +91,6 @@ def check_sums(whole: Session, cores: int) -> None:
     assert [part.core_count for part in parts] == [1] * cores
     overviews = [whole.of_core(str(core)).page(OVERVIEW) for core in range(cores)]
     assert sum(page.op_event_count for page in overviews) == whole.page(OVERVIEW).op_event_count
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_cores_add_up_to_the_whole(tmp_path: Path, seed: int) -> None:
-    cores = 1 + seed % 4
-    check_sums(session_at(write_run(tmp_path, vm=host_bytes(cores, seed))), cores)
-
-
-def test_the_demos_cores_add_up_to_the_whole() -> None:
-    check_sums(session_at(demo_path()), 4)
 
 
 def unnamed(page: object) -> str:

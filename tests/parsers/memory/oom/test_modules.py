@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
-from tests.bench.oom_proof.cases import CASES
-from tests.bench.oom_proof.tries import kept_triage
+from tests.parsers.memory.oom.test_proof import triage_of
 from tpuprof.parsers.memory.oom.model import Advice, Change
-from tpuprof.parsers.memory.oom.triage import Triage
 
 GIB = 1 << 30
-
-
-@functools.cache
-def triage_of(name: str) -> Triage:
-    return kept_triage(next(case for case in CASES if case.name == name))
 
 
 def advice_on(name: str, key: str) -> Advice | None:

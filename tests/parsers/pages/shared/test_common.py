@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import grid
 from tests.support.build import PlaneBuilder, bare_host, present, summary_of, tpu_plane
-from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.words import NO_DEVICE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -97,11 +96,6 @@ def test_hosts_that_share_no_step_show_the_first_ones() -> None:
     found = common_steps([first, with_steps(steps_of(50, 4, "b"), "b")])
     assert found.grid is first.steps
     assert found.remarks == ("the hosts share no step: the steps shown are those of my:host", *cut)
-
-
-@given(st.lists(st.floats(0, 1e15), min_size=1, max_size=20))
-def test_the_median_is_the_middle(values: list[float]) -> None:
-    assert median(np.array(values)) == pytest.approx(statistics.median(values))
 
 
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=12))

@@ -39,20 +39,6 @@ def test_every_error_with_figures_gets_advice(shared: Path) -> None:
     assert seen >= 20
 
 
-def test_transformer(shared: Path) -> None:
-    found = first_of(shared, "compile_libtpu0017_v5e_activations_transformer.txt")
-    assert [advice.kind for advice in found] == ["batch", "remat", "remat", "remat", "bf16"]
-    assert FITS in found[0].how
-    assert found[1].sentence == "attention logits 3 x f32[64,4,2048,2048] kept for backward, 3 of 4 layers"
-    assert found[1].source == "train/models.py:53"
-    assert found[2].sentence.startswith("loss logits f32[64,2047,16000]")
-
-
-def test_adam(shared: Path) -> None:
-    found = first_of(shared, "compile_libtpu0017_v5e_params_adam_scan.txt")
-    assert [advice.kind for advice in found] == ["optimizer", "duplicates", "bf16", "duplicates"]
-
-
 def test_tensorflow(shared: Path) -> None:
     found = first_of(shared, "01_tf1_tpuv3_detection_resnet152_au2018.txt")
     assert [advice.kind for advice in found] == ["batch", "bf16", "remat", "padding", "padding"]

@@ -48,14 +48,6 @@ def test_together_they_save_at_most_what_each_saves_alone(need: Need, chosen: se
 
 
 @given(needs())
-def test_nothing_chosen_saves_nothing(need: Need) -> None:
-    estimate = what_if(need, ())
-    assert estimate.saved_bytes == 0
-    assert estimate.saved_by == {}
-    assert estimate.sizes == tuple(each.size_bytes for each in need.buffers)
-
-
-@given(needs())
 def test_every_toggle_changes_its_buffers_and_no_others(need: Need) -> None:
     found = toggles(need)
     savings = [what_if(need, (each.key,)).saved_bytes for each in found]
@@ -162,8 +154,3 @@ def test_blocks_of_a_kernel_shrink() -> None:
 def test_a_module_s_vmem_is_left_to_the_compiler() -> None:
     made = buffer("f32[8,4,2048,2048]{3,2,1,0:T(8,128)S(1)}", "jit(f)/jvp(layer_0)/attention/sub")
     assert toggles(need_of(made, space="vmem", kind=None)) == ()
-
-
-def test_nothing_to_try() -> None:
-    assert toggles(need_of()) == ()
-    assert what_if(need_of(), TOGGLES).used_bytes is None

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.read.mutations import PREFIXES, STYLES, noise, prefixed
+from tests.parsers.memory.oom.read.test_scan_forms import read
 from tests.parsers.memory.oom.read.texts import ALL, GIB, HBM, MIB, Allocation, CompileError, printed_bytes, size_text
 from tests.support.build import present
 from tpuprof.parsers.base.budget import steps_room
-from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read import partial_report, reports
 from tpuprof.parsers.memory.oom.read.forms import printed
 from tpuprof.parsers.memory.oom.read.partial_report import MOST_CHARACTERS, MOST_ENTRIES
@@ -39,11 +39,6 @@ class Repeated(io.RawIOBase):
             self._rest += self._parts.pop(0)
         given, self._rest = self._rest[:size], self._rest[size:]
         return given
-
-
-def read(content: bytes) -> OomLog:
-    """The log in `content`."""
-    return scan_log(io.BytesIO(content))
 
 
 LINE_ENDS = {
