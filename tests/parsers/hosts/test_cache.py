@@ -22,11 +22,7 @@ from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.pages.hosts.hosts import HOSTS
-from tpuprof.parsers.pages.input.input import INPUT
-from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.overview.model import OVERVIEW
-from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.main import main
 
@@ -55,17 +51,6 @@ def session(logdir: Path, cache: HostCache | None = None) -> Session:
 
 def entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
-
-
-def test_what_was_read_is_not_read_again(logdir: Path, reads: list[str]) -> None:
-    first = session(logdir)
-    pages = first.page(OVERVIEW), first.page(OPS), first.page(HOSTS), first.page(INPUT)
-    assert sorted(reads) == ["host0", "host1", "host2"]
-    second = session(logdir)
-    again = second.page(OVERVIEW), second.page(OPS), second.page(HOSTS), second.page(INPUT)
-    assert len(reads) == 3
-    assert (pages[0], pages[3]) == (again[0], again[3])
-    assert repr((pages[1], pages[2])) == repr((again[1], again[2]))
 
 
 def test_a_new_host_is_read_alone(logdir: Path, reads: list[str]) -> None:
@@ -163,15 +148,6 @@ def test_a_folder_that_cannot_be_written_loses_nothing(logdir: Path, folder: Pat
     assert len(reads) == 6
 
 
-def test_without_a_home_nothing_is_kept(logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    monkeypatch.chdir(tmp_path)
-    inside = sorted(tmp_path.rglob("*"))
-    assert len(session(logdir).page(OVERVIEW).hosts) == 3
-    assert sorted(tmp_path.rglob("*")) == inside
-
-
 def test_hosts_share_the_texts_of_their_program(
     logdir: Path, folder: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,19 +220,6 @@ def test_writers_at_the_same_time_leave_whole_entries(logdir: Path) -> None:
     for thread in threads:
         thread.join()
     assert seen <= {(number, "x" * 5000 * number) for number in range(4)}
-
-
-def test_a_comparison_decodes_the_ops_of_steps_once(
-    logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = write_run(tmp_path / "other", **profiles({f"host{at}": steady(1100 + at) for at in range(3)}))
-    first = compare(session(logdir), session(other))
-
-    def never(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr("tpuprof.parsers.session.diff.measure.summarise", never)
-    assert repr(compare(session(logdir), session(other))) == repr(first)
 
 
 def test_the_command_line_keeps_summaries_unless_told_not_to(

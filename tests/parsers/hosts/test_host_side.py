@@ -14,7 +14,6 @@ from tests.support.host_events import read_host
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.step_summary import read_host_side
-from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.host_events.events import HostEvents, HostThread, thread_lines
 
 Event = tuple[str, int, int, dict[str, StatInput]]
@@ -140,17 +139,6 @@ def test_one_pass_gives_ops_waits_rows_and_the_stats_that_groups_need() -> None:
     assert first.stats["step_num"].integers_at(np.arange(3))[0].tolist() == [7, 0, 0]
     assert first.stats["_p"].integers_at(np.arange(3))[1].tolist() == [False, False, True]
     assert second.stats["group_id"].integers_at(np.arange(2))[0].tolist() == [0, 3]
-
-
-def test_ops_that_overlap_in_part_have_no_negative_self_time() -> None:
-    names = ("Iterator::A", "Iterator::B", "Iterator::C", "Iterator::D")
-    spans = ((0, 100), (5, 65), (10, 80), (15, 95))
-    plane = PlaneBuilder.alone("/host:CPU")
-    line = plane.line("t")
-    for name, (start, end) in zip(names, spans, strict=True):
-        plane.event(line, plane.event_id(name), start, end - start)
-    ops = summarise(trace_of(plane.space), "host0").host_ops
-    assert dict(zip(ops.name, ops.self_ps.tolist(), strict=True)) == dict(zip(names, (0, 60, 70, 80), strict=True))
 
 
 def test_cancelling_ends_the_pass() -> None:

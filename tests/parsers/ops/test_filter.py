@@ -234,12 +234,6 @@ def test_each_distinct_text_is_searched_once(distinct: int, searched: int) -> No
         assert filter.parse_filter(word).mask(table).tolist() == expected
 
 
-def test_no_rows() -> None:
-    table = filter.OpColumns((), (), (), (), (), lambda _: (), np.zeros(0, np.int64), np.zeros(0, np.float64))
-    for text in ("", "a", "~a", ">1ms", "!<5%", "src:a"):
-        assert filter.parse_filter(text).mask(table).tolist() == []
-
-
 UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 10**9, "s": 10**12, "S": 10**12}
 
 

@@ -5,10 +5,8 @@ XProf 2.24.2 gives every answer written down here for the same profile; its trac
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
@@ -18,12 +16,9 @@ from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host_events.events import read_threads
 from tpuprof.parsers.steps.groups.graph import first_greater
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, EventGroups, event_groups, grouping_line, is_grouped
-
-DEMO = Path(__file__).parents[3] / "tui" / "demo" / "demo.xplane.pb.gz"
 
 US = 1_000_000
 Spec = tuple[str, int, int, Mapping[str, StatInput]]
@@ -198,18 +193,6 @@ def test_a_core_without_events_has_no_grouping_line() -> None:
     space = space_of([], [("Steps", []), ("XLA Modules", []), ("XLA Ops", [("op", 0, 1, {})])], [])
     planes = trace_of(space).planes
     assert [grouping_line(plane) for plane in planes] == [None, None, None]
-
-
-def test_the_demos_steps_are_its_roots() -> None:
-    trace = Trace.from_bytes(gzip.decompress(DEMO.read_bytes()))
-    host = present(read_host(trace, GROUP_STATS))
-    groups = event_groups(host, [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")])
-    assert [(root.name, root.step_num) for root in groups.roots] == [("train", 100 + n) for n in range(20)]
-    assert groups.cores is not None
-    assert all(core.tolist() == list(range(20)) for core in groups.cores)
-    sizes = [np.bincount(thread.of_events() + 1).tolist() for thread in groups.threads]
-    assert sizes[0] == [5, *[7] * 20]
-    assert all(size[1:] == [] for size in sizes[5:])
 
 
 @given(st.lists(st.integers(0, 6), max_size=40), st.data())

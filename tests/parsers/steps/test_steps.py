@@ -1,20 +1,12 @@
-"""Steps: markers, inference from module runs, breakdown, and what belongs to which step."""
+"""Steps of whole profiles: names that repeat, too few runs, and modules without names."""
 
 from __future__ import annotations
 
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tests.support.build import OpSpec, present, tpu_plane, trace_of
+from tests.support.build import present, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.aligned import align
-from tpuprof.parsers.steps.boundaries.markers import marked_steps
-from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times
 
 
 def page(space: XSpace) -> Overview:
@@ -36,36 +28,6 @@ def test_too_few_runs_of_any_module_give_no_step_time_but_a_reason() -> None:
     assert result.performance.step_time is None
     assert "ran at least 3 times" in result.unknown["performance.step_time_ms"]
     assert result.bottleneck.classification == "unknown"
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 50)), min_size=1, max_size=12),
-    st.lists(st.tuples(st.sampled_from(["infeed", "loop fusion"]), st.integers(0, 10), st.integers(1, 9)), max_size=40),
-)
-def test_every_op_inside_a_step_is_counted_once(
-    gaps: list[tuple[int, int]], gap_ops: list[tuple[str, int, int]]
-) -> None:
-    steps, at = [], 0
-    for n, (gap, duration) in enumerate(gaps):
-        steps.append((str(n), at + gap, at + gap + duration))
-        at += gap + duration
-    ops: list[OpSpec] = []
-    at = 0
-    for category, gap, duration in gap_ops:
-        ops.append((category.replace(" ", "-"), category, at + gap, duration))
-        at += gap + duration
-    plane = tpu_plane(XSpace(), 0, ops, steps=steps).read()
-    marked = marked_steps(plane)
-    borders = (marked.start_ps, marked.end_ps)
-    times = core_step_times(marked, core_sums(plane, borders, np.zeros(0, np.int64)))
-    for n, (_, begin, end) in enumerate(steps):
-        for part, category in ((INFEED, "infeed"), (COMPUTE, "loop fusion")):
-            expected = sum(d for _, c, o, d in ops if c == category and begin <= o < end)
-            assert times.part_ps[n, part] == expected
-    grid = present(align([times], "steps", ["host0:0"], None))
-    durations = {name: end - begin for name, begin, end in steps}  # a step at the ends may look cut, and is left out
-    assert grid.longest_ps.tolist() == [durations[name] for name in grid.names]
-    assert len(grid) + len(grid.incomplete) == len(steps)
 
 
 def test_modules_whose_names_are_lost_stay_apart() -> None:

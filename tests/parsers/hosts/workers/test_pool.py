@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,11 +21,9 @@ from tests.parsers.hosts.workers.jobs import ends_itself, fails, looks_up, never
 from tests.support.build import host_bytes, session_at, write_run
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, FAILED, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, MOST_THREADS, WORKERS_VARIABLE, decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
-from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.hosts.workers import pool as host_pool
 from tpuprof.parsers.hosts.workers.pool import PoolMeter, SharedProgress, Task, over_processes
 from tpuprof.parsers.ops.table import TEXTS
@@ -254,17 +250,6 @@ def test_partial_pages_come_late_and_rarely(
 
 
 # --- what crosses, and how many workers ----------------------------------------------------------------------------
-
-
-def test_a_summary_crosses_small_and_whole(tmp_path: Path) -> None:
-    (file,) = files(logdir(tmp_path, 1))
-    with closing(Trace.open(file.path)) as trace:
-        here = summarise(trace, "host0")
-    crossed = pickle.dumps(here)
-    there = pickle.loads(crossed)
-    assert len(crossed) < 20_000
-    assert (there.host, there.op_events, there.programs) == (here.host, here.op_events, here.programs)
-    assert there.table.expression(0) == here.table.expression(0)
 
 
 def host_file(size: int, packed: bool = False) -> HostFile:

@@ -1,4 +1,4 @@
-"""Op tables: sums, nesting and merging, on both decoding cores."""
+"""Op tables: odd times and metadata, classes of ops, and what is no table at all."""
 
 from __future__ import annotations
 
@@ -7,41 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, nested_spans, tpu_plane, trace_of
-from tpuprof.parsers.base.intervals import union_length
+from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.sums import op_sums
 from tpuprof.parsers.ops.device import kind_by_name, op_class, shortcoming
 from tpuprof.parsers.pages.overview.overview import overview
-
-CATEGORIES = ["convolution fusion", "loop fusion", "copy", "all-reduce", "infeed", "while"]
-
-
-@st.composite
-def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
-    ops: list[OpSpec] = []
-    for at, length in nested_spans(draw, 200, most=40, gap=5, lengths=(1, 30), deepest=3):
-        number = draw(st.integers(0, 5))
-        ops.append((f"op.{number}", CATEGORIES[number], at, length))
-    return ops
-
-
-@given(nested_ops(), st.booleans())
-def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> None:
-    table = op_sums(tpu_plane(XSpace(), 0, ops[::-1] if shuffled else ops).read()).table
-    start = np.array([op[2] for op in ops], np.int64)
-    end = start + np.array([op[3] for op in ops], np.int64)
-    assert int(table.self_ps.sum()) == union_length(start, end)
-    assert int(table.total_ps.sum()) == int((end - start).sum())
-    assert int(table.occurrences.sum()) == len(ops)
-    for at, name in enumerate(table.name):
-        mine = [op for op in ops if op[0] == name]
-        assert table.category[at] == mine[0][1]
-        assert table.occurrences[at] == len(mine)
-        assert table.minimum_ps[at] == min(op[3] for op in mine)
-        assert table.flops[at] == 1000 * len(mine)
-        assert table.hbm_bytes[at] == 500 * len(mine)
 
 
 def test_times_beyond_reason_keep_sums_within_64_bits() -> None:

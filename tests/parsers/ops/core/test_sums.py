@@ -105,16 +105,12 @@ def borders(spans: list[tuple[int, int]]) -> Intervals:
     return (np.ascontiguousarray(columns[:, 0]), np.ascontiguousarray(columns[:, 1]))
 
 
-_SCALES: st.SearchStrategy[float | None] = st.just(1.25)
-
-
 @st.composite
-def events_in_order(draw: st.DrawFn, scales: st.SearchStrategy[float | None] = _SCALES) -> list[Event]:
+def events_in_order(draw: st.DrawFn) -> list[Event]:
     """Events in order on the trace's clock, nested in part, most with a device's span in nearly the same order.
 
-    Some have stats that are summed, and the scale, if there is one.
+    Some have stats that are summed, and the scale.
     """
-    scale = draw(scales)
     drift = draw(st.sampled_from([0, 0, 1, 3]))
     has_device = draw(st.sampled_from([True, True, True, False]))
     out: list[Event] = []
@@ -131,9 +127,7 @@ def events_in_order(draw: st.DrawFn, scales: st.SearchStrategy[float | None] = _
         if not draw(st.integers(0, 5)):
             stats["all_reduce_unique_id"] = draw(st.integers(0, 3))
         if not draw(st.integers(0, 8)):
-            stats |= {"dma_stall_duration_ps": number, "flops": 5}
-            if scale is not None:
-                stats["Time Scale Multiplier"] = scale
+            stats |= {"dma_stall_duration_ps": number, "flops": 5, "Time Scale Multiplier": 1.25}
         out.append((draw(st.integers(0, 5)), at, duration, stats))
     return out
 
@@ -244,6 +238,7 @@ def test_the_sums_are_those_of_brute_force(
         assert found == sorted(covered), name
     for row, number in enumerate(op):
         mine = [of for (_, of_op), of in expected.items() if of_op == number]
+        assert sums.table.category[row] == CATEGORIES[number]
         assert (sums.table.self_ps[row], sums.table.occurrences[row]) == tuple(map(sum, zip(*mine, strict=True)))
 
 
