@@ -11,6 +11,7 @@ from tpuprof.parsers.memory.account.owners import MemoryAccount, MemoryOwner, ac
 from tpuprof.parsers.memory.batch.fit import NOT_IN_HBM, BatchFit, batch_fit
 from tpuprof.parsers.memory.batch.growth import growth_of
 from tpuprof.parsers.memory.batch.known import known_of
+from tpuprof.parsers.memory.batch.structure import structure_of
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.memory.oom.advice.plan import plan
 from tpuprof.parsers.memory.oom.model import Plan
@@ -37,8 +38,9 @@ class SpaceSummary:
 
 def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
     """Makes it; takes longer than the memory space itself."""
-    growth = growth_of(hlo, memory) if memory.space == HBM else NOT_IN_HBM
-    known = known_of(hlo, memory, growth)
+    structure = structure_of(hlo) if memory.space == HBM else None
+    growth = growth_of(hlo, memory, structure) if memory.space == HBM else NOT_IN_HBM
+    known = known_of(hlo, memory, growth, structure)
     fit = batch_fit(memory, growth, known)
     known = replace(known, fitting_batch=fit.largest)
     need = need_of_memory(memory, known=known)

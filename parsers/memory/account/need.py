@@ -23,6 +23,10 @@ OomKind = Literal["compile", "load", "runtime", "cache"]
 serving engine set memory aside for its KV cache."""
 
 
+KnownRole = Literal["attention", "loss", "optimizer", "parameter", "cache"]
+"""What the HLO may say of a buffer, see `memory.batch.structure`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What the HLO says of a module's buffers beyond their sizes and shapes; by their ids in its buffer assignment.
@@ -33,6 +37,9 @@ class Known:
         guests: of an output, the bytes of its place that something else takes before the output is there; had the
             output an argument's place, that would need another.
         is_spread: whether chips work on the program together: it has collectives.
+        is_read: whether the HLO was looked at; what it does not say then is not guessed from names and ranks.
+        layers: into how many equal parts most weights fall, one array a layer; 0 where they do not.
+        roles: what buffers are for, of those that the HLO says it of.
         fitting_batch: the largest batch that fits (see `memory.batch.fit`); None where none does, or that is unknown.
     """
 
@@ -40,10 +47,17 @@ class Known:
     grown: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     guests: Mapping[int, int] = field(default_factory=dict)
     is_spread: bool = False
+    is_read: bool = False
+    layers: int = 0
+    roles: Mapping[int, KnownRole] = field(default_factory=dict)
     fitting_batch: int | None = None
 
     def grows(self, buffer: Buffer) -> bool:
         return buffer.logical_buffer is not None and buffer.logical_buffer in self.grown
+
+    def role(self, buffer: Buffer) -> KnownRole | None:
+        """What the HLO says that it is for."""
+        return None if buffer.logical_buffer is None else self.roles.get(buffer.logical_buffer)
 
     def guest_bytes(self, buffer: Buffer) -> int:
         """What else takes of an output's place before it."""

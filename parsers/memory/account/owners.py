@@ -37,6 +37,7 @@ _OF_ROLE: Mapping[Role, MemoryOwner] = {
     "weight copy": "copies and layout changes",
     "copy": "copies and layout changes",
     "parameter": "parameters",
+    "cache": "KV cache",
     "output": "inputs and outputs",
     "scoped": "kernel memory",
 }
@@ -101,7 +102,7 @@ def owner_of(item: BufferFacts, need: Need) -> MemoryOwner:
         return "infeed and host transfers"
     if buffer.category in ("parameter", "output") and KV_CACHE.search(f"{item.op} {buffer.name}"):
         return "KV cache"
-    if item.role == "parameter" and not item.is_float:
+    if item.role == "parameter" and not item.is_float and need.known.role(buffer) is None:
         return "inputs and outputs"
     if item.role == "other":
         if item.opcode in _COPIES:

@@ -31,7 +31,7 @@ from tpuprof.parsers.memory.model import Buffer
 
 Role = (
     Literal["attention", "loss", "activation", "backward", "forward", "gradient", "optimizer", "weight copy", "copy"]
-    | Literal["parameter", "output", "scoped", "other"]
+    | Literal["parameter", "cache", "output", "scoped", "other"]
 )
 """``activation`` is kept for the backward pass, ``forward`` is of a program that says nothing of passes, ``copy`` is
 the compiler's own of something that leads with the batch."""
@@ -223,10 +223,10 @@ def _read(need: Need) -> NeedFacts:
         if item.is_float and len(item.dims) > 1 and (item.buffer.category == "parameter" or _is_weight_copy(item))
     )
     known = need.known
-    items = [replace(item, role=_role(item, weights)) for item in items]
+    items = [replace(item, role=known.role(item.buffer) or _role(item, weights)) for item in items]
     grown = {item.whole_dims for item in items if known.grows(item.buffer)}
     items = [_not_weights(item) if item.whole_dims in grown else item for item in items]
-    batch = known.batch or _batch(items)
+    batch = known.batch if known.is_read else _batch(items)
     if is_lone(need) and items[0].role in ("other", "attention"):
         items = [_lone(items[0])]
         batch = items[0].dims[0] if items[0].role != "other" else batch
@@ -235,6 +235,7 @@ def _read(need: Need) -> NeedFacts:
     items = [_batch_copy(_like_attention(item, attention), batch, stacks, weights) for item in items]
     kept = [item for item in items if item.role in ("attention", "activation")]
     layers = max([len({item.layer for item in kept if item.layer}), *(item.stack for item in kept)])
+    layers = layers if layers > 1 else known.layers
     return NeedFacts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
 
 

@@ -105,6 +105,10 @@ class Axes:
             begins = self._begins[whole.id] = list(accumulate(counts, initial=0))
         return self.leaves[whole.id][begins[number] :] if 0 <= number < len(begins) else ()
 
+    def length(self, axis: int) -> int:
+        """How long an axis is."""
+        return self._size[axis]
+
     def root(self, axis: int) -> int:
         """The axis that stands for all that are equal to this one."""
         same = self._same

@@ -19,18 +19,16 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.hlo.shapes import Shape, element_type, shape_of_proto
+from tpuprof.parsers.formats.hlo.shapes import Shape, shape_of_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory.batch.axes import Axes, Leaf, Share, arrays_of, leaf_at
-from tpuprof.parsers.memory.batch.relations import relate
+from tpuprof.parsers.memory.batch.structure import Argument, Structure, structure_of
 from tpuprof.parsers.memory.model import SpaceMemory
 
 _STATE = pattern(
     r"(?<!input)(?<!inputs_)(?:param|weight|kernel|bias|scale|embed|state|opt_|momentum|\bmu\b|\bnu\b)", re.IGNORECASE
 )
 _CACHE = pattern(r"cache|past_key|kv_", re.IGNORECASE)
-_FLOATS = ("f", "bf")
 _ALIKE = 3  # arguments of one shape: weights and an optimizer's two moments of them
 _RANK_OF_CACHES = 3
 _LONG = 128  # tokens of a sequence from which on an array of as many, and as many sequences, is one of all tokens
@@ -92,7 +90,7 @@ class _Candidate:
     reached: Mapping[int, Share]
 
 
-def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
+def growth_of(hlo: HloModule, memory: SpaceMemory, structure: Structure | None = None) -> Growth | str:
     """How a module's buffers grow with its batch, or why that is not known, a sentence."""
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
     if entry is None:
@@ -100,15 +98,11 @@ def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
     ids = [each.id for computation in hlo.proto.hlo_module.computations for each in computation.instructions]
     if len({*ids}) < len(ids):
         return "Several instructions of the module have one id, so what they are made of is unknown."
-    axes = relate(hlo)
-    given = {
-        axes.root(axis)
-        for each in entry.instructions
-        if each.opcode == b"parameter"
-        for leaf in axes.leaves[each.id]
-        for axis in leaf.axes
-    }
-    candidates = _candidates(axes, entry)
+    known = structure or structure_of(hlo)
+    axes = known.axes
+    arguments = (*known.weights, *known.states, *known.caches, *known.others)
+    given = {axes.root(axis) for each in arguments for axis in each.leaf.axes}
+    candidates = _candidates(known)
     if not candidates:
         return (
             "No argument has a batch dimension: all with a leading dimension of their own are weights or state, by "
@@ -127,43 +121,37 @@ def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
     return growths[leading[0] if len(likely) > 1 else likely[0]]
 
 
-def _candidates(axes: Axes, entry: hlo_pb2.HloComputationProto) -> list[_Candidate]:
+def _candidates(known: Structure) -> list[_Candidate]:
     """The leading dimensions of inputs that no weights have."""
-    arguments = [
-        (text(each.metadata.op_name) or text(each.name), leaf, shape)
-        for each in entry.instructions
-        if each.opcode == b"parameter"
-        for leaf, shape in zip(axes.leaves[each.id], arrays_of(each.shape), strict=True)
-        if leaf.dims
-    ]
-    counts = Counter((leaf.dims, element_type(shape)) for _, leaf, shape in arguments)
-    weights, vectors, caches = set[int](), list[Leaf](), list[Leaf]()
-    inputs: list[tuple[str, Leaf, hlo_pb2.ShapeProto]] = []
-    for name, leaf, shape in arguments:
-        is_float = element_type(shape).startswith(_FLOATS)
-        if _CACHE.search(name):
+    axes = known.axes
+    counts = Counter((each.leaf.dims, each.element) for each in known.others)
+    weights, vectors = set[int](), list[Leaf]()
+    caches, inputs = [each.leaf for each in known.caches], list[Argument]()
+    for each in (*known.weights, *known.states, *known.others):
+        leaf = each.leaf
+        if _CACHE.search(each.name):
             caches.append(leaf)
             continue
-        if _STATE.search(name) or (is_float and counts[leaf.dims, element_type(shape)] >= _ALIKE):
+        is_alike = each.is_float and counts[leaf.dims, each.element] >= _ALIKE
+        if each not in known.others or _STATE.search(each.name) or is_alike:
             weights |= {axes.root(axis) for axis in leaf.axes}
             vectors += [leaf] if prod(leaf.dims) == leaf.dims[0] else []
         else:
-            inputs.append((name, leaf, shape))
+            inputs.append(each)
     # no weights are as long as an input of integers and nothing else; weights of samples are
-    lengths = {leaf.dims[0] for _, leaf, shape in inputs if not element_type(shape).startswith(_FLOATS)}
+    lengths = {each.leaf.dims[0] for each in inputs if not each.is_float}
     weights -= {axes.root(leaf.first) for leaf in vectors if leaf.dims[0] in lengths}
+    stacks = {dims[0] for dims in {each.leaf.dims for each in known.weights} if len(dims) > 2} - lengths
     found: dict[int, list[tuple[str, int]]] = {}
-    for name, leaf, shape in inputs:
-        root = axes.root(leaf.first)
-        if leaf.dims[0] > 1 and root not in weights:
-            dims = ",".join(map(str, leaf.dims))
-            found.setdefault(root, []).append((f"{name} {element_type(shape)}[{dims}]", leaf.dims[0]))
-    leads = {
-        axes.root(leaf.first): () if element_type(shape).startswith(_FLOATS) else leaf.dims for _, leaf, shape in inputs
-    }
-    candidates, known = list[_Candidate](), set[int]()
+    for each in inputs:
+        length, root = each.leaf.dims[0], axes.root(each.leaf.first)
+        if length > 1 and root not in weights and (length not in stacks or not each.is_float):
+            dims = ",".join(map(str, each.leaf.dims))
+            found.setdefault(root, []).append((f"{each.name} {each.element}[{dims}]", length))
+    leads = {axes.root(each.leaf.first): () if each.is_float else each.leaf.dims for each in inputs}
+    candidates, reached_before = list[_Candidate](), set[int]()
     for root, members in found.items():
-        if root in known:
+        if root in reached_before:
             continue
         length = members[0][1]
         alike = {other: Share(1, length) for other, named in found.items() if named[0][1] == length}
@@ -171,7 +159,7 @@ def _candidates(axes: Axes, entry: hlo_pb2.HloComputationProto) -> list[_Candida
         reached = axes.batch_axes(alike | _alike(axes, leads[root]))
         if reached.keys() & weights:  # what looks like the inputs is something else
             reached = axes.batch_axes(alike)
-        known |= reached.keys()
+        reached_before |= reached.keys()
         names = [name for other, named in found.items() if other in reached for name, _ in named]
         if not reached.keys() & weights:
             candidates.append(_Candidate(length, tuple(names), reached))
@@ -244,8 +232,11 @@ def _outer(shares: Mapping[int, Share], batch: int) -> list[int]:
     """Of the dimensions that hold the batch, those that grow: where tiles take it apart, the longest piece of each."""
     pieces = sorted((share.extent, place) for place, share in shares.items() if share.extent < batch)
     times = round(math.log(prod(extent for extent, _ in pieces), batch)) if pieces and batch > 1 else 0
-    longest = pieces[-times or -1 :]
-    return [place for place, share in shares.items() if share.extent >= batch or (share.extent, place) in longest]
+    return [
+        place
+        for place, share in shares.items()
+        if share.extent >= batch or (share.extent, place) in pieces[-times or -1 :]
+    ]
 
 
 def _with_places(axes: Axes, hlo: HloModule, candidate: _Candidate, given: Collection[int]) -> Mapping[int, Share]:

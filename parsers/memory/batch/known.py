@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.account.need import Known
+from tpuprof.parsers.memory.account.need import Known, KnownRole
+from tpuprof.parsers.memory.batch.axes import Leaf, leaf_at
 from tpuprof.parsers.memory.batch.growth import Growth
+from tpuprof.parsers.memory.batch.structure import Structure, has_both, roots_of
 from tpuprof.parsers.memory.model import SpaceMemory
 
 _COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all")
 _IN_PLACE = (b"copy", b"copy-start", b"copy-done", b"dynamic-update-slice", b"bitcast", b"tuple")
 
 
-def known_of(hlo: HloModule, memory: SpaceMemory, growth: Growth | str) -> Known:
+def known_of(hlo: HloModule, memory: SpaceMemory, growth: Growth | str, structure: Structure | None = None) -> Known:
     """What is known of a module's buffers."""
+    known = Known(guests=_guests(hlo), is_spread=_is_spread(hlo))
+    if structure is not None:
+        known = replace(known, is_read=True, layers=structure.layers, roles=_roles(hlo, memory, structure))
     if isinstance(growth, str):
-        return Known(guests=_guests(hlo), is_spread=_is_spread(hlo))
+        return known
     numbers = memory.live_ranges.logical_buffer[growth.rows].tolist()
-    return Known(growth.batch, dict(zip(numbers, growth.grown, strict=True)), _guests(hlo), _is_spread(hlo))
+    return replace(known, batch=growth.batch, grown=dict(zip(numbers, growth.grown, strict=True)))
+
+
+def _roles(hlo: HloModule, memory: SpaceMemory, structure: Structure) -> dict[int, KnownRole]:
+    """Logical buffer to what it is for, of those that the structure says it of."""
+    given: dict[tuple[int, int], KnownRole] = {each.place: "parameter" for each in structure.weights}
+    given |= {each.place: "optimizer" for each in structure.states}
+    given |= {each.place: "cache" for each in structure.caches}
+    protos = {buffer.id: buffer for buffer in hlo.proto.buffer_assignment.logical_buffers}
+    found: dict[int, KnownRole] = {}
+    for number in {*memory.live_ranges.logical_buffer.tolist()} & protos.keys():
+        made = hlo.defining(protos[number])
+        place = None if made is None else leaf_at(made.shape, protos[number].defined_at.shape_index)
+        if made is None or place is None:
+            continue
+        role = given.get((made.id, place)) or _computed(structure, structure.axes.leaves[made.id][place])
+        if role is not None:
+            found[number] = role
+    return found
+
+
+def _computed(structure: Structure, leaf: Leaf) -> KnownRole | None:
+    """Scores of attention; logits, which have a vocabulary and an axis that no weights have."""
+    roots = roots_of(structure.axes, leaf)
+    if any(has_both(roots, pair) for pair in structure.scores):
+        return "attention"
+    if structure.vocabularies.isdisjoint(roots) or len(roots) < 2:
+        return None
+    own = {root for each in structure.weights for root in roots_of(structure.axes, each.leaf)}
+    return None if own.issuperset(roots) else "loss"
 
 
 def _is_spread(hlo: HloModule) -> bool:

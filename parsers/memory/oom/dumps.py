@@ -18,6 +18,7 @@ from tpuprof.parsers.memory.account.need import Known, largest_at, moments_of
 from tpuprof.parsers.memory.batch.fit import batch_fit
 from tpuprof.parsers.memory.batch.growth import Growth, growth_of
 from tpuprof.parsers.memory.batch.known import known_of
+from tpuprof.parsers.memory.batch.structure import structure_of
 from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
@@ -77,8 +78,9 @@ def _read(path: str) -> list[Dumped]:
             problem = error
             continue
         place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(file.path))), label.origin)
-        growth = growth_of(hlo, memory)
-        known = known_of(hlo, memory, growth)
+        structure = structure_of(hlo)
+        growth = growth_of(hlo, memory, structure)
+        known = known_of(hlo, memory, growth, structure)
         found.append(Dumped(place, memory, os.path.exists(stem + _FAILED), known, growth))
     if not found:
         if problem is not None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, starmap
 from string import ascii_letters
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.record import dataclass, replace
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import completions_of, has_words, said_of
 from tpuprof.tui.draw.pen import Composed, Pen, clean, cut_middle, cut_words

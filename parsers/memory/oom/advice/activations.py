@@ -21,24 +21,31 @@ _HEAD = 128  # features of a head where no array shows how many there are
 _LEAST_NARROWER = 0.35  # share of what halving saves: the compiler keeps some in bf16 already, or in f32 again
 _LEAST_CHUNKS = 0.3  # and of the loss in chunks: what is beside the logits then decides
 _LARGE = 32  # times as large another array may be at most that is of the same kind
+_LEAST_KNOWN_CHUNKS = 0.7
 _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "s8": 1, "u8": 1, "pred": 1}
 
 
-def _attention_cuts(facts: NeedFacts) -> Cuts:
+def _attention_cuts(facts: NeedFacts, is_wide: bool = False) -> Cuts:
     """What attention's scores leave: a kernel's operands and its output, beside what is kept of these already.
 
     Operands of a kernel have the type that the program computes in. In float32 the compiler keeps those of its own
     matrix products in bfloat16, which are 2 bytes an element less; the output is kept as the kernel writes it besides.
+    Of layers that are written out the compiler may keep the kernel's padded lanes, too (`is_wide`).
     """
     items, cuts = facts.of("attention"), dict[int, int]()
     more = 3 * 2 + 4 if facts.is_wide else 2
-    seen = set[tuple[str, tuple[int, ...]]]()
+    seen = Counter[tuple[str, tuple[int, ...]]]()
     for item in items:
         heads, features = math.prod(item.dims[:-2]), _head_features(facts, item)
-        is_first = (item.layer, item.dims) not in seen
-        seen.add((item.layer, item.dims))
+        is_first = seen[item.layer, item.dims] < (
+            1 if item.layer or item.stack > 1 else max(1, facts.need.known.layers)
+        )
+        seen[item.layer, item.dims] += 1
         rows = heads * item.dims[-2] * item.stack
-        extra = rows * (features * more + 2 * 4) if is_first and _is_kept(item) else 0
+        row = features * more + 2 * 4
+        if is_wide and item.stack == 1:
+            row = max(features, _HEAD) * more + 2 * 4 * _HEAD
+        extra = rows * row if is_first and _is_kept(item) and len(item.dims) > 2 else 0
         cuts[item.index] = min(item.size, extra)
     return cuts
 
@@ -50,7 +57,7 @@ def _is_kept(item: BufferFacts) -> bool:
 
 def _head_features(facts: NeedFacts, scores: BufferFacts) -> int:
     """How many features a head has, by arrays of as many heads; the usual 128 where there are none."""
-    heads, rows = scores.dims[-3], scores.dims[-2]
+    heads, rows = math.prod(scores.dims[-3:-2]), scores.dims[-2]
     found = Counter(
         item.dims[-1]
         for item in facts.of("activation", "backward", "forward", "other")
@@ -69,6 +76,7 @@ def attention(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> ru
     others = ((f"jax.checkpoint per layer -{amount(again)}", again), (f"bf16 alone -{amount(narrow)}", narrow))
     instead = ", ".join(other for other, size in others if size)
     left = size_of(items) - saving
+    whole = rule.saving_of(facts, _attention_cuts(facts))
     return rule.AdviceText(
         f"attention logits {shapes_of(items)}{' kept for backward' if kept else ''}{_layers_in_words(facts, items)}",
         "flash (splash) attention never stores them",
@@ -76,6 +84,7 @@ def attention(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> ru
         + (f"; {summed(items)}" if len(items) > 1 else "")
         + (f"; the kernel's operands and output take {amount(left)} more" if left else ""),
         f"or {instead}" if instead else "",
+        least=rule.saving_of(facts, _attention_cuts(facts, is_wide=facts.need.known.is_read)) / whole if whole else 1.0,
     )
 
 
@@ -93,7 +102,7 @@ def loss(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> rule.Ad
         f"compute the loss in chunks of tokens (a scan with jax.checkpoint), here 1/{CHUNKS} at a time",
         f"{summed(items)}; 1/{CHUNKS} stays: {amount(size_of(items) - saving)}",
         f"or bf16 alone -{amount(narrow)}" if narrow else "",
-        least=_LEAST_CHUNKS,
+        least=_LEAST_KNOWN_CHUNKS if facts.need.known.is_read else _LEAST_CHUNKS,
     )
 
 
@@ -116,15 +125,15 @@ def _remat_cuts(facts: NeedFacts) -> Cuts:
         # of what a scan keeps one layer's part of each array stays, and the array of inputs as it is
         stacked = [item for item in items if item.stack > 1]
         cuts |= {item.index: rule.resized(item, 0, 1) for item in (stacked[:-1] if key == inputs else stacked)}
-        cuts |= _repeated_cuts([item for item in items if item.stack == 1], key == inputs)
+        cuts |= _repeated_cuts([item for item in items if item.stack == 1], facts.need.known.layers, key == inputs)
     return rule.less(facts, cuts)
 
 
-def _repeated_cuts(items: Sequence[BufferFacts], with_inputs: bool) -> Cuts:
-    """What layers keep that are written out one after the other."""
+def _repeated_cuts(items: Sequence[BufferFacts], known: int, with_inputs: bool) -> Cuts:
+    """What layers keep that are written out one after the other, in scopes of their own or as many as are known."""
     named = [item for item in items if item.layer]
     members = named or items
-    layers = len({item.layer for item in named}) if named else len(members)
+    layers = len({item.layer for item in named}) if named else known or len(members)
     if layers < 2:
         return {}
     return rule.gone(members[-(-len(members) // layers) + (layers - 1 if with_inputs else 0) :])
@@ -141,6 +150,7 @@ def _recomputed(facts: NeedFacts) -> Cuts:
     cut = [every.items[index] for index in _remat_cuts(every)]
     types = by_type(cut)
     layers = max([1, len({item.layer for item in cut if item.layer}), *(item.stack for item in cut)])
+    layers = layers if layers > 1 else every.need.known.layers
     kept = [item for item in every.of("activation", "attention") if _is_kept(item) or item.stack > 1]
     kept = [item for item in kept if (item.element, item.dims) in types]
     kept += _delayed(every, layers) if all(item.stack == 1 for item in kept) else []
@@ -186,17 +196,18 @@ def remat(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> rule.Adv
         f"jax.checkpoint around {where}: backward computes them again, one layer at a time",
         f"{amount(whole)} in {len(items)} buffers; {amount(whole - saving)} stays: inputs, and one layer at work",
         items=items,
-        least=_least_remat(items),
+        least=_least_remat(items, facts.need.known.layers),
     )
 
 
-def _least_remat(items: Sequence[BufferFacts]) -> float:
+def _least_remat(items: Sequence[BufferFacts], layers: int) -> float:
     """The share that is sure. What a scan keeps is one array, and goes. Of layers that are written out the compiler
-    keeps what it wants to, and where it computes things again by itself already, nothing may be left to save.
+    keeps what it wants to, and where it computes things again by itself already, and no weights show how many layers
+    there are, nothing may be left to save.
     """
     if size_of([item for item in items if item.stack > 1]) >= _MOSTLY * size_of(items):
         return 1.0
-    return 0.0 if any(again_as(item.buffer.name) for item in items) else 0.5
+    return 0.0 if layers < 2 and any(again_as(item.buffer.name) for item in items) else 0.5
 
 
 def _equal(facts: NeedFacts) -> list[BufferFacts]:

@@ -62,7 +62,7 @@ def at_batch(facts: NeedFacts, item: BufferFacts, length: int) -> int:
 def fitting_batch(facts: NeedFacts) -> int | None:
     """The largest batch with which all fits by arithmetic; None where none does, or what there is is unknown."""
     batch, over = facts.batch, facts.need.over_bytes
-    if facts.need.known.batch is not None:
+    if facts.need.known.is_read:
         return facts.need.known.fitting_batch
     if batch is None or over is None or not batch_items(facts):
         return None

@@ -162,7 +162,7 @@ def _donation_cuts(facts: NeedFacts) -> Cuts:
     What else used the place of such an output before needs another then: that much is not saved.
     """
     room, known = _donatable(facts), facts.need.known
-    arguments = [item for item in facts.of("parameter", "optimizer") if item.buffer.category == "parameter"]
+    arguments = [item for item in facts.of("parameter", "optimizer", "cache") if item.buffer.category == "parameter"]
     free = Counter((item.element, item.whole_dims) for item in arguments)
     cuts: dict[int, int] = {}
     for item in facts.of("output"):
