@@ -6,7 +6,7 @@
 - *Scores* of attention are the result of a product of two arrays with axes in common (batch, heads), are exponentiated,
   and summed over one of the axes that the product made.
 - *Logits* are exponentiated and summed over an axis of weights, the vocabulary.
-- *Caches* are other arguments of a program that does not train which have a new value of their type.
+- *Caches* are other arguments of a program that does not train which are updated in part, and have a new value.
 - *Layers* are weights of the same dimensions.
 """
 
@@ -29,6 +29,12 @@ VOCABULARY = 4096  # from this length on an axis of weights may be a vocabulary
 _PRODUCTS = (b"dot", b"convolution", b"gather", b"ragged-dot")
 _STOPS = (*_PRODUCTS, b"reduce", b"exponential", b"rsqrt", b"scatter", b"sort", b"iota", b"constant", b"compare")
 _COMPUTED = frozenset((*_PRODUCTS, b"reduce", b"exponential", b"scatter"))
+_UPDATES = (b"dynamic-update-slice", b"scatter")
+_OPERANDS = {
+    **dict.fromkeys((b"dot", b"convolution", *_UPDATES), 2),
+    **dict.fromkeys((b"gather", b"reduce", b"exponential"), 1),
+}
+"""How many an instruction needs to be looked at: the text of a dump may lack them."""
 _KERNEL = b"tpu_custom_call"
 _BACKWARD = (b"transpose(", b"gradients/", b"gradient_tape/")
 _MOSTLY = 0.5
@@ -82,7 +88,12 @@ def structure_of(hlo: HloModule) -> Structure:
     """Looks for all of these."""
     axes = relate(hlo)
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
-    every = [each for part in hlo.proto.hlo_module.computations for each in part.instructions]
+    every = [
+        each
+        for part in hlo.proto.hlo_module.computations
+        for each in part.instructions
+        if len(each.operand_ids) >= _OPERANDS.get(each.opcode, 0)
+    ]
     arguments = {} if entry is None else _arguments(axes, entry)
     sources = _Sources(hlo, axes)
     used = _used(sources, every)
@@ -94,7 +105,9 @@ def structure_of(hlo: HloModule) -> Structure:
     dims = {arguments[place].leaf.dims for place in weights}
     states = {place for place in kept - used if trains and arguments[place].leaf.dims in dims}
     caches = {
-        place for place in kept - weights - states if not trains and len(arguments[place].leaf.dims) >= _CACHE_RANK
+        place
+        for place in (kept & _updated(sources, every)) - weights - states
+        if not trains and len(arguments[place].leaf.dims) >= _CACHE_RANK
     }
     own = weights | states | caches
 
@@ -125,7 +138,7 @@ def _arguments(axes: Axes, entry: hlo_pb2.HloComputationProto) -> dict[_Place, A
         )
         for each in entry.instructions
         if each.opcode == b"parameter"
-        for number, (leaf, shape) in enumerate(zip(axes.leaves[each.id], arrays_of(each.shape), strict=True))
+        for number, (leaf, shape) in enumerate(zip(axes.leaves.get(each.id, ()), arrays_of(each.shape), strict=False))
         if leaf.dims
     }
 
@@ -163,6 +176,8 @@ class _Sources:
         if each.opcode == b"parameter":
             for caller in self._callers.get(self._inside[each.id], ()):
                 yield from self._given(caller, each.parameter_number, number)
+        elif not operands:
+            return
         elif each.opcode == b"get-tuple-element":
             whole = self._hlo.instruction_by_id(operands[0])
             if whole is not None:
@@ -183,7 +198,7 @@ class _Sources:
             yield from ((operand, 0) for operand in (operands[:1] if each.opcode == b"dynamic-slice" else operands))
 
     def _given(self, caller: hlo_pb2.HloInstructionProto, parameter: int, number: int) -> Iterator[_Place]:
-        if caller.opcode == b"while":
+        if caller.opcode == b"while" and caller.operand_ids:
             yield caller.operand_ids[0], number
             body = self._hlo.computation(caller.called_computation_ids[0])
             if body is not None and len(self._axes.leaves.get(body.root_id, ())) > number:
@@ -201,6 +216,11 @@ def _used(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> se
 def _tables(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
     """What rows are taken from, such as embeddings."""
     return sources.reached((each.operand_ids[0], 0) for each in every if each.opcode == b"gather")[0]
+
+
+def _updated(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
+    """What a part of is written anew."""
+    return sources.reached((each.operand_ids[0], 0) for each in every if each.opcode in _UPDATES)[0]
 
 
 def _given_as_weights(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
@@ -227,7 +247,7 @@ def _free(axes: Axes, product: hlo_pb2.HloInstructionProto) -> tuple[list[int], 
     """Axes of a product's result, by their roots, that the left and the right operand have alone."""
     leaves = [(axes.leaves.get(number) or (None,))[0] for number in (*product.operand_ids[:2], product.id)]
     left, right, result = leaves[0], leaves[1], leaves[-1]
-    if len(leaves) < 3 or left is None or right is None or result is None:
+    if left is None or right is None or result is None:
         return [], []
     if product.opcode == b"convolution":
         numbers = product.convolution_dimension_numbers
@@ -245,7 +265,7 @@ def _exponentiated(axes: Axes, every: Iterable[hlo_pb2.HloInstructionProto]) -> 
     powers, sums = [], []
     for each in every:
         if each.opcode == b"exponential":
-            powers.append(roots_of(axes, axes.leaves[each.id][0]))
+            powers += [roots_of(axes, leaf) for leaf in axes.leaves.get(each.id, ())[:1]]
         elif each.opcode == b"reduce":
             for leaf in axes.leaves.get(each.operand_ids[0], ())[:1]:
                 roots = roots_of(axes, leaf)
