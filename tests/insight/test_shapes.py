@@ -125,13 +125,6 @@ def test_a_chore_begins_with_its_step_and_comes_at_its_rhythm() -> None:
     assert [sum(begin <= event.begin for begin in begins) - 1 for event in done] == [4, 7, 10]
 
 
-def test_input_is_slow_from_its_step_on() -> None:
-    loop = Loop(slow_every=1, slow_ps=20 * MS, slow_since=5)
-    steps = _steps(play(replace(PLAIN, steps=12, loop=loop)))
-    assert steps[:4].max() < 8 * MS
-    assert np.median(steps[7:]) > 15 * MS
-
-
 def test_a_pause_of_one_host_holds_up_all_cores_in_its_step_alone() -> None:
     pause = Chore("$gc collect", 40 * MS, every=4, offset=1, hosts=(1,), before=True)
     work = (replace(PLAIN.work[0], once=(Beside("all-reduce", 1024, bad=True),)),)  # type: ignore[type-var]

@@ -76,24 +76,6 @@ def test_labels_stand_apart(start: int, span: int, cells: int, glyphs: Glyphs, w
         assert other - one >= 11
 
 
-def test_far_from_the_base_small_ticks_count_from_an_offset() -> None:
-    start = 12_345_678_901_234
-    made = ticks(start, start + 900_000, 0, 100)
-    assert made.offset == "+12.345678 s"
-    assert made.labels[0] == "1.0 µs"
-    before = ticks(start, start + 900_000, 20 * 10**12, 100)
-    assert before.offset == "-7.654322 s"
-    assert before.labels == made.labels
-
-
-def test_an_offset_stands_at_the_left_or_in_the_gutter() -> None:
-    start = 12_345_678_901_234
-    edges = cell_edges(start, start + 900_000, 100)
-    made = ticks(start, start + 900_000, 0, 100)
-    assert plain(tick_line(made, edges, BLOCK)).startswith("+12.345678 s ")
-    assert "+" not in plain(tick_line(made, edges, BLOCK, with_offset=False))
-
-
 def test_the_cursor_covers_marks_and_marks_cover_steps() -> None:
     edges = cell_edges(0, 100, 20)
     steps = (StepSpan("3", 10, 50), StepSpan("4", 50, 90))

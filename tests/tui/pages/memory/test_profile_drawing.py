@@ -184,15 +184,6 @@ def test_a_flat_line_is_explained_at_every_height() -> None:
     assert "no fault" in "\n".join(text_of(composed(MemoryProfileState(allocator=1), 60, 12)))
 
 
-def test_a_profile_that_tells_nothing_is_drawn_all_the_same() -> None:
-    nothing = profiles_of(host_space([given(1), given(2)]))[0]
-    for glyphs in (BLOCK, ASCII):
-        text = "\n".join(
-            text_of(compose_memory_profile(page_of(nothing), (), MemoryProfileState(), Pen(100, glyphs), 24))
-        )
-        assert "peak n/a" in text and "capacity n/a" in text and "What is in use at the peak is unknown" in text
-
-
 def test_names_of_profiles_cannot_break_the_page() -> None:
     evil = "\x1b[31m\n\u202eabc\t\u4e2d"
     profile = profiles_of(

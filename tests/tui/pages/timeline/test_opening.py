@@ -10,7 +10,7 @@ import numpy as np
 from tests.parsers.timeline.build import timeline, track
 from tests.support.build import PlaneBuilder
 from tests.support.golden import check_golden, frame
-from tests.support.made.timelines import large_cores, read_in_parts, read_up_to, two_cores
+from tests.support.made.timelines import read_up_to
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -96,11 +96,6 @@ def test_what_is_read_later_moves_the_opening_and_not_who_went_elsewhere() -> No
     assert (zoomed.view.window.start_ps, zoomed.view.window.end_ps) == (window.start_ps, window.end_ps)
 
 
-def test_a_trace_of_which_devices_work_most_opens_on_all_of_it() -> None:
-    view = TimelinePage(two_cores()).view
-    assert view.window == view.window.whole() and not view.is_on_a_part
-
-
 def test_one_without_devices_opens_on_all_of_it() -> None:
     made = decode()
     only_host = replace(made, sections=made.sections[2:])
@@ -120,28 +115,3 @@ def test_the_cursor_is_on_the_first_step_with_its_event_selected() -> None:
 
 
 # --- where one is when more sections are read
-
-
-def test_the_event_stays_selected_and_a_search_finds_more_when_more_is_read() -> None:
-    first, *_, whole = read_in_parts(large_cores())
-    view = TimelineView(first)
-    view.resize(100, 20)
-    item = next(at for at, track in enumerate(first.sections[0].tracks) if track.kind == "ops")
-    view.select((0, item, 5))
-    view.pin()
-    view.fold()
-    view.zoom(2)
-    view.search("fusion.3")
-    event, window, row, before = view.event, view.window, view.rows.current, view.matches
-    view.extend(whole)
-    assert view.event == event is not None and view.rows.current == row and view.rows.folding.pinned == ((0, item),)
-    assert (view.window.start_ps, view.window.end_ps) == (window.start_ps, window.end_ps)
-    assert view.matches is not None and before is not None and view.matches.total > before.total
-
-
-def test_the_screen_says_how_much_is_read() -> None:
-    first, *_, whole = read_in_parts(large_cores())
-    page = TimelinePage(first)
-    assert "reading" in text(page, 120, 37) and page.view.so_far == "1 of 3 sections is read"
-    page.extend(whole)
-    assert "reading" not in text(page, 120, 37)

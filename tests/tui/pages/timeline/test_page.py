@@ -97,13 +97,3 @@ def test_of_many_cores_the_first_ones_are_open_whenever_they_come() -> None:
         page.extend(read_up_to(made, sections))
     page.extend(made)
     assert page.view.rows.folding == at_once.view.rows.folding
-
-
-def test_a_cursors_step_changes_few_lines() -> None:
-    page = TimelinePage(two_cores())
-    page.view.move_rows(2)
-    before = page.lines(Pen(120, BLOCK), 40)
-    page.view.move_cells(1)
-    after = page.lines(Pen(120, BLOCK), 40)
-    changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
-    assert 0 < len(changed) <= 6, "the axis, the row, and the pane"

@@ -205,13 +205,6 @@ def test_ids_of_arrows_mean_something_within_a_host_alone() -> None:
     assert len({(number, pid // 10_000) for number, pid in ends}) == 2
 
 
-def test_an_arrow_to_a_gpu_kernel() -> None:
-    found = {event["name"]: event for event in slices(launched())}
-    assert found["gemm"]["bind_id"] == found["cuLaunchKernel"]["bind_id"]
-    assert (found["gemm"].get("flow_in"), found["cuLaunchKernel"].get("flow_out")) == (True, True)
-    assert found["gemm"]["args"] == {"correlation_id": 9}
-
-
 def test_asynchronous_ops_are_pairs_of_begin_and_end() -> None:
     builder = PlaneBuilder(space := XSpace(), "/device:TPU:0", 0)
     line = builder.line("Async XLA Ops")
@@ -328,27 +321,6 @@ def test_a_damaged_event_spoils_no_other() -> None:
     events = [e for e in events_of(pieces(bytes(data))) if e["ph"] == "X"]
     assert len(events) == 30
     assert sum(e.get("args") == {"number": int(e["ts"] * 1e5 + 0.5)} for e in events) >= 29
-
-
-def test_derived_rows_are_those_of_xprof() -> None:
-    builder, line = core(space := XSpace())
-    for at, name in enumerate(("copy-start", "copy-start.1", "copy-done", "copy-done.1")):
-        text = f"%{name} = f32[8]{{0:S(5)}} {name}()"
-        builder.event(line, builder.event_id(text, name, tf_op="jit(f)/g/add:", source="m.py:1"), at * 10, 5)
-    found = exported(space)
-    assert named(found, "thread_name") == {
-        (1, 1): "XLA Ops",
-        (1, 0xDEADBEEF + 2): "Framework Name Scope",
-        (1, 0xDEADBEEF + 3): "Framework Ops",
-        (1, 0xDEADBEEF + 7): "Source code",
-        (1, 0xDEADBEEF + 8): "Host Offload Ops row 0",
-        (1, 0xDEADBEEF + 9): "Host Offload Ops row 1",
-    }
-    derived = [e for e in found if e["ph"] == "X" and e["tid"] > 1]
-    assert [(e["tid"] - 0xDEADBEEF, e["name"], e.get("args", {})) for e in derived] == [
-        *((2, "jit(f)", {}), (2, "g", {"long_name": "jit(f)/g"}), (3, "add", {"long_name": "jit(f)/g/add:"})),
-        *((7, "m.py:1", {}), (8, "offload-copy.0", {}), (9, "offload-copy.1", {})),
-    ]
 
 
 def test_many_events_come_in_pieces_and_always_the_same() -> None:

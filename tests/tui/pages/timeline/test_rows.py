@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.color import Color
 from wcwidth import wcwidth
 
 from tests import EXAMPLES
@@ -20,7 +19,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window, track_window
 from tpuprof.tui.draw.spans import ASCII, BLOCK, FILLS, PLAIN, Fill, Glyphs, Key, Line, line_width, plain
-from tpuprof.tui.pages.timeline.draw.cells import FULL, PAGE, RIGHT, SHADES, SIGNS, THICK, THIN, lane_cells, slice_cells
+from tpuprof.tui.pages.timeline.draw.cells import FULL, PAGE, RIGHT, SHADES, THICK, THIN, lane_cells, slice_cells
 from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor
 from tpuprof.tui.terminal.detect import ColorMode
 from tpuprof.tui.terminal.theme import Palette, palette
@@ -284,33 +283,6 @@ def test_neighbours_selection_and_matches_look_different(colors: Palette) -> Non
     else:
         assert len(plain_styles) == len(CLASSES)
         assert colors.style(("words", "compute")) == colors.style(("words.odd", "compute"))
-
-
-def luminance(color: Color | None) -> float:
-    """Relative luminance as WCAG defines it."""
-    assert color is not None
-    parts = [part / 255 for part in color.get_truecolor()]
-    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-@pytest.mark.parametrize("colors", PALETTES[:4], ids=lambda colors: f"{colors.color} {colors.light}")
-def test_names_can_be_read_on_every_fill(colors: Palette) -> None:
-    for fill in FILLS:
-        style = colors.style(("words", fill))
-        dark, bright = sorted((luminance(style.color), luminance(style.bgcolor)))
-        assert (bright + 0.05) / (dark + 0.05) >= 4.3, fill
-
-
-def test_the_page_cut_out_of_a_slice_is_the_terminals_own_background() -> None:
-    style = palette("16").style(("page", "compute"))
-    assert style.reverse
-    assert style.bgcolor is not None and style.bgcolor.is_default
-    assert style.color == palette("16").style(("words", "compute")).bgcolor
-
-
-def test_every_sign_is_one_cell() -> None:
-    assert all(wcwidth(sign) == 1 for sign in SIGNS)
 
 
 # --- pictures
