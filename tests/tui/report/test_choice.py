@@ -9,14 +9,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tui.cli.calls import Ended, ended
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE
 from tpuprof.tui.pages import PAGES
-from tpuprof.tui.report.fields import Table, in_order, named, order, reasons
-from tpuprof.tui.report.units import COUNT, TEXT
 
 
 @cache
@@ -44,21 +40,6 @@ def ops() -> list[dict[str, Any]]:
     document = json.loads(report("ops", "--format", "json").out)
     found: list[dict[str, Any]] = document["ops"]
     return found
-
-
-def test_ops_far_below_their_roof(ops: list[dict[str, Any]]) -> None:
-    wanted = ["--filter", "roofline_efficiency<60% self_time_percent>1", "--sort", "roofline_efficiency:asc"]
-    found = rows("ops", *wanted, "--columns", "name,roofline_efficiency")
-    expected = [
-        (op["roofline_efficiency"], op["name"])
-        for op in ops
-        if op["roofline_efficiency"] is not None and op["roofline_efficiency"] < 0.6 and op["self_time_percent"] > 1
-    ]
-    assert [(row["roofline_efficiency"], row["name"]) for row in found["rows"]] == sorted(expected)
-    assert len(expected) >= 5 and all(row.keys() == {"name", "roofline_efficiency"} for row in found["rows"])
-    assert (found["all_rows"], found["matching_rows"], found["left_out_rows"]) == (len(ops), len(expected), 0)
-    of_csv = csv_rows("ops", *wanted, "--columns", "name,roofline_efficiency")
-    assert [row["name"] for row in of_csv] == [row["name"] for row in found["rows"]]
 
 
 def test_a_limit_says_how_many_rows_it_leaves_out() -> None:
@@ -105,21 +86,6 @@ def test_a_limit_is_counted() -> None:
     assert len(whole["rows"]) == whole["all_rows"] and not whole["left_out_rows"] and not whole["next"]
     assert two["rows"] == whole["rows"][:2] and two["left_out_rows"] == two["matching_rows"] - 2
     assert two["next"] == "tpuprof-tui report ops demo --format json --sort self_time_ps"
-
-
-@given(st.lists(st.tuples(st.none() | st.integers(-20, 20), st.none() | st.text("ab", max_size=2))), st.booleans())
-def test_rows_are_in_the_order_of_a_column_and_those_where_it_is_unknown_last(
-    values: list[tuple[int | None, str | None]], descending: bool
-) -> None:
-    numbers = named("n", COUNT, lambda source, rows: [source[row][0] for row in rows], "numbers", "N", 5)
-    texts = named("t", TEXT, lambda source, rows: [source[row][1] for row in rows], "texts", "T", 5)
-    table = Table("rows", (numbers, texts), len, json=in_order(["n"], "t"), screen=in_order("n t"))
-    assert reasons(table.fields, "rows[]", {}) == {}
-    sign = -1 if descending else 1
-    by_number = sorted(enumerate(values), key=lambda row: (row[1][0] is None, sign * (row[1][0] or 0)))
-    by_text = sorted(enumerate(values), key=lambda row: row[1][1] or "", reverse=descending)
-    for name, expected in (("N", by_number), ("T", by_text)):
-        assert order(table, values, name, descending).tolist() == [row for row, _ in expected]
 
 
 @pytest.mark.parametrize("page", [page.name for page in PAGES if not page.is_of_arrays])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.app.scene import after, app_over, press, scene
-from tests.support.app.stage import answer, check_cells, frame, make_demo_app, ops_tab, until
+from tests.support.app.stage import answer, check_cells, frame, ops_tab, until
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
 from tests.support.golden import check_golden
 from tpuprof.tui.app.app import TpuprofApp
@@ -86,8 +86,3 @@ async def test_a_low_screen_keeps_the_rows(tmp_path: Path) -> None:
     async with scene(app_of(tmp_path, (HEALTHY,), AppOptions()), "3V", 60, 15) as (app, _):
         check_cells(app)
         assert "gather_fusion.1" in frame(app)
-
-
-async def test_a_run_without_sparse_cores_has_no_such_view() -> None:
-    async with scene(make_demo_app(), "3", 120, 40) as (app, _):
-        assert "SparseCore" not in frame(app)

@@ -24,7 +24,6 @@ from tpuprof.parsers.steps.step_account import LEAST_BETWEEN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, Line
 from tpuprof.tui.pages.overview.drawing import step_details
-from tpuprof.tui.pages.overview.ledger.card import claims_on
 from tpuprof.tui.pages.overview.ledger.drawing import owner_parts, waterfall
 
 Sum = tuple[str, float, Sequence[float]]
@@ -227,18 +226,6 @@ def test_modules_scopes_and_ops_add_up_to_each_owner_of_the_mean_step(profile: s
             assert math.isclose(found, wanted.get(owner, 0.0), rel_tol=1e-9, abs_tol=1e-3), (grouping, owner)
         assert all(math.isclose(math.fsum(row.owner_ps), row.time_ps, rel_tol=1e-9) for row in rows)
         assert min(min(row.owner_ps) for row in rows) >= 0
-
-
-@pytest.mark.parametrize("profile", MADE)
-def test_what_reasons_claim_of_an_owner_and_what_they_leave_is_its_time(profile: str) -> None:
-    page = made_overview(profile)
-    if page.account is None:
-        pytest.skip("it has no steps")
-    for each in page.account.owners:
-        claimed = math.fsum(ps for _, ps in claims_on(each.owner, page.findings))
-        assert math.isclose(claimed, each.claimed_ps, rel_tol=1e-9, abs_tol=1e-3), each.owner
-        assert each.time_ps <= each.claimed_ps + each.unclaimed_ps + 1e-3, "claims are of the time between steps too"
-        assert each.claimed_ps + each.unclaimed_ps <= (each.time_ps + each.between_ps) * (1 + 1e-9) + 1e-3, each.owner
 
 
 # --- as they are drawn

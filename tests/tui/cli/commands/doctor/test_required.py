@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import PlaneBuilder, tpu_plane, write_run
+from tests.support.build import tpu_plane, write_run
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -77,15 +77,6 @@ def test_a_file_that_is_cut_off_and_a_host_that_can_not_be_read_are_not_whole(tm
     for number, broken in enumerate((host()[:-20], b"no profile")):
         run = write_run(tmp_path / str(number), a=host(), b=broken)
         assert "! whole         MISSING: " in call("doctor", run, "--require", "whole", code=EXIT_CAPTURE_FAILED).out
-
-
-def test_only_the_host_was_traced(tmp_path: Path, call: Call) -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU", 1)
-    plane.event(plane.line("main"), plane.event_id("wait"), 0, 9)
-    run = write_run(tmp_path, a=space.SerializeToString())
-    told = refused(call, run, "device,host")
-    assert [each["name"] for each in told["missing"]] == ["device"]
 
 
 @pytest.mark.parametrize(

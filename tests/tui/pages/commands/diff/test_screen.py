@@ -17,7 +17,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.commands.diff.changes import VIEWS
 from tpuprof.tui.pages.commands.diff.drawing import DiffView
-from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
@@ -98,17 +97,6 @@ async def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
         assert "No row here has several ops." in await after(pilot, "2", "b")
     async with on_stand(screen_of(diff)) as (_, pilot):
         assert "No row here has several ops." in await after(pilot, "b")
-
-
-async def test_alone_it_is_the_app(diff: Diff) -> None:
-    app = DIFF_APP(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert "q quit" in frame(pilot) and "SLOWER" in frame(pilot)
-        await pilot.press("escape")
-        assert app.is_running
-        await pilot.press("q")
-    assert app.return_code == 0
 
 
 async def test_programs_apart(tmp_path: Path) -> None:
