@@ -13,8 +13,6 @@ from textual.pilot import Pilot
 from tests.support.app.scene import after, list_above, press, scene
 from tests.support.app.stage import (
     ENVIRONMENT,
-    NEWEST,
-    OLDER,
     ReadyPages,
     frame,
     make_app,
@@ -87,22 +85,6 @@ async def test_cursor_over_ops_and_steps() -> None:
         assert await at("j") == PanelItem("ops", 9), "the other panel's cursor has stayed where it was"
 
 
-async def test_cursor_over_the_parts_of_a_step() -> None:
-    async with scene(width=120, height=40) as (app, pilot):
-        at = partial(place_after, app, pilot)
-        assert await at("j", "j") == PanelItem("owners", 0)
-        for label in ("at the roof", "below the roof", "input wait", "collectives, moving"):
-            assert overview_tab(app).selection == label
-            assert f"{app.main.look.glyphs.mark}█" in frame(app)
-            await pilot.press("j")
-        assert await at("l") == PanelItem("steps", 3)
-        assert await at("k") == PanelItem("owners", 3), "the other panel's cursor has stayed where it was"
-        await pilot.resize_terminal(120, 24)
-        await settled(pilot)
-        assert overview_tab(app).place == PanelItem("owners", 3)
-        assert await at("home") == PanelItem("findings", 0)
-
-
 async def test_what_is_selected_is_always_in_sight() -> None:
     async with scene() as (app, pilot):
         mark = app.main.look.glyphs.mark
@@ -163,18 +145,6 @@ async def test_backspace_in_an_empty_prompt_leaves_it() -> None:
 
 
 # --- popups
-
-
-async def test_choosing_a_run_opens_it() -> None:
-    pages = ReadyPages(training_overview())
-    async with scene(make_app(pages)) as (app, pilot):
-        assert app.main.current_run.run == NEWEST
-        await press(pilot, "R", "j", "enter")
-        assert app.main.current_run.run == OLDER
-        assert "one of 2 runs" in frame(app)
-        await pilot.press("R", "escape")
-        assert app.main.current_run.run == OLDER
-    assert pages.asked == [None, None]
 
 
 async def test_choosing_a_host_reads_that_one_only() -> None:

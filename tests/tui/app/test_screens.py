@@ -123,9 +123,3 @@ def test_simulated_times_are_marked_on_every_tab() -> None:
     for text in all_shown("12345"):
         assert "SIMULATED TIMES" in text
     assert "SIMULATED" not in shown("inference")
-
-
-def test_escapes_in_names_come_out_visible() -> None:
-    text = shown(width=120, height=40, keys="G")
-    assert "\x1b" not in text
-    assert "␛[31mred" in text

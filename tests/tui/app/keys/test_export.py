@@ -53,21 +53,6 @@ async def test_the_tree_and_the_screen(here: Path) -> None:
         assert "STEP TIME" in (here / "overview.svg").read_text().replace("&#160;", " ")
 
 
-async def test_what_may_not_be_written_is_said_and_nothing_is_lost(here: Path) -> None:
-    (here / "there.csv").write_text("mine")
-    async with scene(keys=["3", "v", "E"]) as (_, pilot):
-
-        async def shown(name: str) -> str:
-            """The screen's words, of which a long path may leave the last ones to the next line."""
-            return " ".join((await after(pilot, "ctrl+u", *name, "enter")).replace("│", " ").split())
-
-        assert "there.csv exists" in await shown("there.csv")
-        assert "in one of .csv" in await shown("there")
-        assert "does not exist" in await shown("no/x.csv")
-        assert "to x.csv" in await shown("x.csv")
-    assert (here / "there.csv").read_text() == "mine"
-
-
 async def test_a_file_is_made_beside_the_thread_of_the_screen_and_only_one_at_a_time(here: Path) -> None:
     started, may_end = threading.Event(), threading.Event()
 

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import ReadyPages, frame, make_app, ops_tab, settled, timeline_tab, until
+from tests.support.app.stage import ReadyPages, frame, make_app, ops_tab, settled, until
 from tests.support.made.pages import serving_overview, training_overview
 from tests.tui.pages.ops.test_view import table
 from tpuprof.parsers.pages.shared.key import PageKey
@@ -83,15 +83,6 @@ async def test_filter_order_group_and_cursor_stay(away: Sequence[str]) -> None:
         await press(pilot, *away)
         assert app.main.tab_name == "op-profile" and ops_tab(app).view is view
         assert (view.listing, view.rows.tolist()) == before
-
-
-async def test_the_longest_run_and_the_others() -> None:
-    async with scene(keys=["3", "v", "O"]) as (app, pilot):
-        assert app.main.tab_name == "timeline" and "longest run of fusion" in frame(app)
-        name = timeline_tab(app).selection
-        first = await after(pilot, "n")
-        assert timeline_tab(app).selection == name and "match " in first
-        assert await after(pilot, "n") != first and timeline_tab(app).selection == name
 
 
 # --- typed ahead

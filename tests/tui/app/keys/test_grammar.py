@@ -16,7 +16,7 @@ from tests.support.made.pages import serving_overview
 from tests.tui.words.collect import sentences
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, shown_keys, typed_name
+from tpuprof.tui.terminal.grammar import BY_NAME, MOTIONS, VERBS, typed_name
 from tpuprof.tui.widgets.lists.popup import CommandList, ListPopup
 
 PROGRAM = Path(__file__).parents[4] / "tui"
@@ -128,9 +128,3 @@ async def test_the_key_of_the_previous_view_undoes_that_of_the_next(keys: list[s
 def test_signs_are_called_as_textual_calls_them() -> None:
     for key in (key for verb in VERBS for key in verb.keys if len(key) == 1):
         assert typed_name(key) == _character_to_key(key), key
-
-
-def test_keys_are_shown_as_people_write_them() -> None:
-    assert shown_keys(["down", "up"]) == "j k, down up" and shown_keys(["sort", "reverse"]) == "s S"
-    assert shown_keys(["pick"]) == "1-9" and shown_keys(["zoom_in", "zoom_out"]) == "w s"
-    assert shown_keys(["mouse"]) == "mouse"

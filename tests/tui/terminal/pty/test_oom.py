@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pytest
 
 from tests.support.made.oom import MESSAGE
 from tests.tui.terminal.pty.pty_app import START, PtyApp
-from tpuprof.tui.terminal.ending import ENDING
 
 BEGIN_BYTES = 20_000
 MOVE_BYTES = 1_000
@@ -79,17 +76,6 @@ def test_ctrl_c_ends_a_pipe_that_does_not_end(log: str) -> None:
         app.wait_for_text(VERDICT)
         app.press("q")
         app.wait_for_exit()
-
-
-@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_a_signal_ends_the_app_and_restores_the_terminal(log: str, number: signal.Signals) -> None:
-    """Any app does: all run under `ended_by_signals`; `test_terminal.py` ends the one that decodes, at any moment."""
-    with PtyApp("oom", log, width=80, height=24) as app:
-        app.wait_for_text(VERDICT)
-        assert not app.is_restored
-        os.kill(app.process, number)
-        assert app.wait_for_exit() == 128 + number
-        assert app.is_restored
 
 
 def piped(command: str) -> PtyApp:

@@ -327,15 +327,6 @@ def test_a_path_without_profiles_says_what_was_searched(tmp_path: Path) -> None:
         assert app.wait_for_exit() == 0
 
 
-def test_without_a_terminal_the_report_is_printed() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tpuprof.tui", "demo"], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0
-    assert "Top ops" in done.stdout
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
 @pytest.mark.shared
 def test_the_real_run_is_on_the_screen(shared: Path) -> None:
     with PtyApp(str(shared / "profiles/tpu-v6e-inference")) as app:
