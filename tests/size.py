@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 MOST_LINES = {"source": 127_923, "tests": 92_570}
-"""Where `main` may end after a change, whatever it adds. These only fall."""
+"""Where `main` may end after a change, whatever it adds. Their sum only falls."""
 
 PARTS = {"source": ("parsers", "tui"), "tests": ("tests",)}
 """The two parts of the project, and their top folders."""

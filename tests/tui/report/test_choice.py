@@ -143,7 +143,7 @@ def test_words_are_looked_for_in_every_text_of_a_table_without_names_for_filters
 
 def test_a_table_without_rows_says_why() -> None:
     said = rows("kernels", "--filter", "x")
-    assert said["all_rows"] == 0 and "no custom call" in said["why_none"]
+    assert said["all_rows"] == 0 and "no TPU kernel" in said["why_none"]
     for form in ("md", "text"):
         assert said["why_none"] in " ".join(report("kernels", "--filter", "x", "--format", form).out.split())
     assert "why_none" not in rows("ops", "--filter", "nothing-of-this-name")
