@@ -206,7 +206,7 @@ def fit(path: Path | Bytes, *, module: str | None = None, device: str | None = N
     >>> import tpuprof
     >>> found = tpuprof.fit("demo")
     >>> found.batch, found.largest
-    (8, 13)
+    (8, 12)
     """
     with open_profile(path) as profile:
         return profile.fit(module, device)

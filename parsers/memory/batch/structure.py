@@ -256,7 +256,9 @@ def _free(axes: Axes, product: hlo_pb2.HloInstructionProto) -> tuple[list[int], 
         shared = len(product.dot_dimension_numbers.lhs_batch_dimensions)
         middle = len(left.dims) - len(product.dot_dimension_numbers.lhs_contracting_dimensions)
         places = (list(range(shared, middle)), list(range(middle, len(result.dims))))
-    one, other = ([axes.root(result.first + place) for place in side if place < len(result.dims)] for side in places)
+    one, other = (
+        [axes.root(result.first + place) for place in side if 0 <= place < len(result.dims)] for side in places
+    )
     return one, other
 
 
@@ -269,7 +271,7 @@ def _exponentiated(axes: Axes, every: Iterable[hlo_pb2.HloInstructionProto]) -> 
         elif each.opcode == b"reduce":
             for leaf in axes.leaves.get(each.operand_ids[0], ())[:1]:
                 roots = roots_of(axes, leaf)
-                sums += [[*roots, roots[number]] for number in each.dimensions if number < len(roots)]
+                sums += [[*roots, roots[number]] for number in each.dimensions if 0 <= number < len(roots)]
     return powers, sums
 
 

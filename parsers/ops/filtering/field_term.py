@@ -42,6 +42,8 @@ _MEANT = {
     "ts": ("start",),
 }
 """How keys of columns begin here, by their names in other programs."""
+_FRACTION, _MOST_FRACTION = re.compile(r"_(?:utilization|efficiency|fraction)\Z"), 2.0
+"""Columns of shares of 1, and a number that none of them is compared with: 60 is meant as 60%."""
 _IN_PERCENT = re.compile(r"percent(?=\.|\Z)")
 """How a key, or an object that it is in, says its unit."""
 
@@ -137,6 +139,8 @@ def field_term(named: re.Match[str], keys: Collection[str], titles: Mapping[str,
         raise ValueError(f"{printable(value[:LONGEST_NUMBER])} is not a number to compare {key} with")
     if number is None:
         return FieldTerm(found[0], relation, value, None)
+    if not number[2] and float(number[1]) > _MOST_FRACTION and _FRACTION.search(found[0]):
+        raise ValueError(f"{key} is a fraction of 1; did you mean {number[1]}%?")
     if number[2] == "%":
         found = found[::-1]  # of FLOPS and flops the one that is a share
     alike = [other for other in keys if _UNIT.sub("", other) == _UNIT.sub("", found[0])]  # in another unit

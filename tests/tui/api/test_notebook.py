@@ -44,7 +44,7 @@ TRIES: dict[str, Any] = {
     "repr(ops).splitlines()[12]": "  + 480 more",
     "'1,694,625,824,768\\n' in repr(profile.table('ops', columns='name,self_time_ps', limit=12))": True,
     "'times are simulated' in repr(ops) and 'times are simulated' in repr(profile)": True,
-    "(tpuprof.fit('demo').batch, tpuprof.fit('demo').largest)": (8, 13),
+    "(tpuprof.fit('demo').batch, tpuprof.fit('demo').largest)": (8, 12),
     "tpuprof.fit(dump, device='v6e').batch is None": False,
     "tpuprof.memory(dump).modules.values('name')": ["jit_step"],
     "[tpuprof.open(path).pages for path in (dump, prof, log)]": [("memory", "graph"), ("live-arrays",), ()],

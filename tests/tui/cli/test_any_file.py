@@ -82,4 +82,4 @@ def test_what_nothing_reads_is_named(call: Call, tmp_path: Path) -> None:
 def test_the_command_memory_prints_the_largest_batch(call: Call) -> None:
     asked, report = call("memory", "demo", "--fit"), call("report", "memory", "demo", "--fit")
     assert asked.out == report.out
-    assert "up to 13 fits" in asked.out and "Buffers at the peak" not in asked.out
+    assert "up to 12 fits" in asked.out and "Buffers at the peak" not in asked.out

@@ -69,7 +69,7 @@ def test_shifting_far_enough_shows_every_column(width: int) -> None:
 
 def test_the_sorted_column_has_one_arrow() -> None:
     columns = chosen_columns(screen_columns(HLO_OPS, PAGE, BLOCK), 120)
-    for sort, descending, arrow in (("self", True, "▼"), ("count", False, "▲")):
+    for sort, descending, arrow in (("self time", True, "▼"), ("count", False, "▲")):
         text = plain(header_line(columns, Pen(120, BLOCK), sort, descending))
         assert text.count(arrow) == 1
         assert text.count("▼") + text.count("▲") == 1

@@ -150,7 +150,7 @@ def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(content[: len(content) // 3])
     page = session_at(tmp_path).page(sparse_page.SPARSE_CORE)
     assert page.verdict is None and "is cut off after" in " ".join(page.warnings)
-    assert page.statement == "What could be read of this profile has no SparseCores."
+    assert page.statement == "The readable part of this profile has no SparseCores."
 
 
 def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.MonkeyPatch) -> None:

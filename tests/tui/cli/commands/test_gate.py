@@ -82,7 +82,7 @@ REQUIRED = """
 0 overview --require mfu>30% |
 6 overview --require mfu>40% --require device_idle<50% | failed: mfu_percent>40%: It is 37.4
 0 overview --require !mfu>40% --require performance.step_time_ms.median<0.25s |
-4 overview --require performance.eager_percent.host<1 | host is unknown: no event says
+4 overview --require performance.eager_percent.host<1 | host is unknown: only TensorFlow's events say
 2 overview --require mfi>40% | --require: there is no column mfi.
 2 model --require mfu>40GB | mfu_percent is not in GB.
 2 model --require mfu | --require: each term compares a figure

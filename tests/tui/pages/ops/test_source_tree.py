@@ -16,7 +16,7 @@ PROGRAM = Path(__file__).parents[3] / "demo" / "program"
 async def test_source_lines_show_their_code_their_calls_and_their_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(PROGRAM)
     async with play("b", "b", "b", "j", width=120, height=40) as (app, pilot):
-        assert "model.py:62 costs" in frame(app) and ":62  return jax.nn.gelu" in frame(app)
+        assert "model.py:62 takes" in frame(app) and ":62  return jax.nn.gelu" in frame(app)
         check_golden("ops-source-code_120x40", frame(app))
         assert tree(app).selection == "model.py:62" and tree(app).op_name == "fusion.397"
         assert "outermost first" in await after(pilot, "enter")

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE
 
 @pytest.mark.parametrize(
     ("flops", "said"),
-    [("4e13", "of 4 cores"), ("9e13", "gives more FLOPs than are counted"), ("9e15", "That is impossible")],
+    [("4e13", "(4 cores"), ("9e13", "gives more FLOPs than are counted"), ("9e15", "That is impossible")],
 )
 def test_given_flops_are_judged(flops: str, said: str, call: Call) -> None:
     text = " ".join(call("report", "model", "demo", "--model-flops", flops).out.split())

@@ -41,7 +41,7 @@ def test_a_detector_that_fails_costs_one_sentence(monkeypatch: pytest.MonkeyPatc
         after["warnings"].remove(SENTENCE)
         assert after == before[page]
     printed = call("report", "findings", "demo")
-    assert f"Unknown: {PRECISION.name}: {INTERNAL}." in printed.out and f" ! {SENTENCE}" in printed.out
+    assert f"Not checked: {PRECISION.title}, as {INTERNAL}." in printed.out and f" ! {SENTENCE}" in printed.out
     assert printed.err == ""
     debugged = call("report", "findings", "demo", "--debug")
     assert debugged.out == printed.out and debugged.err.count("Traceback") == 1

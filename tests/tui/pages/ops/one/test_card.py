@@ -64,8 +64,8 @@ def work(share: float | None, n: int, padded_n: int) -> MatrixWork:
 
 def test_the_matrix_unit() -> None:
     text = card(details(matrix=(work(1.0, 128, 128), work(100 / 128, 100, 128))), width=110)
-    assert "78.1% filled: m 4,096 × k 8,192 × n 100→128; padded most: n (output features)" in text
-    assert "estimated for 128×128; 1 more inside" in " ".join(text.split())
+    assert "78.1% of 128×128 filled (estimate): m 4,096 × k 8,192 × n 100→128; padded most: n (output features)" in text
+    assert "(output features); 1 more inside" in " ".join(text.split())
     assert "matrix" not in card(details(matrix=(replace(work(None, 1, 1), reason="grouped"),)))
 
 
