@@ -239,7 +239,8 @@ def _roofline(summaries: Sequence[HostSummary], table: OpTable, total_ps: int) -
     peaks = device.peaks if device else Peaks()
     busy = sum(summary.self_ps for summary in summaries)
     whole, scale = (total_ps, total_ps - busy), time_scale(table, busy)
-    of = rates_of_cores(added(work_of(table))[None], np.array([total_ps], np.int64), whole, scale, peaks)
+    time_ps = np.array([min(total_ps, np.iinfo(np.int64).max)], np.int64)  # hosts of a damaged profile take longer
+    of = rates_of_cores(added(work_of(table))[None], time_ps, whole, scale, peaks)
 
     def share(used: float, peak: float | None, what: str) -> Known:
         if peak is None:
