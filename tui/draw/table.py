@@ -107,8 +107,12 @@ def by_item(cell: Callable[[Any, Glyphs], Span]) -> Callable[[Any, Glyphs], Cell
     return lambda source, glyphs: each(lambda row: cell(source[row], glyphs))
 
 
-def chosen_columns(columns: Sequence[Column], width: int, shift: int = 0) -> list[Column]:
-    """The columns that fit: the fixed ones, then others from the one at `shift` on; the growing one gets the rest."""
+def chosen_columns(columns: Sequence[Column], width: int, shift: int = 0, sort: str = "") -> list[Column]:
+    """The columns that fit: the fixed ones, then others from the one at `shift` on; the growing one gets the rest.
+
+    Args:
+        sort: key of the column that rows are sorted by, which always shows.
+    """
     fixed = [column for column in columns if column.fixed]
     room = width - 1 - sum(column.width + 1 for column in fixed)
     shown = list(fixed)
@@ -120,6 +124,9 @@ def chosen_columns(columns: Sequence[Column], width: int, shift: int = 0) -> lis
             break
         shown.append(column)
         room -= column.width + 1
+    if sort and sort in {column.key for column in columns} - {column.key for column in shown}:
+        pinned = [replace(column, fixed=column.fixed or column.key == sort) for column in columns]
+        return chosen_columns(pinned, width, shift)
     return [replace(column, width=column.width + room) if column.grows else column for column in shown]
 
 

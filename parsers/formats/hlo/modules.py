@@ -13,6 +13,8 @@ from tpuprof.parsers.formats.xspace.walk import text
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
+KERNEL_TARGET = b"tpu_custom_call"
+"""The target of a custom call that is a Mosaic kernel."""
 
 _WRAPPERS = frozenset((b"fusion", b"call", b"async-start", b"async-update", b"async-done"))
 _WITH_DIMENSIONS = frozenset((b"broadcast", b"concatenate", b"reduce", b"reverse", b"transpose"))

@@ -19,7 +19,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import Damaged, behind_wall
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type
 from tpuprof.parsers.formats.mosaic.bytecode import MAGIC
 from tpuprof.parsers.formats.mosaic.entries import Shaped
@@ -116,9 +116,6 @@ def _elements(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None)
     elements: Int64s = np.prod(inside, axis=0, dtype=np.int64)
     return elements
 
-
-TARGET = b"tpu_custom_call"
-"""The target of a custom call that is a Mosaic kernel."""
 
 _VMEM = "vmem"
 _COPIED = ("vmem", "smem")
@@ -219,7 +216,7 @@ def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpe
 
     A module that is damaged, or in a form that is not read here, leaves `grid` at None, and `reason` says why.
     """
-    if proto.opcode != b"custom-call" or proto.custom_call_target != TARGET:
+    if proto.opcode != b"custom-call" or proto.custom_call_target != KERNEL_TARGET:
         return None
     config = _json(hlo.backend_config(proto))
     call = config.get("custom_call_config")

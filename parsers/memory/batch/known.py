@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -31,6 +33,7 @@ def _roles(hlo: HloModule, memory: SpaceMemory, structure: Structure) -> dict[in
     given: dict[tuple[int, int], KnownRole] = {each.place: "parameter" for each in structure.weights}
     given |= {each.place: "optimizer" for each in structure.states}
     given |= {each.place: "cache" for each in structure.caches}
+    of_weights = {root for each in structure.weights for root in roots_of(structure.axes, each.leaf)}
     protos = {buffer.id: buffer for buffer in hlo.proto.buffer_assignment.logical_buffers}
     found: dict[int, KnownRole] = {}
     for number in {*memory.live_ranges.logical_buffer.tolist()} & protos.keys():
@@ -38,21 +41,20 @@ def _roles(hlo: HloModule, memory: SpaceMemory, structure: Structure) -> dict[in
         place = None if made is None else leaf_at(made.shape, protos[number].defined_at.shape_index)
         if made is None or place is None:
             continue
-        role = given.get((made.id, place)) or _computed(structure, structure.axes.leaves[made.id][place])
+        role = given.get((made.id, place)) or _computed(structure, structure.axes.leaves[made.id][place], of_weights)
         if role is not None:
             found[number] = role
     return found
 
 
-def _computed(structure: Structure, leaf: Leaf) -> KnownRole | None:
+def _computed(structure: Structure, leaf: Leaf, of_weights: Collection[int]) -> KnownRole | None:
     """Scores of attention; logits, which have a vocabulary and an axis that no weights have."""
     roots = roots_of(structure.axes, leaf)
     if any(has_both(roots, pair) for pair in structure.scores):
         return "attention"
     if structure.vocabularies.isdisjoint(roots) or len(roots) < 2:
         return None
-    own = {root for each in structure.weights for root in roots_of(structure.axes, each.leaf)}
-    return None if own.issuperset(roots) else "loss"
+    return "loss" if any(root not in of_weights for root in roots) else None
 
 
 def _is_spread(hlo: HloModule) -> bool:

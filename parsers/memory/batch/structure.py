@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
@@ -35,7 +35,6 @@ _OPERANDS = {
     **dict.fromkeys((b"gather", b"reduce", b"exponential"), 1),
 }
 """How many an instruction needs to be looked at: the text of a dump may lack them."""
-_KERNEL = b"tpu_custom_call"
 _BACKWARD = (b"transpose(", b"gradients/", b"gradient_tape/")
 _MOSTLY = 0.5
 _CACHE_RANK = 3
@@ -43,6 +42,9 @@ _LEAST_LAYERS = 3
 
 _Place = tuple[int, int]
 """An instruction's id, and the number of one of its arrays."""
+
+_Roots = list[list[int]]
+"""Axes of some arrays, by their roots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,6 @@ class Structure:
         scores: pairs of axes, by their roots, that scores of attention have.
         vocabularies: axes, by their roots, that logits of a loss have.
         layers: how many layers there are, by weights of the same dimensions; 0 where no two are alike.
-        trains: whether the program has a backward pass.
     """
 
     axes: Axes
@@ -81,7 +82,6 @@ class Structure:
     scores: frozenset[tuple[int, int]]
     vocabularies: frozenset[int]
     layers: int
-    trains: bool
 
 
 def structure_of(hlo: HloModule) -> Structure:
@@ -96,20 +96,22 @@ def structure_of(hlo: HloModule) -> Structure:
     ]
     arguments = {} if entry is None else _arguments(axes, entry)
     sources = _Sources(hlo, axes)
-    used = _used(sources, every)
+    products = [each for each in every if each.opcode in (b"dot", b"convolution")]
+    used, tables = _used(sources, every), _operands(sources, every, b"gather")
+    powers, sums = _exponentiated(axes, every)
     trains = any(word in each.metadata.op_name for each in every for word in _BACKWARD)
     root = None if entry is None else hlo.instruction_by_id(entry.root_id)
-    made = Counter() if root is None else Counter(_type(each) for each in arrays_of(root.shape))
+    outputs = () if root is None else arrays_of(root.shape)
+    made = Counter((tuple(each.dimensions), element_type(each)) for each in outputs)
     kept = {place for place, each in arguments.items() if made[each.leaf.dims, each.element]}
-    weights = {*arguments} & (used & kept if trains else _given_as_weights(sources, every))
+    weights = {*arguments} & (used & kept if trains else tables | _multiplied(sources, products))
     dims = {arguments[place].leaf.dims for place in weights}
     states = {place for place in kept - used if trains and arguments[place].leaf.dims in dims}
     caches = {
         place
-        for place in (kept & _updated(sources, every)) - weights - states
+        for place in (kept & _operands(sources, every, *_UPDATES)) - weights - states
         if not trains and len(arguments[place].leaf.dims) >= _CACHE_RANK
     }
-    own = weights | states | caches
 
     def chosen(places: set[_Place]) -> tuple[Argument, ...]:
         return tuple(each for place, each in arguments.items() if place in places)
@@ -119,16 +121,11 @@ def structure_of(hlo: HloModule) -> Structure:
         weights=chosen(weights),
         states=chosen(states),
         caches=chosen(caches),
-        others=chosen(arguments.keys() - own),
-        scores=_scores(axes, every),
-        vocabularies=_vocabularies(axes, every, sources, weights),
-        layers=_layers(arguments[place].leaf for place in weights - _tables(sources, every)),
-        trains=trains,
+        others=chosen(arguments.keys() - weights - states - caches),
+        scores=_scores(axes, products, powers, sums),
+        vocabularies=_vocabularies(axes, products, powers, sums, sources, weights),
+        layers=_layers(arguments[place].leaf for place in weights - tables),
     )
-
-
-def _type(shape: hlo_pb2.ShapeProto) -> tuple[tuple[int, ...], str]:
-    return tuple(shape.dimensions), element_type(shape)
 
 
 def _arguments(axes: Axes, entry: hlo_pb2.HloComputationProto) -> dict[_Place, Argument]:
@@ -163,7 +160,7 @@ class _Sources:
         while waiting:
             place = waiting.pop()
             each = self._hlo.instruction_by_id(place[0])
-            if each is None or each.opcode in _STOPS or each.custom_call_target == _KERNEL:
+            if each is None or each.opcode in _STOPS or each.custom_call_target == KERNEL_TARGET:
                 is_computed |= each is not None and (each.opcode in _COMPUTED or each.opcode == b"custom-call")
                 continue
             fresh = set(self._sources(each, place[1])) - found
@@ -209,25 +206,20 @@ class _Sources:
 
 def _used(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
     """What reaches a product, a gather or a kernel."""
-    products = (each for each in every if each.opcode in _PRODUCTS or each.custom_call_target == _KERNEL)
+    products = (each for each in every if each.opcode in _PRODUCTS or each.custom_call_target == KERNEL_TARGET)
     return sources.reached((operand, 0) for each in products for operand in each.operand_ids)[0]
 
 
-def _tables(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
-    """What rows are taken from, such as embeddings."""
-    return sources.reached((each.operand_ids[0], 0) for each in every if each.opcode == b"gather")[0]
+def _operands(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto], *opcodes: bytes) -> set[_Place]:
+    """What the first operands are made of: of gathers what rows are taken from, of updates what is written in part."""
+    return sources.reached((each.operand_ids[0], 0) for each in every if each.opcode in opcodes)[0]
 
 
-def _updated(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
-    """What a part of is written anew."""
-    return sources.reached((each.operand_ids[0], 0) for each in every if each.opcode in _UPDATES)[0]
-
-
-def _given_as_weights(sources: _Sources, every: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
-    """What is multiplied with something that is computed, but for batches of products; and what rows are taken from."""
-    found = _tables(sources, every)
-    for each in every:
-        if each.opcode in (b"dot", b"convolution") and not _is_batched(each):
+def _multiplied(sources: _Sources, products: Iterable[hlo_pb2.HloInstructionProto]) -> set[_Place]:
+    """What is multiplied with something that is computed, but for batches of products."""
+    found = set[_Place]()
+    for each in products:
+        if not _is_batched(each):
             left, right = (sources.reached([(operand, 0)]) for operand in each.operand_ids[:2])
             found |= (left[0] if right[1] and not left[1] else set()) | (
                 right[0] if left[1] and not right[1] else set()
@@ -262,7 +254,7 @@ def _free(axes: Axes, product: hlo_pb2.HloInstructionProto) -> tuple[list[int], 
     return one, other
 
 
-def _exponentiated(axes: Axes, every: Iterable[hlo_pb2.HloInstructionProto]) -> tuple[list[list[int]], list[list[int]]]:
+def _exponentiated(axes: Axes, every: Iterable[hlo_pb2.HloInstructionProto]) -> tuple[_Roots, _Roots]:
     """The axes, by their roots, of what is exponentiated; and of what is summed, those last that the sum is over."""
     powers, sums = [], []
     for each in every:
@@ -286,12 +278,13 @@ def has_both(roots: Sequence[int], pair: tuple[int, int]) -> bool:
     return roots.count(one) > 1 if one == other else one in roots and other in roots
 
 
-def _scores(axes: Axes, every: Sequence[hlo_pb2.HloInstructionProto]) -> frozenset[tuple[int, int]]:
-    powers, sums = _exponentiated(axes, every)
+def _scores(
+    axes: Axes, products: Iterable[hlo_pb2.HloInstructionProto], powers: _Roots, sums: _Roots
+) -> frozenset[tuple[int, int]]:
     found = {
         (min(one, other), max(one, other))
-        for each in every
-        if each.opcode in (b"dot", b"convolution") and _is_batched(each)
+        for each in products
+        if _is_batched(each)
         for lefts, rights in [_free(axes, each)]
         for one in lefts
         for other in rights
@@ -306,14 +299,18 @@ def _scores(axes: Axes, every: Sequence[hlo_pb2.HloInstructionProto]) -> frozens
 
 
 def _vocabularies(
-    axes: Axes, every: Sequence[hlo_pb2.HloInstructionProto], sources: _Sources, weights: set[_Place]
+    axes: Axes,
+    products: Iterable[hlo_pb2.HloInstructionProto],
+    powers: _Roots,
+    sums: _Roots,
+    sources: _Sources,
+    weights: set[_Place],
 ) -> frozenset[int]:
-    powers, sums = _exponentiated(axes, every)
     wanted = {root for roots in powers for root in roots if axes.length(root) >= VOCABULARY}
     wanted &= {roots[-1] for roots in sums}
     found = set[int]()
-    for each in every:
-        if each.opcode in (b"dot", b"convolution") and not _is_batched(each):
+    for each in products:
+        if not _is_batched(each):
             for operand, side in zip(each.operand_ids, _free(axes, each), strict=False):
                 if not wanted.isdisjoint(side):
                     made_of, is_computed = sources.reached([(operand, 0)])

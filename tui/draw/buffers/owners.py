@@ -40,7 +40,7 @@ def notable(account: MemoryAccount) -> list[tuple[MemoryOwner, int]]:
 
 
 def fit_words(fit: BatchFit, is_short: bool = False) -> str:
-    """How large the batch may be: ``batch is 8; up to 13 fits (15.2 GiB); 14 is over by 442 MiB``."""
+    """How large the batch may be: ``batch is 8; up to 12 fits (14.3 GiB); 14 is over by 541 MiB``."""
     if fit.unknown:
         why = f"{fit.unknown[:1].lower()}{fit.unknown[1:]}"
         return f"largest batch unknown: {why.partition(': ')[0] if is_short else why}"

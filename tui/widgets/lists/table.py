@@ -196,10 +196,7 @@ class RowsView(Filterable[int]):
     def _table_lines(self, pen: Pen, shown: range) -> list[Line]:
         everything = self.drawn_columns(pen.glyphs)
         self.shift = min(self.shift, most_shift(everything, pen.width))
-        columns = chosen_columns(everything, pen.width, self.shift)
-        if self.listing.sort not in {column.key for column in columns}:  # by what rows are sorted always shows
-            pinned = [replace(column, fixed=column.fixed or column.key == self.listing.sort) for column in everything]
-            columns = chosen_columns(pinned, pen.width, self.shift)
+        columns = chosen_columns(everything, pen.width, self.shift, self.listing.sort)
         lines = [header_line(columns, pen, self.listing.sort, self.sorts.is_down(self.listing))]
         if not len(self.rows):
             wanted = self.listing.words

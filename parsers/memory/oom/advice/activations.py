@@ -76,7 +76,6 @@ def attention(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> ru
     others = ((f"jax.checkpoint per layer -{amount(again)}", again), (f"bf16 alone -{amount(narrow)}", narrow))
     instead = ", ".join(other for other, size in others if size)
     left = size_of(items) - saving
-    whole = rule.saving_of(facts, _attention_cuts(facts))
     return rule.AdviceText(
         f"attention logits {shapes_of(items)}{' kept for backward' if kept else ''}{_layers_in_words(facts, items)}",
         "flash (splash) attention never stores them",
@@ -84,7 +83,7 @@ def attention(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> ru
         + (f"; {summed(items)}" if len(items) > 1 else "")
         + (f"; the kernel's operands and output take {amount(left)} more" if left else ""),
         f"or {instead}" if instead else "",
-        least=rule.saving_of(facts, _attention_cuts(facts, is_wide=facts.need.known.is_read)) / whole if whole else 1.0,
+        least=rule.saving_of(facts, _attention_cuts(facts, is_wide=facts.need.known.is_read)) / saving,
     )
 
 

@@ -250,8 +250,9 @@ ORDERS: dict[str, Callable[[ChangeRow], Any]] = {
 
 def table_lines(rows: Sequence[ChangeRow], those: range, pen: Pen, view: Listing = _IN_REPORTS) -> list[Line]:
     """Headings, and those of the rows that are to show."""
-    columns = chosen_columns(screen_columns(CHANGES, rows, pen.glyphs, _looks(rows, pen.width)), pen.width)
     key = {"slower": "change", "faster": "change"}.get(view.sort, view.sort)
+    columns = screen_columns(CHANGES, rows, pen.glyphs, _looks(rows, pen.width))
+    columns = chosen_columns(columns, pen.width, sort=key if is_sortable(rows) else "")
     is_down = (view.sort not in ("faster", "what", *_TEXTS)) != view.is_reversed
     heading = header_line(columns, pen, key if is_sortable(rows) else "", is_down)
     return [heading, *row_lines(columns, those, view.cursor, pen)]

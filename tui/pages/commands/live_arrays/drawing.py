@@ -115,7 +115,7 @@ def table_lines(
     left_out = _left_out(page, view, source, pen.width)
     looks: dict[str, dict[str, object]] = {key: {} for key in GROUPS.screen if key not in left_out}
     looks["name"] = {"title": view.by} if view.by in ("device", "kind") else {}
-    columns = chosen_columns(screen_columns(GROUPS, source, pen.glyphs, looks), pen.width)
+    columns = chosen_columns(screen_columns(GROUPS, source, pen.glyphs, looks), pen.width, sort=view.sort)
     columns = [_begun(column, pen.glyphs) for column in columns]
     heading = header_line(columns, pen, view.sort if view.cursor >= 0 else "", GROUPS.is_down(view))
     return [heading, *row_lines(columns, shown, view.cursor, pen)]

@@ -88,17 +88,16 @@ def _with_time(account: MeanStep) -> list[OwnerTime]:
     return sorted((each for each in account.owners if each.time_ps > 0), key=lambda each: -each.time_ps)
 
 
-def parts(account: MeanStep) -> tuple[Bar, ...]:
-    """The parts of the one bar of a screen: what is ideal first, then the largest; the smallest are together."""
+def shown_bars(account: MeanStep | None) -> tuple[Bar, ...]:
+    """The parts of the one bar of a screen, which the cursor can be on: what is ideal first, then the largest; the
+    smallest are together.
+    """
+    if account is None:
+        return ()
     owners = sorted(_with_time(account), key=lambda each: each.owner != "ideal")
     large = [each for each in owners if each.fraction >= _LEAST_PART]
     small = tuple(each for each in owners if each.fraction < _LEAST_PART)
     return (*(Bar((each,)) for each in large), *((Bar(small),) if small else ()))
-
-
-def shown_bars(account: MeanStep | None) -> tuple[Bar, ...]:
-    """The parts of the one bar of a screen, which the cursor can be on."""
-    return () if account is None else parts(account)
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ def owner_parts(account: MeanStep) -> list[Part]:
     whole = account.step_ps or 1.0
     return [
         Part("others" if len(bar.owners) > 1 else bar.label, bar.letter, bar.op_class, bar.time_ps / whole)
-        for bar in parts(account)
+        for bar in shown_bars(account)
     ]
 
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.matrix import matrix_types
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.findings.ops.arrays import Key, OpArrays, origin, readers_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
-_KERNEL = b"tpu_custom_call"
 _JOINED = b"ConcatBitcast"  # slices of an array that were prefetched one by one
 _BRING = frozenset((b"copy-start", b"slice-start", b"slice-done"))
 _ASYNC = frozenset((b"async-start", b"async-update", b"async-done"))
@@ -80,7 +79,7 @@ def _prefetches(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
 
 def is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
     """Whether an instruction is a kernel that was written by hand."""
-    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == _KERNEL)
+    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == KERNEL_TARGET)
 
 
 def is_product(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
