@@ -181,7 +181,7 @@ def _of_allocators(table: SqlTable, profile: Profile, names: Sequence[str], _: E
         made["allocator"] += [allocator.id] * len(rows)
         for name in fields.keys() & made.keys():
             made[name] += fields[name].unit.machine(fields[name].read(allocator, rows))
-    return {**made}, page.warnings
+    return {**made}, (*page.warnings, *filter(None, [page.why_empty]))
 
 
 _MODULE = Column("module", "text", "its compiled module, name(program id)")

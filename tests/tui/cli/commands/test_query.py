@@ -65,7 +65,8 @@ def test_tables_have_the_figures_of_pages(name: str, logdirs: dict[str, str], ca
     allocators = call.json("report", "memory-profile", logdirs[name], "--limit", "0", "--format", "json")["allocators"]
     for table, key in (("memory_events", "timeline"), ("memory_at_peak", "at_peak")):
         of_page = [{"host": of["host"], "allocator": of["id"], **row} for of in allocators for row in of[key]]
-        assert call.json("query", logdirs[name], f"SELECT * FROM {table}", "--format=json")["rows"] == of_page
+        answer = call.json("query", logdirs[name], f"SELECT * FROM {table}", "--format=json")
+        assert answer["rows"] == of_page and (allocators or answer["warnings"]), "why there is none is said"
 
 
 @pytest.mark.parametrize("name", ["demo", "gpus", "cpu", "serving", "hosts"])
