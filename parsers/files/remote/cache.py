@@ -25,7 +25,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tpuprof.parsers.base.cache import CacheFolder, Entry, is_unwritable
-from tpuprof.parsers.base.errors import EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import write_at
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
@@ -47,23 +47,20 @@ _LARGEST_CHUNK = 1 << 24
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def open_remote(
-    url: str, on_bytes: OnBytes = lambda _done, _total: None, is_cancelled: Callable[[], bool] = lambda: False
-) -> int:
+def open_remote(url: str, on_bytes: OnBytes = lambda _done, _total: None) -> int:
     """A descriptor of a local copy of `url`, to be closed by the caller; while it is open the copy stays.
 
     Args:
         url: with a scheme that fsspec knows.
-        on_bytes: called on this thread while the file is fetched; not at all when the copy is there.
-        is_cancelled: polled between chunks.
+        on_bytes: called on this thread while the file is fetched, while its server is silent too; not at all when the
+            copy is there. What it raises, such as `Cancelled`, ends the work.
 
     Raises:
         ProfileError: `driver_missing`, `unsupported_scheme`, `not_found`, `not_a_file`, `no_permission`, `connection`,
             `too_slow`, `changing` (the original changed while it was fetched), `wrong_size` (more comes than was
             announced), `disk_full` or `cache` (the folder can't be written).
-        Cancelled: `is_cancelled` said so.
     """
-    return _Fetch(url, on_bytes, is_cancelled).open()
+    return _Fetch(url, on_bytes).open()
 
 
 def distrust_if_changed(url: str, facts: Facts) -> None:
@@ -88,14 +85,12 @@ class _Original:
 class _Fetch:
     """One wish for one file."""
 
-    def __init__(self, url: str, on_bytes: OnBytes, is_cancelled: Callable[[], bool]) -> None:
+    def __init__(self, url: str, on_bytes: OnBytes) -> None:
         self.url, self._shown, self._key = url, printable_url(url), url_key(url)
         self.store = Store()
         self._on_bytes = on_bytes
-        self._is_cancelled = is_cancelled
 
     def open(self) -> int:
-        self._poll()
         if (known := self._compared(FRESH_SECONDS)) is not None:
             return known
         try:
@@ -121,7 +116,6 @@ class _Fetch:
 
     def _ask(self, files: RemoteFiles, is_second_try: bool = False) -> _Original:
         """Asks the server about the file, and once more where it can't be reached."""
-        self._poll()
         try:
             facts = drivers.facts_of(files, self.url)
         except drivers.failures() as error:
@@ -178,13 +172,13 @@ class _Fetch:
             chunk, done = _SMALLEST_CHUNK, 0
             since, had = time.monotonic(), 0
             while True:
-                self._poll()
                 began = time.monotonic()
                 if began - since > SLOW_SECONDS:
                     if done - had < SLOW_BYTES:
                         raise self._too_slow()
                     since, had = began, done
-                data = drivers.answered(self.url, partial(stream.read, min(chunk, limit + 1 - done)))
+                read = partial(stream.read, min(chunk, limit + 1 - done))
+                data = drivers.answered(self.url, read, partial(self._on_bytes, done, original.size))
                 if not data:
                     return done
                 if done + len(data) > limit:
@@ -197,10 +191,6 @@ class _Fetch:
                     chunk = min(2 * chunk, _LARGEST_CHUNK)
                 elif took > 1:
                     chunk = max(chunk // 2, _SMALLEST_CHUNK)
-
-    def _poll(self) -> None:
-        if self._is_cancelled():
-            raise Cancelled
 
     def _too_slow(self) -> ProfileError:
         sentence = f"{self._shown} arrives too slowly: fewer than {SLOW_BYTES:,} bytes in {SLOW_SECONDS:g} s."

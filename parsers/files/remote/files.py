@@ -14,6 +14,7 @@ import re
 import shlex
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from datetime import datetime, timezone
@@ -50,6 +51,7 @@ _TIMES = ("mtime", "updated", "lastmodified", "last-modified", "last_modified", 
 _LOGGERS = ("fsspec", "gcsfs", "s3fs", "adlfs", "aiohttp", "asyncio", "google", "botocore", "aiobotocore", "azure")
 _CONNECT_SECONDS = 10
 _SILENCE_SECONDS = 30
+_POLL_SECONDS = 0.1  # between two looks at whether a silent server is still wanted
 WORD_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 """When a server that does not answer is named, and when it is given up."""
 
@@ -135,12 +137,15 @@ async def _on_redirect(_session: object, _context: object, answer: Any) -> None:
         raise RefusedRedirect(f"the server redirects to {to}")
 
 
-def answered(url: str, ask: Callable[[], _Answer]) -> _Answer:
+def answered(url: str, ask: Callable[[], _Answer], poll: Callable[[], None] = lambda: None) -> _Answer:
     """What a server answers. It is asked on a thread of its own, so that silence ends whatever the driver waits for.
+
+    Args:
+        poll: called again and again while the server is silent; what it raises ends the wait.
 
     Raises:
         TimeoutError: it has not answered for `ANSWER_SECONDS`; `WAITING` was told of it before.
-        whatever `ask` raises.
+        whatever `ask` and `poll` raise.
     """
     answer: Future[_Answer] = Future()
 
@@ -150,12 +155,20 @@ def answered(url: str, ask: Callable[[], _Answer]) -> _Answer:
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
             answer.set_exception(error)
 
+    def is_here(seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while not wait((answer,), min(_POLL_SECONDS, max(0, until - time.monotonic()))).done:
+            if time.monotonic() >= until:
+                return False
+            poll()
+        return True
+
     threading.Thread(target=run, daemon=True).start()
-    if not wait((answer,), WORD_SECONDS).done:
+    if not is_here(WORD_SECONDS):
         sentence = f"{printable_url(split(url)[0])} has not answered for {WORD_SECONDS:g} s; "
         sentence += f"it is given up after {ANSWER_SECONDS:g} s."
         logging.getLogger(WAITING).warning(sentence)
-        if not wait((answer,), ANSWER_SECONDS - WORD_SECONDS).done:
+        if not is_here(ANSWER_SECONDS - WORD_SECONDS):
             raise TimeoutError
     return answer.result()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from tpuprof.parsers.formats.xspace.source import open_source
 fsspec: Any = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'tpuprof-tui[remote]'")
 
 
-def fetch(
-    url: str, on_bytes: OnBytes = lambda _done, _total: None, is_cancelled: Callable[[], bool] = lambda: False
-) -> str | None:
+def fetch(url: str, on_bytes: OnBytes = lambda _done, _total: None) -> str | None:
     """Sees that a whole copy of `url` is in the cache; returns where, or None for one that is not kept."""
-    descriptor = open_remote(url, on_bytes, is_cancelled)
+    descriptor = open_remote(url, on_bytes)
     try:
         copy = os.fstat(descriptor)
     finally:
