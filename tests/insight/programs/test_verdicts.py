@@ -17,9 +17,9 @@ from tpuprof.parsers.pages.collectives.page import COLLECTIVES
 from tpuprof.parsers.pages.collectives.rows import rows_by
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.generic.on_cpu import LEAST, NOT_TRACED, TRACE_PYTHON
-from tpuprof.parsers.pages.inference import INFERENCE
 from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.input.model import FROM_SOURCE
+from tpuprof.parsers.pages.overview.inference import INFERENCE
 from tpuprof.parsers.pages.overview.model import LEDGER, OVERVIEW, Overview
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS

@@ -16,12 +16,12 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XSpace
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.hosts.hosts import HOSTS
-from tpuprof.parsers.pages.inference import INFERENCE
 from tpuprof.parsers.pages.input.input import INPUT
 from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE
 from tpuprof.parsers.pages.ops.key import OPS
 from tpuprof.parsers.pages.ops.op_profile import OP_PROFILE
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.overview.inference import INFERENCE
 from tpuprof.parsers.pages.overview.model import OVERVIEW
 from tpuprof.parsers.pages.shared.key import SUMMARIES
 from tpuprof.parsers.session.diff.compare import compare

@@ -8,7 +8,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.base.words import significant
-from tpuprof.parsers.pages.inference import INFERENCE
+from tpuprof.parsers.pages.overview.inference import INFERENCE
 from tpuprof.parsers.pages.shared.latencies import OFFERED, InferencePage
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count
