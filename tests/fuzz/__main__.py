@@ -1,7 +1,6 @@
 """Runs damaged input through every reader for as long as asked, and keeps what breaks a promise.
 
     python -m tests.fuzz [--minutes 60 | --each 20] [--only xspace,oom] [--from 0] [--asan] [--fallback] [--costs]
-        [--coverage]
 
 Inputs have numbers, from a random one on, which it prints; the same number makes the same input. With `--each` every
 target gets so many seconds, in a process of its own, and as many run at once as there are cores. With `--fallback`
@@ -10,15 +9,11 @@ UndefinedBehaviorSanitizer first. Prints for each target how many inputs were re
 most memory and time by its size. Each input lies in a file in `--keep` while it is read, and a fault stays there, also
 one that ends the process; `python -m tests.fuzz.corpus FILE...` puts it among the past failures that the suite runs.
 The faults that lie there are read first, and go when they are mended. Exits with 1 where there was a fault.
-
-With `--coverage` it counts which branches of each reader are reached, by fuzzing alone, half of the time without the
-compiled core, and then those of the core (it needs coverage.py and gcov).
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import secrets
 import subprocess
@@ -32,7 +27,6 @@ from pathlib import Path
 
 from tests.fuzz.core.sanitizer import CORE, built_core, preloaded, with_core
 from tests.fuzz.measured.costs import Worst, kept_costs
-from tests.fuzz.measured.recording import recorded, with_branches
 from tests.fuzz.targets import TARGETS, Target
 from tpuprof.parsers.base.folders import cache_folder
 
@@ -49,17 +43,12 @@ def main() -> int:
     parser.add_argument("--asan", action="store_true", help="with a compiled core that watches its memory")
     parser.add_argument("--fallback", action="store_true", help="without the compiled core")
     parser.add_argument("--costs", action="store_true", help="keep the inputs that cost most, for the suite")
-    parser.add_argument("--coverage", action="store_true", help="count the branches of each reader that are reached")
     parser.add_argument("--core", help=argparse.SUPPRESS)
-    parser.add_argument("--data", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.begin is None:
         args.begin = secrets.randbelow(1 << 40)
         sys.argv += ["--from", str(args.begin)]
         _say(f"inputs from number {args.begin} on: --from {args.begin} gives the same")
-    if args.coverage:
-        _say(with_branches([word for word in sys.argv[1:] if word != "--coverage"], args.minutes))
-        return 0
     if args.asan:
         with tempfile.TemporaryDirectory() as folder:
             core = built_core(Path(folder))
@@ -79,8 +68,7 @@ def main() -> int:
     worst = Worst()
     if args.costs:
         _read_again(chosen, worst)
-    with recorded(Path(args.data)) if args.data else contextlib.nullcontext():
-        code = run(chosen, args.begin, 60 * args.minutes, args.keep, worst)
+    code = run(chosen, args.begin, 60 * args.minutes, args.keep, worst)
     _say(worst.table())
     if args.costs:
         worst.keep()

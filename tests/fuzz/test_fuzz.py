@@ -12,9 +12,7 @@ import pytest
 
 from tests.fuzz import trial
 from tests.fuzz.corpus import past_failures
-from tests.fuzz.measured.branches import ROOT, reached, reader_of, table
 from tests.fuzz.measured.costs import Cost, kept_costs
-from tests.fuzz.measured.never import NEVER
 from tests.fuzz.mutate import ALL, mutated
 from tests.fuzz.targets import TARGETS, Target
 from tests.fuzz.trial import attempt, judged
@@ -116,20 +114,3 @@ def test_what_takes_too_long_or_raises_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(trial, "main", broken)
     assert attempt([]).kind == "raised"
-
-
-def test_what_is_never_reached_stands_in_the_readers() -> None:
-    """And belongs to one, so that a reason does not outlive its line."""
-    for lines in NEVER.values():
-        for file, begins in lines:
-            texts = map(str.strip, (ROOT / file).read_text("utf-8").splitlines())
-            assert any(text.startswith(begins) for text in texts), f"{file}: {begins}"
-            assert reader_of(file)
-
-
-def test_branches_are_counted_by_reader() -> None:
-    file = "parsers/files/inflate.py"
-    report = {"files": {file: {"summary": {"num_branches": 4}, "missing_branches": [[1, 3]]}}}
-    by_reader = {each.reader: each for each in reached(report)}
-    assert (by_reader["gzip"].share, by_reader["XSpace"].branches) == (0.75, 0)
-    assert f"{file}:1->3" in table(list(by_reader.values())) and "75.0%" in table(list(by_reader.values()))

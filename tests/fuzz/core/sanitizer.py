@@ -52,25 +52,6 @@ def built_core(folder: Path) -> Path:
     return module
 
 
-def counting_core(folder: Path) -> Path:
-    """The core with gcov's counts of branches, built into a folder, where these are written when a process ends.
-
-    Raises:
-        NoSanitizerError, subprocess.CalledProcessError: see `built_core`.
-    """
-    module = folder / "_core.so"
-    include = sysconfig.get_paths()["include"]
-    flags = [
-        "--coverage",
-        "-O0",
-        "-w",
-        "-Dalways_inline=noinline",
-    ]  # a function is counted once, not where it is called
-    command = [_gcc(), *flags, "-shared", "-fPIC", f"-I{include}", str(SOURCE), "-o", str(module)]
-    subprocess.run(command, check=True, cwd=folder)
-    return module
-
-
 def preloaded() -> dict[str, str]:
     """The environment of a Python that may load such a core; every buffer gets a block with a guard behind it."""
     options = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1", "PYTHONMALLOC": "malloc"}

@@ -34,7 +34,6 @@ INSTEAD = {
     "python -m tests.insight": ("python -m tests.insight --help", "it simulates for minutes"),
     "python -m tests.parity.exam": ("python -m tests.parity.exam --help", "tests/parity/exam/test_exam.py asks it all"),
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),
-    "python -m tests.fuzz --coverage": ("python -m tests.fuzz --help", "it takes minutes"),
     "tpuprof-tui mcp --root ~/logs": ("tpuprof-tui mcp --root ~/logs < /dev/null", "it waits for a client"),
     "tpuprof-tui watch @workers:9012 >> slow.jsonl": ("tpuprof-tui watch --help", "it has no end"),
 }

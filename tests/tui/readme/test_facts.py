@@ -21,7 +21,7 @@ OF_OTHERS = {
     "--xla_xprof_register_llo_debug_info",
     "--xla_xprof_enable_custom_call_tracing",
     "--asan",
-    "--coverage",
+    "--branch",
     "--dist",
     "--minutes",
     "--xla_dump_to",
