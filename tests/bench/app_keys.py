@@ -30,26 +30,16 @@ _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\
 
 
 class Terminal:
-    """A program in a terminal of its own, and what it has written since the last key.
+    """A program in a terminal of its own, and what it has written since the last key."""
 
-    Args:
-        errors: a file for what it says on standard error; None to have that on the screen.
-    """
-
-    def __init__(self, command: list[str], errors: Path | None = None) -> None:
+    def __init__(self, command: list[str]) -> None:
         self._written = b""
         self._begun = time.perf_counter()
         self.process, self.fd = pty.fork()
         if self.process == 0:
             os.environ |= {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-            if errors is not None:
-                os.dup2(os.open(errors, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 2)
             os.execv(command[0], command)
-        self.resize(120, 40)
-
-    def resize(self, width: int, height: int) -> None:
-        """Changes its size."""
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 
     def press(self, keys: str) -> None:
         """Types keys, from which on it counts the time."""

@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,16 +60,6 @@ def environment_with(folder: Path, *packages: str) -> Path:
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
     return python
-
-
-def least_seconds(work: Callable[[], object], times: int = 3, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of the fastest of some runs, by a clock."""
-    taken = []
-    for _ in range(times):
-        begin = clock()
-        work()
-        taken.append(clock() - begin)
-    return min(taken)
 
 
 def load() -> str:
