@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import select
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.bench.app_keys import Terminal
 from tests.bench.processes import said_load
+from tests.tui.terminal.pty.pty_app import PtyApp
 
 KEYS = (
     *"1234512345hjklhjklhjklwsadfgvbtiTpz[]{}.,0sSmMnoOBRHDxe?\t\r\x1b\x1b",
@@ -38,44 +37,32 @@ _QUIET_SECONDS = 0.02
 _LINES = 20
 
 
-class App(Terminal):
-    """The app in a terminal of its own, of which nobody reads the screen."""
+def drain(app: PtyApp, quiet_seconds: float) -> None:
+    """Reads until nothing comes for so long, and forgets what came."""
+    while app.read(quiet_seconds):
+        app.written = b""
 
-    def __init__(self, *arguments: str) -> None:
-        super().__init__([sys.executable, "-m", "tpuprof.tui", *arguments])
 
-    def press(self, keys: str) -> None:
-        """Types, and reads until nothing more comes for a moment."""
-        os.write(self.fd, keys.encode())
-        self.drain(_QUIET_SECONDS)
-
-    def drain(self, quiet_seconds: float) -> None:
-        """Reads until nothing comes for so long."""
-        while select.select([self.fd], [], [], quiet_seconds)[0]:
-            if not os.read(self.fd, 1 << 16):
-                raise EOFError
-
-    def figures(self) -> str:
-        """Memory, files and threads."""
-        folder = Path(f"/proc/{self.process}")
-        status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-        files = len(os.listdir(folder / "fd"))
-        return f"{int(status['VmRSS'].split()[0]) / 1024:.0f} MB, {files} files, {status['Threads'].strip()} threads"
+def figures(app: PtyApp) -> str:
+    """Memory, files and threads."""
+    folder = Path(f"/proc/{app.process}")
+    status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+    files = len(os.listdir(folder / "fd"))
+    return f"{int(status['VmRSS'].split()[0]) / 1024:.0f} MB, {files} files, {status['Threads'].strip()} threads"
 
 
 def soak_keys(profile: str, count: int, seed: int) -> None:
     """Types so many keys."""
-    app, rng = App(profile), random.Random(seed)
-    app.drain(3)
-    typed, told = 0, 0
-    while typed < count:
-        batch = [rng.choice(KEYS) if rng.random() < 0.99 else SEARCH for _ in range(_BATCH)]
-        app.press("".join(batch))
-        typed += len(batch)
-        if typed >= told:
-            say(f"{typed:,} keys: {app.figures()}")
-            told += max(count // _LINES, 1)
-    app.close()
+    rng, typed, told = random.Random(seed), 0, 0
+    with PtyApp(profile) as app:
+        drain(app, 3)
+        while typed < count:
+            app.press("".join(rng.choice(KEYS) if rng.random() < 0.99 else SEARCH for _ in range(_BATCH)))
+            drain(app, _QUIET_SECONDS)
+            typed += _BATCH
+            if typed >= told:
+                say(f"{typed:,} keys: {figures(app)}")
+                told += max(count // _LINES, 1)
 
 
 def soak_runs(profile: str, count: int) -> None:
@@ -83,16 +70,15 @@ def soak_runs(profile: str, count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "plugins" / "profile"
         _add_run(runs, profile, 0)
-        app = App("--latest", folder)
-        app.drain(3)
-        for number in range(1, count + 1):
-            _add_run(runs, profile, number)
-            app.drain(0.05)
-            time.sleep(0.2)
-            if number % max(count // _LINES, 1) == 0:
-                app.drain(2)
-                say(f"{number:,} runs: {app.figures()}")
-        app.close()
+        with PtyApp("--latest", folder) as app:
+            drain(app, 3)
+            for number in range(1, count + 1):
+                _add_run(runs, profile, number)
+                drain(app, 0.05)
+                time.sleep(0.2)
+                if number % max(count // _LINES, 1) == 0:
+                    drain(app, 2)
+                    say(f"{number:,} runs: {figures(app)}")
 
 
 def _add_run(runs: Path, profile: str, number: int) -> None:
