@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.demo.make_profile import DEMO_PATH, WARNING, chunks, compose, parse_size, sized, write_profile
 from tests.demo.profile import hlo_cost
-from tests.demo.profile.device_plane import link_id
-from tests.demo.profile.hlo_module import MODULES, Module
-from tests.demo.profile.schedule import V5E, Template
+from tests.demo.profile.hlo_module import Module
+from tests.demo.profile.schedule import Template
 from tests.demo.profile.timeline import DemoSpec, programs
-from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent, XLine, XPlane, XSpace, XStat
+from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
 
-TENSOR_CORES = 4
 MEGABYTE = 1_000_000
 
 
@@ -56,15 +52,6 @@ def stats_of(plane: XPlane, stats: object) -> dict[str, object]:
             value = plane.stat_metadata[stat.ref_value].name.decode()
         out[plane.stat_metadata[stat.metadata_id].name.decode()] = value
     return out
-
-
-def names(plane: XPlane, line: XLine) -> list[str]:
-    return [plane.event_metadata[event.metadata_id].name.decode() for event in line.events]
-
-
-def spans(line: XLine) -> list[tuple[int, int]]:
-    start = line.timestamp_ns * 1000
-    return [(start + e.offset_ps, start + e.offset_ps + e.duration_ps) for e in line.events]
 
 
 # ---- the file -----------------------------------------------------------------------------------------------------
@@ -126,91 +113,12 @@ def test_every_reference_resolves(demo: XSpace) -> None:
 # ---- ops ----------------------------------------------------------------------------------------------------------
 
 
-def test_there_are_four_cores_with_the_lines_of_a_real_profile(demo: XSpace) -> None:
-    assert [plane.name for plane in cores(demo)] == [f"/device:TPU:{n}".encode() for n in range(TENSOR_CORES)]
-    for plane in cores(demo):
-        assert {line.name for line in plane.lines} == {
-            b"Steps", b"XLA Modules", b"XLA Ops", b"Async XLA Ops", b"Overlay", b"XLA TraceMe",
-        }  # fmt: skip
-        stats = stats_of(plane, plane.stats)
-        assert stats["device_type_string"] == b"TPU v5 Lite"
-        assert stats["peak_teraflops_per_second"] == 197.0
-
-
 @pytest.mark.parametrize("name", ["jit_train_step", "jit_eval_step"])
 def test_flops_agree_with_the_compilers_cost_analysis(name: str) -> None:
     module = Module(name)
     # Its figure counts a loop's body once, and so does `flops` of a `while`.
     total = sum(hlo_cost.flops(module, instruction) for instruction in module.entry.instructions)
     assert total == pytest.approx(module.facts["flops"], rel=0.02)
-
-
-def test_one_core_is_slow_and_the_others_wait_for_it(demo: XSpace) -> None:
-    waits = []
-    for plane in cores(demo):
-        category = {op: stats_of(plane, entry.stats).get("hlo_category") for op, entry in plane.event_metadata.items()}
-        ops = line_of(plane, "XLA Ops").events
-        waits.append(sum(event.duration_ps for event in ops if category[event.metadata_id] == b"all-reduce"))
-    assert int(np.argmin(waits)) == 2
-
-
-# ---- steps and links ------------------------------------------------------------------------------------------------
-
-
-def test_twenty_steps_and_exactly_one_slow_one(demo: XSpace) -> None:
-    for plane in cores(demo):
-        line = line_of(plane, "Steps")
-        assert names(plane, line) == [str(number) for number in range(100, 120)]
-        lengths = np.array([end - begin for begin, end in spans(line)]) / 1e9
-        slow = np.flatnonzero(lengths > 1.2 * np.median(lengths))
-        assert slow.tolist() == [13]
-        assert lengths[13] - np.median(lengths) == pytest.approx(180, abs=3)
-        assert 100 <= np.median(lengths) <= 300
-
-
-def host_events(demo: XSpace, name: str) -> Iterator[tuple[XLine, XEvent, dict[str, object]]]:
-    plane = plane_of(demo, "/host:CPU")
-    for line in plane.lines:
-        for event in line.events:
-            if plane.event_metadata[event.metadata_id].name == name.encode():
-                yield line, event, stats_of(plane, event.stats)
-
-
-def test_every_module_run_is_linked_to_the_step_that_launched_it(demo: XSpace) -> None:
-    trains = [stats for _, _, stats in host_events(demo, "train")]
-    assert [stats["step_num"] for stats in trains] == list(range(100, 120))
-    assert all(stats["_r"] == 1 for stats in trains)
-    producers = {stats["_p"]: stats for _, _, stats in host_events(demo, "DoEnqueueProgram")}
-    run_ids: list[object] = []
-    for core, plane in enumerate(cores(demo)):
-        line = line_of(plane, "XLA Modules")
-        assert len(line.events) == 21
-        for event in line.events:
-            stats = stats_of(plane, event.stats)
-            producer = producers.pop(stats["_c"])
-            assert stats["_ct"] == producer["_pt"] == 12
-            assert (stats["run_id"], core) == (producer["run_id"], producer["device_ordinal"])
-            run_ids.append(stats["run_id"])
-    assert not producers
-    assert len(set(run_ids)) == 21
-    assert link_id(0, 4, 0) != link_id(0, 4, 1)
-
-
-def test_the_modules_are_in_the_metadata_plane(demo: XSpace) -> None:
-    plane = plane_of(demo, "/host:metadata")
-    found = {}
-    for entry in plane.event_metadata.values():
-        stats = stats_of(plane, entry.stats)
-        found[entry.name.decode()] = stats["Hlo Proto"]
-    for name in ("jit_train_step", "jit_eval_step"):
-        module = Module(name)
-        assert found[module.full_name] == module.proto_bytes
-        assert module.proto.buffer_assignment.heap_simulator_traces
-        assert module.facts["peak_memory_in_bytes"] < V5E.hbm_capacity
-
-
-def test_committed_modules_are_a_few_megabytes_at_most() -> None:
-    assert sum(path.stat().st_size for path in MODULES.iterdir()) < 4 * MEGABYTE
 
 
 # ---- larger profiles ----------------------------------------------------------------------------------------------

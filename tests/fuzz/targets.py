@@ -20,7 +20,6 @@ from unittest import mock
 from google.protobuf.message import DecodeError
 
 from tests.fuzz import trees
-from tests.fuzz.core import arguments
 from tests.fuzz.mutate import mutated
 from tests.fuzz.structure import folders, kernels, made
 from tests.fuzz.structure.graphs import products
@@ -269,14 +268,6 @@ def _arrays() -> tuple[bytes, ...]:
     return (plain, pprof(training(), packed=False, names_first=True), gzip.compress(plain, mtime=0))
 
 
-@cache
-def _lines_of_ops() -> tuple[bytes, ...]:
-    """Messages that the cores walk over."""
-    traces = map(Trace.from_bytes, _profiles()[:3])
-    found = ((trace.source, line) for trace in traces for plane in trace.planes for line in plane.lines)
-    return tuple(source.read(line.begin, min(line.end - line.begin, 4000)) for source, line in found)[:20]
-
-
 def _of_module(work: Callable[[HloModule], object]) -> Read:
     """Asks a module for something."""
 
@@ -439,7 +430,6 @@ TARGETS = (
     ),
     Target("folder", trees.folder_seeds, trees.read_folder, made=folders.folder),
     Target("dump", trees.dump_seeds, trees.read_dump),
-    Target("arguments", _lines_of_ops, arguments.read),
     Target("products", _protos_of_products, _of_module(_products), made=made.product),
     Target("blocks", _models, _of_module(_flows), made=made.product),
     Target("kernel", kernels.modules, kernels.read_module, made=kernels.made_module),

@@ -2,7 +2,7 @@
 
 It prints a table in Markdown. With `--xprof` it also writes what came of both to `data/scores.json`, of which the table
 in tests/parity/README.md is made: `--xprof PYTHON --readme` runs the exam and writes that table, `--readme` alone
-writes it of the last run. With `--size` it only times the questions on a demo of that size.
+writes it of the last run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.processes import write_readme
-from tests.demo.make_profile import parse_size
 from tests.parity.exam import table
 from tests.parity.exam.answers import ours, xprof
-from tests.parity.exam.ask import Runner, by_program
-from tests.parity.exam.profiles import Made, make, make_demo
+from tests.parity.exam.ask import by_program
+from tests.parity.exam.profiles import make
 from tests.parity.exam.questions.all import QUESTIONS
 from tests.parity.exam.run import Score, exam
 
@@ -32,19 +31,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Puts forty questions of ten profiles to the program, and to XProf.")
     parser.add_argument("--xprof", type=Path, metavar="PYTHON", help="interpreter with XProf, to ask it too")
     parser.add_argument("--readme", action="store_true", help="write the table of README.md, of this run or the last")
-    parser.add_argument("--size", type=parse_size, help="only time the questions of a demo of this size, such as 50MB")
     given = parser.parse_args()
     if given.readme and given.xprof is None:
         write_readme(README, BEGIN, END, table.short(Score.read()))
         return
     with tempfile.TemporaryDirectory() as folder:
-        made = make(Path(folder)) if given.size is None else make_demo(Path(folder), given.size)
+        made = make(Path(folder))
         programs = {"tpuprof-tui": by_program(OURS, made)}
         if given.xprof is not None:
             programs["XProf"] = by_program([str(given.xprof.parent / "xprof")], made)
-        if given.size is not None:
-            print(table.times(_seconds(programs, made), given.size))
-            return
         score = Score(
             {name: exam(QUESTIONS, _ANSWERS[name], made, run) for name, run in programs.items()},
             "" if given.xprof is None else _version(given.xprof),
@@ -57,12 +52,6 @@ def main() -> None:
 
 
 _ANSWERS = {"tpuprof-tui": ours.ANSWERS, "XProf": xprof.ANSWERS}
-
-
-def _seconds(programs: dict[str, Runner], made: dict[str, Made]) -> dict[str, list[float]]:
-    """How long each question of the demo takes, whatever is answered."""
-    asked = [question for question in QUESTIONS if question.profile == "demo"]
-    return {name: table.seconds_of(asked, _ANSWERS[name], made, run) for name, run in programs.items()}
 
 
 def _version(python: Path) -> str:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.demo.make_profile import write_profile
-from tests.demo.profile.timeline import DemoSpec
 from tests.insight.cases.case import Case
 from tests.insight.cases.reader import read_table
 from tests.insight.raw import RawCore, cores_of, read
@@ -74,14 +72,6 @@ class Made:
 def make(folder: Path) -> dict[str, Made]:
     """Writes all profiles, each as a logdir of its own; the real one where the reference data is at hand."""
     return {name: made for name in NAMES if (made := _make(name, folder / name)) is not None}
-
-
-def make_demo(folder: Path, size: int) -> dict[str, Made]:
-    """Writes a demo of so many bytes."""
-    run = folder / "demo" / "plugins" / "profile" / RUN
-    run.mkdir(parents=True)
-    files = write_profile(run / "host-0.xplane.pb", DemoSpec(size_bytes=size))
-    return {"demo": Made(folder / "demo", tuple(files))}
 
 
 def _make(name: str, logdir: Path) -> Made | None:

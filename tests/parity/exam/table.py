@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Iterable, Sequence
 
-from tests.parity.exam.ask import Runner, words_of
-from tests.parity.exam.judging import KINDS, Asked, Question
-from tests.parity.exam.profiles import Made
+from tests.parity.exam.judging import KINDS, Question
 from tests.parity.exam.questions.all import QUESTIONS
 from tests.parity.exam.run import Answered, Score, counts, median_size
 
@@ -69,16 +66,3 @@ def _summed(answers: Sequence[Answered]) -> str:
     found = counts(answers)
     size, seconds = sum(each.size for each in answers), sum(each.seconds for each in answers)
     return f"{', '.join(map(str, found.values()))} | {size / 1000:.1f} | {seconds:.1f}"
-
-
-def seconds_of(
-    questions: Iterable[Question], answers: Mapping[str, Asked], made: Mapping[str, Made], run: Runner
-) -> list[float]:
-    """How long commands take."""
-    return [run(words_of(answers[question.key].command, made)).seconds for question in questions]
-
-
-def times(seconds: Mapping[str, Sequence[float]], size: int) -> str:
-    """How long a question takes on a demo of a size, the mean."""
-    means = ", ".join(f"{name} {fmean(found):.2f} s" for name, found in seconds.items())
-    return f"{size / 1e6:,.0f} MB, mean of {len(next(iter(seconds.values())))} questions: {means}"

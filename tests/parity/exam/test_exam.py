@@ -9,9 +9,9 @@ import pytest
 
 from tests.parity.exam import table
 from tests.parity.exam.answers import ours, xprof
-from tests.parity.exam.ask import in_this_process, profiles_of, words_of
+from tests.parity.exam.ask import in_this_process, profiles_of
 from tests.parity.exam.judging import Question, Truth, Value, Verdict, judge
-from tests.parity.exam.profiles import NAMES, REAL, Made, make
+from tests.parity.exam.profiles import NAMES, Made, make
 from tests.parity.exam.questions.all import QUESTIONS
 from tests.parity.exam.run import Score, answered, counts, median_size
 
@@ -75,20 +75,6 @@ def test_the_readme_shows_the_last_run(score: Score) -> None:
     theirs = [asked.command[0] for asked in xprof.ANSWERS.values()].count("query_events_db")
     mine = [asked.command[0] for asked in ours.ANSWERS.values()].count("query")
     assert f"in {theirs} cases SQL over its events, written for the question (ours: {mine})" in " ".join(readme.split())
-
-
-def test_words_of_a_command(tmp_path: Path) -> None:
-    """Paths stand in place of names, of a logdir or of its first file."""
-    made = {"demo": Made(tmp_path, (tmp_path / "a.xplane.pb",)), REAL: Made(tmp_path / "x", ())}
-    command = ("report", "{demo}", "--a={real-v6e}", "{demo:file}", "SELECT '{}'")
-    assert words_of(command, made) == [
-        "report",
-        str(tmp_path),
-        f"--a={tmp_path / 'x'}",
-        str(tmp_path / "a.xplane.pb"),
-        "SELECT '{}'",
-    ]
-    assert profiles_of(command) == {"demo", REAL}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
-"""The committed modules: what the compiler says of their memory, and what is computed here from the same protos."""
+"""The committed modules: sizes of their buffers. The totals are held by tests/parity/memory/test_memory_viewer.py."""
 
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -11,11 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.demo.profile.hlo_module import MODULES, Module
-from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.model import HBM, SMEM, VMEM, ModuleLabel, SpaceMemory
-from tpuprof.parsers.memory.modules.space_memory import space_memory
+from tpuprof.parsers.memory.model import SMEM
 
 ENDING = ".hlo_proto.pb.gz"
 NAMES = sorted(path.name.removesuffix(ENDING) for path in MODULES.glob("*" + ENDING))
@@ -31,17 +28,6 @@ BITS = {
 @functools.cache
 def load(name: str) -> Module:
     return Module(name)
-
-
-@functools.cache
-def memory_of(name: str, space: int) -> SpaceMemory:
-    return space_memory(HloModule(load(name).proto), ModuleLabel(name, None, "test"), space, None)
-
-
-def facts(name: str) -> dict[str, int]:
-    """The compiler's own totals, in bytes."""
-    found: dict[str, int] = json.loads((MODULES / f"{name}.json").read_text())
-    return found
 
 
 def chip(name: str) -> str:
@@ -111,54 +97,3 @@ def test_unpadded_sizes_are_those_of_the_elements(name: str) -> None:
         assert shape.unpadded_bytes <= buffer.size
         seen += 1
     assert seen == compared(name).total() - compared(name)["tuple"]
-
-
-# --- the compiler's totals
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_arguments_outputs_and_aliases_are_the_compilers(name: str) -> None:
-    memory, wanted = memory_of(name, HBM), facts(name)
-    assert memory.arguments_bytes == wanted["argument_size_in_bytes"]
-    assert memory.outputs_bytes == wanted["output_size_in_bytes"]
-    assert memory.aliased_bytes == wanted["alias_size_in_bytes"]
-
-
-def plain_peak(module: Module, trace: hlo_pb2.HeapSimulatorTrace) -> int:
-    """Most that a trace holds where each place counts from its first buffer to its last, whatever lies where."""
-    sizes = {buffer.id: buffer.size for buffer in module.proto.buffer_assignment.logical_buffers}
-    root: dict[int, int] = {}
-    users: Counter[int] = Counter()
-    now = most = 0
-    for event in trace.events:
-        if event.kind == 1:
-            place = root.pop(event.buffer_id)
-            users[place] -= 1
-            now -= 0 if users[place] else sizes[place]
-        else:
-            place = event.buffer_id if event.kind == 0 else root.get(event.share_with_canonical_id, -1)
-            place = event.share_with_canonical_id if place < 0 else place
-            now += 0 if users[place] else sizes[place]
-            users[place] += 1
-            root[event.buffer_id] = place
-        most = max(most, now)
-    return most
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_peak_is_the_compilers(name: str) -> None:
-    """Its peak is what is there throughout, thread-local buffers left out, and the most of any one heap trace.
-
-    Where that is the HBM's trace, it is this page's peak. Programs that do nearly all in VMEM have the most there,
-    and the compiler's figure adds VMEM to HBM.
-    """
-    memory, wanted = memory_of(name, HBM), facts(name)["peak_memory_in_bytes"]
-    module = load(name)
-    throughout = memory.arguments_bytes + memory.outputs_bytes - memory.aliased_bytes + memory.constants_bytes
-    traces = [plain_peak(module, trace) for trace in module.proto.buffer_assignment.heap_simulator_traces]
-    assert throughout + max(traces) == wanted
-    if "mlp" in name or "decode" in name:
-        assert memory.peak_bytes < wanted
-        assert max(traces) >= memory_of(name, VMEM).peak_bytes > memory.peak_bytes - throughout
-    else:
-        assert memory.peak_bytes == wanted
