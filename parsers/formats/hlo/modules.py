@@ -83,7 +83,7 @@ class HloModule:
         """
         proto = self.instruction_proto(name)
         computation = None if proto is None else self.wrapped(proto)
-        inside = () if computation is None else self._in_order(computation)
+        inside = () if computation is None else self.in_order(computation)
         return tuple(self._read(inner) for inner in inside if inner.opcode != b"parameter")
 
     def arguments(self) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -184,7 +184,7 @@ class HloModule:
         computation = self.wrapped(proto)
         return [proto] if computation is None else list(computation.instructions)
 
-    def _in_order(self, computation: hlo_pb2.HloComputationProto) -> Iterator[hlo_pb2.HloInstructionProto]:
+    def in_order(self, computation: hlo_pb2.HloComputationProto) -> Iterator[hlo_pb2.HloInstructionProto]:
         """Instructions in the order of the compiler's schedule, else as stored, where operands come first."""
         sequences = self.proto.hlo_module.schedule.sequences
         order = sequences[computation.id].instruction_ids if computation.id in sequences else ()
