@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tests.parsers.pages.test_op_pages import Profile, page_of, profiles, summed
+from tests.parsers.pages.ops.test_op_pages import Profile, page_of, profiles, summed
 from tpuprof.parsers.ops.frames import call_stack
 from tpuprof.parsers.ops.roofline import work_of
 from tpuprof.parsers.pages.ops.op_profile import NO_SOURCE, source_location
