@@ -22,6 +22,7 @@ from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import Field, Table, columns, filter_texts, markdown_rows, reasons, table_records
 from tpuprof.tui.report.page import Head, Listed, ReportRequest, TableOptions, TextLook
 from tpuprof.tui.report.text import titled_text
+from tpuprof.tui.report.units import plain
 
 TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
@@ -65,6 +66,20 @@ class Chosen:
     @property
     def fields(self) -> list[Field[Any]]:
         return self.table.chosen(self.keys)
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The sums of what is known in the rows that the filter keeps, by key, as they are stored."""
+        fields = self.table.chosen(self.table.adds) if len(self.matching) else []
+        stored = {field.key: plain(field.read(self.listed.source, self.matching)) for field in fields}
+        return {key: sum(value for value in values if value is not None) for key, values in stored.items()}
+
+    @property
+    def in_all(self) -> str:
+        """The same in words, of a filter's rows: ``In all: self time 13.9 ms, count 128.``; empty for those of none."""
+        totals = [(self.table.by_key[key], total) for key, total in self.totals.items() if self.choice.filter]
+        words = [f"{_title(field)} {field.unit.words(total, False)}" for field, total in totals]
+        return f"In all: {', '.join(words)}." if words else ""
 
     @property
     def extent(self) -> str:
@@ -232,6 +247,7 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
         "all_rows": chosen.whole,
         "matching_rows": len(chosen.matching),
         "left_out_rows": left_out,
+        "totals": {key: chosen.table.by_key[key].unit.machine([total])[0] for key, total in chosen.totals.items()},
         "next": chosen.rest if left_out else "",
         "rows": table_records(table, chosen.listed.source, chosen.shown, chosen.keys),
         **({"why_none": chosen.why_none} if chosen.why_none else {}),
@@ -252,6 +268,7 @@ def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:
     named = replace(table, fields=tuple(replace(each, heading=_title(each)) for each in table.fields))
     cells = markdown_rows(named, source, chosen.shown, chosen.keys)
     lines = [*head.markdown(), *markdown.rows_table(title, named, cells, chosen.keys)]
+    lines += ["", chosen.in_all] if chosen.in_all else []
     left = len(chosen.matching) - len(chosen.shown)
     none = [title, *([chosen.why_none] if chosen.why_none else [])]
     said = (line for sentence in none for line in ("", markdown.escaped(sentence)))
@@ -272,7 +289,8 @@ def _lines(head: Head, chosen: Chosen, pen: Pen, is_bounded: bool) -> list[Line]
     if not drawn or not len(chosen.shown):
         return [*pen.wrap(chosen.why_none or "no row matches", "dim", [(" ", "text")]), *notes]
     most = len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0
-    return [*asked_rows(drawn, chosen.matching, most, pen, is_bounded), *notes]
+    in_all = pen.wrap(chosen.in_all, "text", [(" ", "text")]) if chosen.in_all else []
+    return [*asked_rows(drawn, chosen.matching, most, pen, is_bounded), *in_all, *notes]
 
 
 def asked_rows(columns: Sequence[Column], rows: Sequence[int], most: int, pen: Pen, is_bounded: bool) -> list[Line]:

@@ -100,6 +100,7 @@ class Table(Generic[Source]):
         json, csv, markdown, screen: keys of the fields that each shows; `csv` is as `json` where it is empty, which has
             all fields in their order unless it is given.
         length: how many rows there are.
+        adds: keys of the fields whose values add up over rows.
         places: where its rows stand in JSON, where that is not ``key[]`` alone; `[]` is any element of a list.
     """
 
@@ -111,6 +112,7 @@ class Table(Generic[Source]):
     markdown: tuple[str, ...] = ()
     screen: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()
     by_key: Mapping[str, Field[Source]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -252,6 +254,7 @@ def object_table(
     others: Iterable[Metric[Item] | Field[Sequence[Item]]] = (),
     csv: tuple[str, ...] = (),
     markdown: tuple[str, ...] = (),
+    adds: tuple[str, ...] = (),
 ) -> Table[Sequence[Item]]:
     """A table whose source is a sequence, an object a row: JSON has all `metrics`, CSV and Markdown `others` too."""
 
@@ -260,7 +263,7 @@ def object_table(
 
     fields = tuple(map(field, metrics))
     more = (field(quantity) if isinstance(quantity, Metric) else quantity for quantity in others)
-    return Table(key, (*fields, *more), len, tuple(quantity.key for quantity in fields), csv, markdown)
+    return Table(key, (*fields, *more), len, tuple(quantity.key for quantity in fields), csv, markdown, adds=adds)
 
 
 def nested(metrics: Sequence[Metric[Any]], *others: tuple[type, Sequence[Metric[Any]]]) -> Unit:

@@ -67,19 +67,24 @@ def _group(
     old = [pair.before for pair in pairs if pair.before is not None]
     new = [pair.after for pair in pairs if pair.after is not None]
     times = before.time(old) if old else None, after.time(new) if new else None
-    counts = (float(run.count[rows].sum()) if rows else None for run, rows in ((before, old), (after, new)))
-    count = model.plain_change(*counts)
-    if not old or not new:
-        count = replace(count, mark="gone" if old else "new")
     change = replace(
         main,
         name=f"{main.name} ({len(members)} ops)",
         old_name=None,
         time=model.change_of_either(*times, len(ops)),
-        count=count,
+        count=_count(before, after, old, new),
         text_changed=any(op.text_changed for op in changes),
     )
     return model.OpGroupChange(change, tuple(members))
+
+
+def _count(
+    before: BatchedTimes, after: BatchedTimes, old: Sequence[int] | None, new: Sequence[int] | None
+) -> model.Change:
+    """The change of how often some ops of each run ran, all together; none for a run without them."""
+    sides = (float(run.count[list(rows)].sum()) if rows else None for run, rows in ((before, old), (after, new)))
+    count = model.plain_change(*sides)
+    return count if old and new else replace(count, mark="gone" if old else "new")
 
 
 def op_changes(pairs: Sequence[OpPair], before: BatchedTimes, after: BatchedTimes) -> list[Compared]:
@@ -96,10 +101,7 @@ def _op_change(pair: OpPair, before: BatchedTimes, after: BatchedTimes, comparis
     assert shown is not None
     rows = ((before, pair.before), (after, pair.after))
     time_before, time_after = (None if row is None else run.time([row]) for run, row in rows)
-    count_before, count_after = (None if row is None else float(run.count[row]) for run, row in rows)
-    count = model.plain_change(count_before, count_after)
-    if old is None or new is None:
-        count = replace(count, mark="new" if old is None else "gone")
+    old_rows, new_rows = ([] if row is None else [row] for _, row in rows)
     return model.OpChange(
         name=shown.name,
         old_name=old.name if old is not None and new is not None and old.name != new.name else None,
@@ -108,7 +110,7 @@ def _op_change(pair: OpPair, before: BatchedTimes, after: BatchedTimes, comparis
         op_class=shown.op_class,
         framework_op=shown.framework_op,
         time=model.change_of_either(time_before, time_after, comparisons),
-        count=count,
+        count=_count(before, after, old_rows, new_rows),
         matched_by=pair.by,
         text_changed=pair.text_changed,
         rows=(old.row if old is not None else None, new.row if new is not None else None),
@@ -125,7 +127,8 @@ def categories(before: BatchedTimes, after: BatchedTimes) -> tuple[model.NamedCh
         times = before.time(old) if old else None, after.time(new) if new else None
         run, rows = (after, new) if new else (before, old or [])
         main = max(rows, key=run.means.__getitem__)
-        changes.append(model.NamedChange(name, run.ops[main].op_class, model.change_of_either(*times, len(names))))
+        time, count = model.change_of_either(*times, len(names)), _count(before, after, old, new)
+        changes.append(model.NamedChange(name, run.ops[main].op_class, time, count))
     return tuple(sorted(changes, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
 
 
@@ -134,13 +137,14 @@ def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[model.NamedChang
     parts = [grouped((op.op_class, row) for row, op in enumerate(run.ops)) for run in (before, after)]
     changes: list[model.NamedChange] = []
     for name in OP_CLASSES:
+        old, new = (part.get(name, []) for part in parts)
         if name == "idle":
-            times = before.idle, after.idle
-        elif name in parts[0] or name in parts[1]:
-            times = before.time(parts[0].get(name, ())), after.time(parts[1].get(name, ()))
+            times, count = (before.idle, after.idle), model.UNKNOWN_CHANGE
+        elif old or new:
+            times, count = (before.time(old), after.time(new)), _count(before, after, old, new)
         else:
             continue
-        changes.append(model.NamedChange(name, name, model.change_of(*times, len(OP_CLASSES))))
+        changes.append(model.NamedChange(name, name, model.change_of(*times, len(OP_CLASSES)), count))
     return tuple(changes)
 
 

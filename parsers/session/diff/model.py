@@ -249,11 +249,16 @@ class OwnerChange:
 
 @dataclass(frozen=True, slots=True)
 class NamedChange:
-    """The time of a class of ops, or of an HLO category (``unknown`` for those without one); with its class."""
+    """The time of a class of ops, or of an HLO category (``unknown`` for those without one); with its class.
+
+    Attributes:
+        count: how often its ops run, a step or whatever the comparison is of; unknown of idle time.
+    """
 
     name: str
     op_class: OpClass
     time: Change
+    count: Change
 
 
 @dataclass(frozen=True, slots=True)

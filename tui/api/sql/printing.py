@@ -22,8 +22,9 @@ from tpuprof.tui.report.shared.columns import Column as OfTable
 from tpuprof.tui.report.text import page_text, titled_text
 
 MORE = "--limit 0 has all rows"
-_WIDEST = 4000
-"""Cells of a text where no terminal bounds a line: the stats of an event have hundreds."""
+_FEW_ROWS = 3
+_WIDEST, _WIDEST_OF_MANY = 4000, 160
+"""Cells of a text where no terminal bounds a line: the stats of an event have hundreds, and would pad all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +74,20 @@ def _text(made: QueryResult, look: TextLook) -> str:
     answer = made.answer
 
     def lines(pen: Pen) -> list[Line]:
-        drawn = list[Column]()
+        drawn, notes = list[Column](), list(answer.warnings)
         for place, (name, kind) in enumerate(zip(map(pen.text, answer.names), answer.types, strict=True)):
             texts = {number: pen.text(words(row[place])) for number, row in enumerate(answer.rows)}
             right, is_first = kind in NUMBERS, not place
-            room = {} if look.is_bounded else {"most": _WIDEST}
+            most = _WIDEST if len(answer.rows) <= _FEW_ROWS else _WIDEST_OF_MANY
+            room = {} if look.is_bounded else {"most": most}
+            if not look.is_bounded and max(map(len, texts.values()), default=0) > most:
+                notes.append(f"{name} is cut at {most} characters: --format csv has it whole")
             grows = is_first and not right
             drawn.append(text_column(name, name, texts, right=right, is_first=is_first, grows=grows, **room))
         if not answer.rows:
-            return [pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
+            return [pen.fit([(" no row", "dim")]), *pen.notes(notes, ())]
         rows = asked_rows(drawn, range(len(answer.rows)), 0, pen, look.is_bounded)
-        return [*rows, *pen.notes(answer.warnings, ())]
+        return [*rows, *pen.notes(notes, ())]
 
     return titled_text(made.extent, made.run.name, lines, look)
 

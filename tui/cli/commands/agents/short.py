@@ -82,8 +82,8 @@ def _reason(named: Mapping[str, Document], name: str) -> Document:
 
 def rows(document: Document, _: Arguments) -> Document:
     """The rows of a table that a filter keeps."""
-    keys = ("page", "filter", "sort", "all_rows", "matching_rows", "left_out_rows", "next", "rows", "why_none")
-    values = {key: document[key] for key in keys if document.get(key, "") != ""}
+    keys = ("page", "filter", "sort", "all_rows", "matching_rows", "left_out_rows", "totals")
+    values = {key: document[key] for key in (*keys, "next", "rows", "why_none") if document.get(key, "") != ""}
     return _unknown(document, _head(document) | values)
 
 

@@ -93,6 +93,8 @@ def of_change(name: str, kind: QuantityKind, prefix: str = "") -> tuple[Metric[A
 _OF_CLASSES = (
     attribute("name", VERBATIM, "its name"),
     attribute("class", VERBATIM, "the class of its ops", name="op_class"),
+    attribute("occurrences.before", NUMBER, "how often its ops run in A", null=ONE_SIDED, name="count.before"),
+    attribute("occurrences.after", NUMBER, "how often its ops run in B", null=ONE_SIDED, name="count.after"),
     *of_change("time", "time"),
 )
 OWNER_CHANGES: Table[Any] = object_table(
@@ -154,6 +156,7 @@ OPS: Table[Sequence[OpChange]] = object_table(
         "noise_ms occurrences.before occurrences.after matched_by hlo_changed",
     ),
     markdown=in_order("name mark before_ms after_ms change_ms change_fraction noise_ms category program"),
+    adds=("occurrences.before", "occurrences.after", "before_ms", "after_ms", "change_ms"),
 )
 
 

@@ -266,6 +266,9 @@ def name_fields(
 
 TIMES = ("occurrences", "total_time_ps", "self_time_ps", "average_time_ps", "average_self_time_ps")
 SHARES = ("self_time_percent", "cumulative_percent")
+SUMMED = ("occurrences", "self_time_ps", "self_time_percent")
+"""What adds up over ops that no other of them contains."""
+
 LEADING = ("class", "self_time_percent", "self_time_bar", "name")
 
 

@@ -97,6 +97,7 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
         "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences side bound_by type gflops_per_second",
         "cumulative_percent total_time_ps average_time_ps average_self_time_ps",
     ),
+    adds=common.SUMMED,
 )
 
 _OP_COUNT = _field("op_count", COUNT, "types.op_count", "how many framework ops of the type there are", heading="ops")

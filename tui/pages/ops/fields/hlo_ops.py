@@ -173,6 +173,7 @@ HLO_OPS: Table[OpsPage] = Table(
         "program framework_op",
     ),
     screen=(*LEADING, *_COLUMNS),
+    adds=common.SUMMED,
 )
 
 

@@ -128,6 +128,7 @@ SOURCES: Table[SourcesPage] = Table(
         "roofline_efficiency bound_by op_count occurrences cumulative_op_time_percent gflops_per_second function",
         "longest_op called_from",
     ),
+    adds=("op_count", *common.SUMMED),
 )
 
 LINE_COUNT: Metric[SourcesPage] = Metric(

@@ -293,7 +293,7 @@ def unlisted(value: object, schema: Mapping[str, Any], place: str = "") -> set[s
 
 
 OF_TOOLS = {f".{key}" for key in (*COUNTS, "reason", "cannot_tell", "reasons[].reason", "page", "filter")}
-OF_TOOLS |= {".matching_rows", ".rows"}
+OF_TOOLS |= {".matching_rows", ".rows", ".totals"}
 """Keys that tools add to those of pages."""
 
 
