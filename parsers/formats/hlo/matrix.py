@@ -75,6 +75,12 @@ class MatrixWork:
     meaning: str | None = None
     reason: str = ""
 
+    @property
+    def flops(self) -> int:
+        """FLOPs of the product, two a multiplication; 0 where its sizes are unknown."""
+        sizes = (self.m, self.k, self.n, self.batch)
+        return 2 * prod(size for size in sizes if size is not None) if None not in sizes else 0
+
 
 class _Sizes(NamedTuple):
     m: int
@@ -101,7 +107,7 @@ def matrix_works(module: HloModule, name: str, mxu: int) -> tuple[MatrixWork, ..
         name: the instruction's name; the result is () where the module has none of this name.
         mxu: the matrix unit's side, see `mxu_side`.
     """
-    return tuple(_work(module, proto, mxu) for proto in _products(module, name)) if mxu > 0 else ()
+    return tuple(_work(module, proto, mxu) for proto in products(module, name)) if mxu > 0 else ()
 
 
 def matrix_bits(module: HloModule, name: str) -> int | None:
@@ -109,7 +115,7 @@ def matrix_bits(module: HloModule, name: str) -> int | None:
 
     None where the module has no such instruction, where it holds no product, or where their types are unknown.
     """
-    operands = (operand for proto in _products(module, name) for operand in module.operand_protos(proto)[:2])
+    operands = (operand for proto in products(module, name) for operand in module.operand_protos(proto)[:2])
     return max((bits for operand in operands if operand and (bits := element_bits(operand.shape))), default=None)
 
 
@@ -121,7 +127,7 @@ def matrix_types(module: HloModule, name: str) -> tuple[frozenset[str], int]:
     """
     types: set[str] = set()
     most = 0
-    for proto in _products(module, name):
+    for proto in products(module, name):
         operands = [operand for operand in module.operand_protos(proto)[:2] if operand is not None]
         own = {kind for operand in operands if (kind := element_type(operand.shape))}
         types |= own
@@ -130,7 +136,7 @@ def matrix_types(module: HloModule, name: str) -> tuple[frozenset[str], int]:
     return frozenset(types), _PASSES.get(most, 1)
 
 
-def _products(module: HloModule, name: str) -> Iterator[hlo_pb2.HloInstructionProto]:
+def products(module: HloModule, name: str) -> Iterator[hlo_pb2.HloInstructionProto]:
     """The dots and convolutions that an instruction stands for, if it is there; it enters each computation once."""
     entered: set[int] = set()
     start = module.instruction_proto(name)
@@ -205,16 +211,37 @@ def _convolution(
             return _NO_SHAPES
     m, k, n = out[outs[-2]], right[rights[-2]], out[outs[-1]]
     batch = 1
-    for index, dimension in enumerate(window):
-        spatial = _Spatial(left[lefts[index]], right[rights[index]], out[outs[index]], dimension)
-        if spatial.is_batch():
-            batch *= spatial.out
-        elif spatial.is_feature():
-            n *= spatial.out
+    for index, kind in enumerate(spatial_kinds(proto, left, right, out)):
+        if kind == "batch":
+            batch *= out[outs[index]]
+        elif kind == "feature":
+            n *= out[outs[index]]
         else:
-            m *= spatial.out
-            k *= spatial.kernel
+            m *= out[outs[index]]
+            k *= right[rights[index]]
     return _Sizes(m, k, n, batch)
+
+
+def spatial_kinds(
+    proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequence[int], out: Sequence[int]
+) -> tuple[str, ...]:
+    """What each spatial dimension of a convolution stands for: ``batch``, ``feature`` (of the output) or ``row``.
+
+    Args:
+        left, right, out: dimensions of the operands and of the result, of as many as the convolution names.
+    """
+    numbers, kinds = proto.convolution_dimension_numbers, []
+    places = zip(
+        numbers.input_spatial_dimensions,
+        numbers.kernel_spatial_dimensions,
+        numbers.output_spatial_dimensions,
+        proto.window.dimensions,
+        strict=True,
+    )
+    for of_left, of_right, of_out, window in places:
+        spatial = _Spatial(left[of_left], right[of_right], out[of_out], window)
+        kinds.append("batch" if spatial.is_batch() else "feature" if spatial.is_feature() else "row")
+    return tuple(kinds)
 
 
 class _Spatial:

@@ -21,17 +21,28 @@ _CALLED = pattern(
     r"(?:\{([^{}]*)\}|%?([^\s,{}]+))"
 )
 _CONTROLS = pattern(r"control-predecessors=\{([^{}]*)\}")
-_NUMBER = pattern(r" (index|channel_id)=(\d{1,9})")
+_NUMBER = pattern(r" (index|channel_id|feature_group_count|batch_group_count)=(\d{1,9})")
 _TARGET = pattern(r'custom_call_target="([^"]{0,4096})"')
 _DIRECTION = pattern(r" direction=([A-Z]{2})")
 _GROUPS = pattern(r" replica_groups=\{((?:\{[0-9,]*\},?)*)\}")
 _KIND = pattern(r" kind=(k\w{1,30})")
 _DIMENSIONS = pattern(r" dimensions=\{([0-9,]{0,2048})\}")
 _COMMENT = pattern(r"/\*index=\d{1,9}\*/")
+_WINDOW = pattern(r" window=\{([^{}]{0,4096})\}")
+_SIZES = pattern(r"(size|stride|pad|lhs_dilate|rhs_dilate)=((?:-?\d{1,12}[_x]?)+)(?= |$)")
+_LABELS = pattern(r" dim_labels=([0-9a-z?]{1,64})_([0-9a-z?]{1,64})->([0-9a-z?]{1,64})")
+_CONTRACTED = pattern(r" ((?:lhs|rhs)_(?:contracting|batch)_dim)s=\{((?:\d{1,9},?){0,64})\}")
 _METADATA = pattern(r", (?:metadata|backend_config|frontend_attributes)=")
 _LITERAL = pattern(r"-?\d{1,18}")
 _INT64 = (4, 5, 8, 9)  # S32, S64, U32, U64
 _ORDER = ("body", "condition")
+_WINDOW_FIELDS = {
+    "size": ("size",),
+    "stride": ("stride",),
+    "pad": ("padding_low", "padding_high"),
+    "lhs_dilate": ("base_dilation",),
+    "rhs_dilate": ("window_dilation",),
+}
 
 
 def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
@@ -114,9 +125,33 @@ def _read_attributes(made: hlo_pb2.HloInstructionProto, rest: str) -> None:
             setattr(made, field, _bytes(match[1]))
     if match := _DIMENSIONS.search(rest):
         made.dimensions.extend(int(one) for one in match[1].split(",") if one)
+    if made.opcode in (b"convolution", b"dot"):
+        _read_product(made, rest)
     if match := _GROUPS.search(rest):
         for group in re.findall(r"[0-9,]+", match[1].replace("},{", "} {")):
             made.replica_groups.add(replica_ids=[int(one) for one in group.split(",") if one])
+
+
+def _read_product(made: hlo_pb2.HloInstructionProto, rest: str) -> None:
+    """Fills in the window and the dimensions of a matrix product."""
+    for key, listed in _CONTRACTED.findall(rest):
+        getattr(made.dot_dimension_numbers, f"{key}ensions").extend(int(one) for one in listed.split(",") if one)
+    window = _WINDOW.search(rest)
+    for key, sizes in _SIZES.findall(window[1]) if window else ():
+        for place, size in enumerate(sizes.split("x")):
+            if len(made.window.dimensions) <= place:
+                made.window.dimensions.add(size=1, stride=1, window_dilation=1, base_dilation=1)
+            for field, number in zip(_WINDOW_FIELDS[key], size.split("_"), strict=False):
+                setattr(made.window.dimensions[place], field, int(number))
+    if labels := _LABELS.search(rest):
+        numbers, (left, right, out) = made.convolution_dimension_numbers, labels.groups()
+        numbers.input_batch_dimension, numbers.input_feature_dimension = left.find("b"), left.find("f")
+        numbers.kernel_input_feature_dimension = right.find("i")
+        numbers.kernel_output_feature_dimension = right.find("o")
+        numbers.output_batch_dimension, numbers.output_feature_dimension = out.find("b"), out.find("f")
+        numbers.input_spatial_dimensions.extend(left.index(sign) for sign in sorted(left) if sign.isdigit())
+        numbers.kernel_spatial_dimensions.extend(right.index(sign) for sign in sorted(right) if sign.isdigit())
+        numbers.output_spatial_dimensions.extend(out.index(sign) for sign in sorted(out) if sign.isdigit())
 
 
 def _brackets(line: str, begin: int) -> tuple[str, int]:

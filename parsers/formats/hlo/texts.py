@@ -17,6 +17,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import parse_shape, shape_to_proto
@@ -249,8 +250,9 @@ def _shape_end(text: str) -> int:
     return len(text)
 
 
+@lru_cache(1 << 12)
 def _shape(text: str) -> hlo_pb2.ShapeProto:
-    """A shape in XLA's notation; of what can't be read an empty one."""
+    """A shape in XLA's notation; of what can't be read an empty one. Nobody changes it: few shapes make up a module."""
     root = hlo_pb2.ShapeProto()
     open_tuples: list[hlo_pb2.ShapeProto] = []
     for number, match in enumerate(_TOKEN.finditer(_COMMENT.sub("", text))):

@@ -1,0 +1,129 @@
+"""What one instruction of a compiled program moves between HBM and the chip, at least: its arrays, each once.
+
+Arrays in other memories (``S(1)`` is VMEM) are not HBM's. A slice or a gather reads what it takes, an update in place
+writes its slice alone, inside a fusion too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import element_type, shape_of_proto
+from tpuprof.parsers.formats.xspace.walk import text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+_HBM, _DEEPEST = 0, 64
+_TAKES = frozenset((b"slice", b"dynamic-slice", b"gather"))
+_UPDATES = {b"dynamic-update-slice": 1, b"scatter": 2}
+"""What changes its first operand in place, and which operand has the values that it writes."""
+
+_Callers = tuple[tuple[int, "hlo_pb2.HloInstructionProto"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An operand as an instruction reads it.
+
+    Attributes:
+        name: of the operand.
+        number: which operand it is.
+        bytes: that are read of it, padding included.
+        in_hbm: whether they come from HBM.
+    """
+
+    name: str
+    number: int
+    bytes: int
+    in_hbm: bool
+
+
+def reads_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> tuple[Read, ...]:
+    """The operands of an instruction, each once. Of a custom call that gets numbers none: they may choose parts."""
+    found: dict[int, Read] = {}
+    for number, operand in enumerate(module.operand_protos(proto)):
+        if operand is None or operand.id in found or operand.opcode == b"tuple":
+            continue
+        if proto.opcode == b"custom-call" and element_type(operand.shape) in ("s32", "u32"):
+            return ()
+        whole = size_of(operand.shape)
+        size = min(whole, _of_user(module, proto, number, whole, ()))
+        in_hbm = operand.shape.layout.memory_space == _HBM
+        found[operand.id] = Read(printable(text(operand.name)), number, size, in_hbm)
+    return tuple(found.values())
+
+
+def _of_user(module: HloModule, user: hlo_pb2.HloInstructionProto, place: int, whole: int, callers: _Callers) -> int:
+    """Bytes that an instruction reads of one of its operands, by what it does with it.
+
+    Args:
+        callers: the fusions that it is in, the innermost last, each with the id of its root.
+    """
+    if user.opcode in _TAKES and place == 0:
+        return size_of(user.shape)
+    if user.opcode in _UPDATES and place == 0:
+        return 0
+    if user.opcode == b"bitcast" and callers:
+        return _used(module, user, whole, callers)
+    inside = module.wrapped(user) if user.opcode == b"fusion" and len(callers) < _DEEPEST else None
+    for each in inside.instructions if inside is not None else ():
+        if each.opcode == b"parameter" and each.parameter_number == place and inside is not None:
+            return _used(module, each, whole, (*callers, (inside.root_id, user)))
+    return whole
+
+
+def _used(module: HloModule, value: hlo_pb2.HloInstructionProto, whole: int, callers: _Callers) -> int:
+    """Bytes that the users of a value in a fusion read of it; of what the fusion makes, the users of that."""
+    (root, fusion), total = callers[-1], 0
+    if value.id == root:
+        total = _used(module, fusion, whole, callers[:-1]) if len(callers) > 1 else whole
+    for user in module.users(value.id):
+        for place, operand in enumerate(user.operand_ids):
+            if operand == value.id and total < whole:
+                total += _of_user(module, user, place, whole, callers)
+    return total
+
+
+def written_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> int:
+    """Bytes that an instruction writes to HBM: of an update in place its slice, of what a fusion hands on nothing."""
+    root = _origin(module, proto, (b"fusion", b"bitcast"))
+    parts = [(shape, root) for shape in proto.shape.tuple_shapes or (proto.shape,)]
+    if root is not None and root.opcode == b"tuple":
+        made = [_origin(module, operand, (b"fusion", b"bitcast")) for operand in module.operand_protos(root)]
+        parts = list(zip(proto.shape.tuple_shapes, made, strict=True))
+    in_hbm = [(shape, made) for shape, made in parts if shape.layout.memory_space == _HBM]
+    return sum(_written(module, made, size_of(shape), is_fused=root is not proto) for shape, made in in_hbm)
+
+
+def _written(module: HloModule, made: hlo_pb2.HloInstructionProto | None, whole: int, *, is_fused: bool) -> int:
+    """Bytes that are written of an array by what makes it."""
+    if made is None or made.opcode not in _UPDATES:
+        return 0 if made is not None and made.opcode == b"parameter" else whole
+    base, values = (module.operand_protos(made)[place] for place in (0, _UPDATES[made.opcode]))
+    base = _origin(module, base, (b"bitcast", *_UPDATES))
+    is_made_here = is_fused and (base is None or base.opcode != b"parameter")
+    return whole if values is None or is_made_here else min(whole, size_of(values.shape))
+
+
+def _origin(
+    module: HloModule, value: hlo_pb2.HloInstructionProto | None, through: Collection[bytes]
+) -> hlo_pb2.HloInstructionProto | None:
+    """Where a value comes from, past instructions of some kinds."""
+    for _ in range(_DEEPEST):
+        if value is None or value.opcode not in through:
+            break
+        inside = module.wrapped(value)
+        value = module.instruction_by_id(value.operand_ids[0] if inside is None else inside.root_id)
+    return value
+
+
+def size_of(proto: hlo_pb2.ShapeProto) -> int:
+    """Bytes of an array in memory, padding included where it is known; of a tuple those of its arrays."""
+    shape = shape_of_proto(proto)
+    whole = 0 if shape is None else shape.padded_bytes or shape.unpadded_bytes or 0
+    return whole + sum(map(size_of, proto.tuple_shapes))

@@ -1,0 +1,120 @@
+"""What compiled programs take, by their text: small programs of our own, and those whose times others measured."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tpuprof.parsers.formats.hlo.graph import HloGraph
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.pages.program.ops import NO_TRIPS, SLIDING, ProgramOp, program_ops
+from tpuprof.parsers.pages.program.told import CHIPS, chip_named
+
+V6E = CHIPS["6e"]
+LAYOUT = "{1,0:T(8,128)(2,1)}"
+
+
+def ops_of(text: str) -> dict[str, ProgramOp]:
+    graph = HloGraph(HloModule(read_module_text("program", text.splitlines(keepends=True))))
+    return {op.name: op for op in program_ops(graph, V6E)}
+
+
+def program(body: str, before: str = "") -> str:
+    return f"HloModule jit_f, is_scheduled=true\n\n{before}\nENTRY %main () -> () {{\n{body}\n}}\n"
+
+
+def window(iteration: Sequence[int], left: Sequence[int], right: Sequence[int], out: Sequence[int]) -> str:
+    bounds = {"iteration_bounds": iteration, "input_window_bounds": left}
+    bounds |= {"kernel_window_bounds": right, "output_window_bounds": out}
+    config = {key: [str(bound) for bound in listed] for key, listed in bounds.items()}
+    used = [{"memory_space": "1", "offset": "0", "size": "4096"}]
+    return json.dumps({"window_config": config, "used_scoped_memory_configs": used})
+
+
+def test_a_product_streams_its_operands_as_its_tiles_say() -> None:
+    """By hand: 4 windows of features, 2 of rows, 4 of the contraction; each step loads a window of either operand."""
+    config = window((4, 2, 4), (64, 2), (32, 2), (64, 2))
+    text = program(
+        f"  %a = bf16[1024,1024]{LAYOUT} parameter(0)\n  %b = bf16[1024,1024]{LAYOUT} parameter(1)\n"
+        f"  ROOT %c = bf16[1024,1024]{LAYOUT} convolution(%a, %b), dim_labels=bf_io->bf, backend_config={config}"
+    )
+    (op,) = ops_of(text).values()
+    assert op.tiles is not None
+    assert (op.flops, op.hbm_bytes, op.tiles.block) == (2 * 1024**3, 3 * 2 * 1024**2, (512, 256, 256))
+    assert [op.streams(read) for read in op.reads] == [4, 2]
+    assert op.streamed_bytes == (4 + 2 + 1) * 2 * 1024**2
+    assert op.bound_s == max(2 * 1024**3 / 918e12, 6 * 1024**2 / 1638e9)
+    assert not op.reason
+    assert op.bound_s <= op.told_s[0] < op.told_s[1]
+
+
+LOOP = f"""%body (t: (s32[], bf16[64,1024])) -> (s32[], bf16[64,1024]) {{
+  %t = (s32[], bf16[64,1024]{LAYOUT}) parameter(0)
+  %one = s32[] constant(1)
+  %zero = s32[] constant(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %next = s32[] add(%i, %one)
+  %x = bf16[64,1024]{LAYOUT} get-tuple-element(%t), index=1
+  %part = bf16[8,1024]{LAYOUT} dynamic-slice(%x, %i, %zero), dynamic_slice_sizes={{8,1024}}
+  %put = bf16[64,1024]{LAYOUT} dynamic-update-slice(%x, %part, %i, %zero)
+  ROOT %r = (s32[], bf16[64,1024]{LAYOUT}) tuple(%next, %put)
+}}
+
+%condition (t: (s32[], bf16[64,1024])) -> pred[] {{
+  %t.1 = (s32[], bf16[64,1024]{LAYOUT}) parameter(0)
+  %i.1 = s32[] get-tuple-element(%t.1), index=0
+  %end = s32[] LIMIT
+  ROOT %less = pred[] compare(%i.1, %end), direction=LT
+}}
+"""
+
+
+@pytest.mark.parametrize(("limit", "trips"), [("constant(8)", 8), ("custom-call(), custom_call_target=x", None)])
+def test_a_loop_multiplies_by_its_trips_and_an_update_in_place_writes_its_slice(limit: str, trips: int | None) -> None:
+    text = program(
+        f"  %x.1 = bf16[64,1024]{LAYOUT} parameter(0)\n  %begin = s32[] constant(0)\n"
+        f"  %given = (s32[], bf16[64,1024]{LAYOUT}) tuple(%begin, %x.1)\n"
+        f"  ROOT %loop = (s32[], bf16[64,1024]{LAYOUT}) while(%given), condition=%condition, body=%body",
+        LOOP.replace("LIMIT", limit),
+    )
+    ops = ops_of(text)
+    assert {ops[name].trips for name in ("part", "put")} == {trips}
+    assert (ops["part"].hbm_bytes, ops["put"].hbm_bytes) == (2 * 8 * 1024 * 2 + 8, 2 * 8 * 1024 * 2 + 8)
+    assert ops["put"].reason == ("" if trips else NO_TRIPS)
+    assert ops["put"].certain_trips == (trips or 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [("TPU v6 lite", "TPU v6e"), ("v5p", "TPU v5p"), ("TPU v5 Lite", "TPU v5e"), ("TPU7x", "TPU7x"), ("H100", None)],
+)
+def test_a_chip_has_many_names(name: str, chip: str | None) -> None:
+    found = chip_named(name)
+    assert (found and found.name) == chip
+
+
+@pytest.mark.shared
+def test_programs_that_others_measured(shared: Path) -> None:
+    """No bound lies above the time measured; what is told lies near it; every product's tiles divide out."""
+    measured = json.loads((shared / "program/measured.json").read_text())
+    errors, products, tiled = [], 0, 0
+    for path in sorted(shared.glob("program/*/*.hlo.gz")):
+        ops = list(ops_of(gzip.decompress(path.read_bytes()).decode()).values())
+        products += sum(op.category == "product" for op in ops)
+        tiled += sum(op.category == "product" and op.tiles is not None and bool(op.tiles.axes) for op in ops)
+        time = measured.get(path.name.removesuffix(".hlo.gz"))
+        if time is not None:
+            truth = time.get("device") or time["wall"] - 0.15
+            assert sum(op.bound_s * op.certain_trips for op in ops) * 1e3 <= truth, path.name
+            if not any(op.reason == SLIDING for op in ops):
+                low, high = (sum(op.told_s[end] * op.certain_trips for op in ops) for end in (0, 1))
+                errors.append(abs((low + high) / 2 * 1e3 / truth - 1))
+    assert (products, tiled) == (80, 80)
+    assert (len(errors), sum(error <= 0.1 for error in errors)) == (37, 34)
+    assert median(errors) < 0.03
