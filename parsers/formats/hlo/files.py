@@ -104,12 +104,12 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     name = os.path.basename(path)
     if match := _LAST_STAGE.fullmatch(name):
         best = _best_text(os.path.join(os.path.dirname(path), match[1]))
-        return (_named(best, os.stat(best).st_size)[0],)
+        return (named_file(best, os.stat(best).st_size),)
     if _TEXT_NAME.fullmatch(name):
         if (found := recognised(path)) is not None and found.reader == "log":
             raise found.error(path)
         raise _text_dump(f"{printable(name)} is a text")
-    return (_named(path, status.st_size)[0],)
+    return (named_file(path, status.st_size),)
 
 
 def read_hlo_file(file: HloFile) -> HloModule:
@@ -154,7 +154,7 @@ def read_whole_module(file: HloFile) -> HloModule:
     if not file.path.endswith(".txt"):
         return read_hlo_file(file)
 
-    path = _stem_of(file) + ".txt"
+    path = text_path(file)
     if not os.path.isfile(path):
         shown = printable(os.path.basename(path))
         sentence = (
@@ -166,6 +166,11 @@ def read_whole_module(file: HloFile) -> HloModule:
         sentence = f"{printable(os.path.basename(path))} is damaged or not an HLO text: it has no instruction."
         raise ProfileError("corrupt", sentence, _AGAIN_HINT)
     return module
+
+
+def text_path(file: HloFile) -> str:
+    """Where the text of the instructions lies of a module that is found by the text of its buffers."""
+    return _stem_of(file) + ".txt"
 
 
 def _stem_of(file: HloFile) -> str:
@@ -219,6 +224,11 @@ def module_files(path: str) -> list[str]:
         return []
     of_modules = (name for name in names if any(each.fullmatch(name) for each in (_HLO_NAME, _LAST_STAGE, _DUMPED)))
     return [os.path.join(folder, name) for name in of_modules if name.startswith(begin)]
+
+
+def named_file(path: str, size: int) -> HloFile:
+    """A file by the parts of its name."""
+    return _named(path, size)[0]
 
 
 def _named(path: str, size: int) -> tuple[HloFile, str]:

@@ -27,6 +27,7 @@ _DIRECTION = pattern(r" direction=([A-Z]{2})")
 _GROUPS = pattern(r" replica_groups=\{((?:\{[0-9,]*\},?)*)\}")
 _KIND = pattern(r" kind=(k\w{1,30})")
 _DIMENSIONS = pattern(r" dimensions=\{([0-9,]{0,2048})\}")
+_ALIAS = pattern(r"\{[0-9, ]{0,99}\}: \((\d{1,9}), ")
 _COMMENT = pattern(r"/\*index=\d{1,9}\*/")
 _WINDOW = pattern(r" window=\{([^{}]{0,4096})\}")
 _SIZES = pattern(r"(size|stride|pad|lhs_dilate|rhs_dilate)=((?:-?\d{1,12}[_x]?)+)(?= |$)")
@@ -59,7 +60,7 @@ def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
     computation: hlo_pb2.HloComputationProto | None = None
     for line in lines:
         if computation is None:
-            is_scheduled = is_scheduled or (line.startswith("HloModule ") and "is_scheduled=true" in line)
+            is_scheduled = (line.startswith("HloModule ") and _read_head(module, line)) or is_scheduled
             if match := _COMPUTATION.match(line):
                 computation = module.computations.add(id=len(computations) + 1, name=_bytes(match[2]))
                 computations.setdefault(match[2], computation.id)
@@ -89,6 +90,13 @@ def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
     module.name = _bytes(tables.name or name)
     module.stack_frame_index.CopyFrom(tables.frames)
     return proto
+
+
+def _read_head(module: hlo_pb2.HloModuleProto, line: str) -> bool:
+    """Fills in which arguments are donated, by the module's first line; returns whether its order is the schedule."""
+    for number in _ALIAS.findall(line.partition(" input_output_alias={")[2]):
+        module.input_output_alias.entries.add(parameter_number=int(number))
+    return " is_scheduled=true" in line
 
 
 def _read(made: hlo_pb2.HloInstructionProto, line: str) -> tuple[list[str], str]:

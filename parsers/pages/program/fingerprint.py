@@ -59,12 +59,14 @@ class Fingerprint:
         canonical: 16 hexadecimal digits of all that the compiler decided; equal for the same program.
         structure: the same without the backend's configurations, which hold tiles and sizes of scoped memory.
         of: ``text`` or ``proto``, what they were computed from; those of one form compare.
+        constants: 16 hexadecimal digits of the values of its constants, as far as they are seen.
         unseen_constants: large constants whose values a text does not hold, so a change of them is not seen.
     """
 
     canonical: str
     structure: str
     of: str
+    constants: str
     unseen_constants: int
 
 
@@ -87,8 +89,9 @@ class _Digests:
             self.canonical.update(each.canonical.digest() if each is not None else b"?")
             self.structure.update(each.structure.digest() if each is not None else b"?")
 
-    def result(self, of: str, unseen: int = 0) -> Fingerprint:
-        return Fingerprint(self.canonical.hexdigest(), self.structure.hexdigest(), of, unseen)
+    def result(self, of: str, constants: Iterable[bytes], unseen: int = 0) -> Fingerprint:
+        values = hashlib.blake2b(b"\n".join(sorted(constants)), digest_size=8).hexdigest()
+        return Fingerprint(self.canonical.hexdigest(), self.structure.hexdigest(), of, values, unseen)
 
 
 class TextFingerprint:
@@ -97,6 +100,7 @@ class TextFingerprint:
     def __init__(self) -> None:
         self._known: dict[str, _Digests] = {}
         self._head, self._entry, self._unseen = "", "", 0
+        self._constants: list[bytes] = []
         self._computation: str | None = None
         self._alone: dict[str, tuple[str, str]] = {}  # opcode and attributes of a computation's only instruction
         self._waiting: list[tuple[str, str, str]] = []
@@ -120,7 +124,7 @@ class TextFingerprint:
             return None
         whole = _Digests.empty()
         whole.take(_bytes(self._head), [self._known[self._entry]])
-        return whole.result(OF_TEXT, self._unseen)
+        return whole.result(OF_TEXT, self._constants, self._unseen)
 
     def _end(self) -> None:
         """The computation is whole: its instructions stand for their names from here on."""
@@ -134,6 +138,7 @@ class TextFingerprint:
             begin = opcode.end() if opcode else 0
             plain = _without_names(said[begin:])
             plain = _NAME.sub(lambda found: self._unnamed(found[0], places, called), plain)  # noqa: B023
+            self._constants += [_bytes(said)] if " constant(" in said[:begin] else []
             digests.take(_bytes(f"{root}{_INDEX.sub('', said[:begin])}{plain}"), called, _ordered(config))
         self._known[self._computation or ""] = digests
         own = [said for _, _, said in self._waiting if " parameter(" not in said]
@@ -171,6 +176,7 @@ def fingerprint(module: HloModule) -> Fingerprint:
     """The fingerprint of a program's proto, in time linear in its size."""
     proto = module.proto.hlo_module
     known: dict[int, _Digests] = {}
+    constants: list[bytes] = []
     for computation in proto.computations:
         instructions = list(module.in_order(computation))
         places = {instruction.id: place for place, instruction in enumerate(instructions)}
@@ -180,10 +186,11 @@ def fingerprint(module: HloModule) -> Fingerprint:
             root = instruction.id == computation.root_id
             said = b"%b %d %b " % (str(edges).encode(), root, _said(instruction))
             called = [known.get(each) for each in instruction.called_computation_ids]
+            constants += [said] if instruction.opcode == b"constant" else []
             digests.take(said, called, _ordered(text(module.backend_config(instruction))))
     whole = _Digests.empty()
     whole.take(b"".join(_of_module(proto)), [known.get(proto.entry_computation_id)])
-    return whole.result(OF_PROTO)
+    return whole.result(OF_PROTO, constants)
 
 
 def _said(instruction: hlo_pb2.HloInstructionProto) -> bytes:
