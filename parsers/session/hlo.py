@@ -21,6 +21,7 @@ from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.graph.programs import GRAPHS, Programs
 from tpuprof.parsers.pages.memory.compiled import CompiledModules, ModuleSource
 from tpuprof.parsers.pages.memory.key import MEMORY, MEMORY_PROFILE, MODULE_RUNS
+from tpuprof.parsers.pages.program.programs import is_program_text
 from tpuprof.parsers.pages.shared.key import Page, PageKey
 from tpuprof.parsers.session.pages import ONLY_HLO
 
@@ -60,6 +61,15 @@ def leads_to_hlo(path: str) -> bool:
                 raise
         hint = f"{error.hint}; compiled modules are *.hlo_proto.pb, or in a folder of --xla_dump_to"
         raise ProfileError(error.code, error.sentence, hint, error.exit_code) from None
+    return False
+
+
+def holds_programs(path: str) -> bool:
+    """Whether a path leads to compiled programs, texts of `as_text()` too, and to no profile; False for no path."""
+    if is_program_text(path):
+        return True
+    with contextlib.suppress(ProfileError):
+        return leads_to_hlo(path)
     return False
 
 

@@ -78,7 +78,7 @@ def program_files(path: str) -> tuple[HloFile, ...]:
         others = find_hlo_files(path)
     stems = tuple(f"{stem}." for stem in last)
     chosen += [each.path for each in others if not os.path.basename(each.path).startswith(stems)]
-    chosen = chosen or [name for name in names if _TEXT.fullmatch(name) and _is_text(os.path.join(path, name))]
+    chosen = chosen or [name for name in names if _TEXT.fullmatch(name) and is_program_text(os.path.join(path, name))]
     if not chosen:
         sentence = f"There is no compiled program in {printable(path)}."
         raise ProfileError("not_found", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
@@ -88,10 +88,10 @@ def program_files(path: str) -> tuple[HloFile, ...]:
 def read_program(file: HloFile) -> CompiledProgram:
     """Reads a program of a file; raises as `read_hlo_file`."""
     path = file.path
-    if file.path.endswith(".txt") and not _is_text(path):
+    if file.path.endswith(".txt") and not is_program_text(path):
         path = text_path(file)  # of a dump's texts, the one of the program
     origin, settings = os.path.basename(path), _settings(path)
-    if not _is_text(path):
+    if not is_program_text(path):
         module = read_hlo_file(file)
         return CompiledProgram(module.name or file.name, origin, module, fingerprint(module), settings)
     reader = TextFingerprint()
@@ -114,7 +114,8 @@ def programs_of_session(session: PageSession) -> list[CompiledProgram]:
     return found
 
 
-def _is_text(path: str) -> bool:
+def is_program_text(path: str) -> bool:
+    """Whether a file holds a program as text, gzipped or not."""
     with contextlib.suppress(OSError, EOFError, ZlibError), _opened(path) as stream:
         return stream.read(len(_BEGINS)) == _BEGINS
     return False

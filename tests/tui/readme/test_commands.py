@@ -31,6 +31,9 @@ INSTEAD = {
     ),
     "tpuprof-tui verify A B": ("tpuprof-tui verify --help", "the runs are the same, so that no promise is kept"),
     "tpuprof-tui verify A B --claim collective --format json": ("tpuprof-tui verify --help", "likewise"),
+    "tpuprof-tui verify A B --expect 'no f32[8192,*]' --expect 'custom-call splash*' --expect 'while = 1'": (
+        *("tpuprof-tui verify --help", "no run here has such a kernel; tests/tui/pages/commands/test_programs.py"),
+    ),
     "python -m tests.insight": ("python -m tests.insight --help", "it simulates for minutes"),
     "python -m tests.parity.exam": ("python -m tests.parity.exam --help", "tests/parity/exam/test_exam.py asks it all"),
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),

@@ -53,6 +53,8 @@ def verify_parser() -> UsageParser:
     calls = ("verify before/ after/", "verify before/ after/ --claim collective --json")
     parser = options.new_parser("verify", what, calls, _MORE)
     _add_runs(parser)
+    expect = "of the program of B: 'no f32[8192,*]', 'custom-call splash*', 'while = 1'; may be given again"
+    parser.part("programs").add_argument("--expect", action="append", default=[], metavar="TEXT", help=expect)
     claim = "a finding of A: collective, slow-kernel-2; may be given again "
     claim += "(default: those that cost less in B)"
     parser.part("promises").add_argument("--claim", action="append", default=[], metavar="FINDING", help=claim)
@@ -65,6 +67,8 @@ def diff_parser() -> UsageParser:
     what = "Compares two runs, per step and core: step time, ops, classes of ops, memory; says what is noise."
     parser = options.new_parser("diff", what, _CALLS, _MORE)
     _add_runs(parser)
+    program = "only the compiled programs, of dumps too"
+    parser.part("runs").add_argument("--program", action="store_true", help=program)
     noise = parser.part("noise")
     detect = "a change to be found between launches (default: 1%)"
     noise.add_argument("--detect", type=values.percent, metavar="PERCENT", help=detect)

@@ -23,12 +23,23 @@ from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.core_names import group_named
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, open_logdir
 from tpuprof.parsers.pages.overview.model import OVERVIEW
+from tpuprof.parsers.pages.program.changes import (
+    CHANGED,
+    SAME,
+    TEXT_ONLY,
+    TILES_ONLY,
+    UNKNOWN,
+    ComparedPrograms,
+    compare_programs,
+)
+from tpuprof.parsers.pages.program.programs import CompiledProgram, program_files, programs_of_session, read_program
 from tpuprof.parsers.session.diff.beside import DETECT
 from tpuprof.parsers.session.diff.compare import compare_launches
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.promises import Verified, verify
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.diff.sides import compared_runs, refuse_arrays
+from tpuprof.parsers.session.hlo import holds_programs
 from tpuprof.parsers.session.one_core import narrowed
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
@@ -43,12 +54,21 @@ Made = TypeVar("Made")
 _EXIT_CODES = {"kept": errors.EXIT_OK, "partly": errors.EXIT_OK, "unknown": errors.EXIT_UNREADABLE}
 """Of `verify`."""
 
+_OF_PROGRAMS = {
+    SAME: errors.EXIT_OK,
+    CHANGED: 8,
+    TILES_ONLY: 9,
+    TEXT_ONLY: 10,
+    UNKNOWN: errors.EXIT_UNREADABLE,
+}
+"""Of `diff` of programs, by the verdict."""
+
 
 def run_diff(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Returns:
-        The exit code: 0, or with `--fail-on-regression` 6 where steps got slower.
+        The exit code: 0, or with `--fail-on-regression` 6 where steps got slower; of programs what the verdict has.
 
     Raises:
         ProfileError: a path leads to no profile (exit code 3) or to one that can't be read (4); both are the same run
@@ -56,6 +76,10 @@ def run_diff(args: argparse.Namespace) -> int:
     """
     check_keys(args.keys, args.format)
     check_choice(chosen_of(vars(args)), args.format or "text")
+    if _is_of_programs(args):
+        compared = _compared_programs(args)
+        printing.write_report(args, _written("diff-program", args, (compared,), args.limit or 0))
+        return _OF_PROGRAMS[compared.verdict]
     config = common.configured(args)
     diff, after = _compared(args, config)
     if not common.wants_report(args) and common.opens_screen("the report"):
@@ -67,6 +91,8 @@ def run_diff(args: argparse.Namespace) -> int:
 
 def made_diff(args: argparse.Namespace) -> str:
     """What is printed of the comparison; see `run_diff`."""
+    if _is_of_programs(args):
+        return _written("diff-program", args, (_compared_programs(args),), args.limit or 0)
     return _made(args, *_compared(args, common.configured(args)), None)
 
 
@@ -80,6 +106,35 @@ def _exit_code(judged: Regression, different: bool) -> int:
     if judged.sentence:
         note(judged.sentence)
     return errors.EXIT_REGRESSION if judged.outcome == "slower" else errors.EXIT_OK
+
+
+# --- programs
+
+
+def _is_of_programs(args: argparse.Namespace) -> bool:
+    """Whether programs alone are compared: where it is asked for, and where both paths hold nothing else."""
+    paths = (args.before, args.after)
+    return args.program or all(isinstance(path, str) and holds_programs(path) for path in paths)
+
+
+def _compared_programs(args: argparse.Namespace) -> ComparedPrograms:
+    """The programs of both sides; raises as `run_diff`."""
+    if args.before is None or args.after is None:
+        hint = f"{PROGRAM} diff A B --program"
+        raise errors.ProfileError("usage", "Programs are compared of two paths.", hint, errors.EXIT_USAGE)
+    paths = existing(args.before), existing(args.after)
+    names = (args.of_before, args.of_after)
+    before, after = (_programs(args, path, name) for path, name in zip(paths, names, strict=True))
+    return compare_programs(paths, before, after, getattr(args, "expect", ()))
+
+
+def _programs(args: argparse.Namespace, path: str, run: str | None) -> list[CompiledProgram]:
+    """The compiled programs at a path; of a profile those of a run."""
+    if holds_programs(path):
+        return [read_program(file) for file in program_files(path)]
+    with common.decoding_shown() as on_progress:
+        session = session_of(open_logdir(path).find_run(run), args, common.configured(args), on_progress)
+        return programs_of_session(session)
 
 
 # --- reading
@@ -144,6 +199,9 @@ def _made(args: argparse.Namespace, diff: Diff, after: Session, judged: Regressi
 def _written(command: str, args: argparse.Namespace, read: Sequence[object], limit: int = 0) -> str:
     """The report of a command on two runs, of what its page reads."""
     form, report = args.format or "text", command_named(command).load_report()
+    if form not in report.writers:
+        sentence = f"--format {form} does not work with programs."
+        raise errors.ProfileError("usage", sentence, "--format text, json or md", errors.EXIT_USAGE)
     content, look = report.read(*read), printing.report_look(args)
     if form == "github":
         printing.append_summary(report.writers["md"](content, look, limit))
@@ -157,12 +215,17 @@ def run_verify(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Returns:
-        The exit code: 0 for a promise that was kept, at least in part, 6 for one that was not, 4 where that is unknown.
+        The exit code: 0 for a promise that was kept, at least in part, 6 for one that was not, 4 where that is unknown;
+        0 where all expectations are kept, else 6.
 
     Raises:
         ProfileError: as of `diff`; and `unknown_finding`, exit code 3.
     """
     check_keys(args.keys, args.format)
+    if args.expect:
+        compared = _compared_programs(args)
+        printing.write_report(args, _written("diff-program", args, (compared,)), most=printing.most_bytes(args))
+        return errors.EXIT_OK if all(each.is_kept for each in compared.expectations) else errors.EXIT_REGRESSION
     made = _verified(args)
     printing.write_report(args, _written("verify", args, (made,)), most=printing.most_bytes(args))
     return _EXIT_CODES.get(made.outcome, errors.EXIT_REGRESSION)
@@ -170,6 +233,8 @@ def run_verify(args: argparse.Namespace) -> int:
 
 def made_verify(args: argparse.Namespace) -> str:
     """What is printed of the promises; see `run_verify`."""
+    if args.expect:
+        return _written("diff-program", args, (_compared_programs(args),))
     return _written("verify", args, (_verified(args),))
 
 

@@ -117,7 +117,7 @@ def diff(document: Document, _: Arguments) -> Document:
     """What changed by more than noise, first by owner, then by group of ops and by op."""
     values: Document = {}
     for key, value in document.items():
-        if key in ("before", "after"):
+        if key in ("before", "after") and isinstance(value, dict):
             values[key] = {name: value[name] for name in ("name", "step_count", "step_time_ms", "warnings")}
         elif isinstance(value, list):
             values[key] = [row for row in value if not isinstance(row, dict) or row.get("mark") != _SAME]

@@ -1,0 +1,124 @@
+"""Verdicts on two compiles, the facts by which they differ, and what is expected of one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.parsers.pages.program.test_fingerprint import PROGRAM, RENAMED, A
+from tests.support.imports import ROOT
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.pages.program.changes import CHANGED, SAME, TEXT_ONLY, TILES_ONLY, compare_programs
+from tpuprof.parsers.pages.program.expected import check_expectation
+from tpuprof.parsers.pages.program.programs import CompiledProgram, program_files, read_program
+
+SHARED = ROOT.parent / "shared" / "program" / "hlo"
+CONFIG = '"window_config":{"iteration_bounds":["TILES"],"output_window_bounds":["8"]},"used_scoped_memory_configs":[]'
+TILED = PROGRAM.replace('"tile":["8"]', CONFIG)
+SOURCE = 'metadata={source_file="f.py" source_line=7}'
+GATHER = f"%s = {A[:-1]}S(1)}} all-gather(%f), {SOURCE}\n  %s2 = {A} add(%f, %b)"
+"""An instruction more than `PROGRAM` has."""
+
+
+def dumped(folder: Path, text: str, kib: int = -1, number: int = 1) -> Path:
+    """A dump of a program; of a stage without tiles as well, which does not count."""
+    stem = f"module_{number:04}.jit_f.cl_9"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{stem}.after_codegen.txt").write_text(text)
+    (folder / f"{stem}.after_optimizations.txt").write_text(PROGRAM)
+    (folder / f"{stem}.flagfile").write_text("--xla_tpu_scoped_vmem_limit_kib=1\n--xla_dump_to=/x\n")
+    (folder / f"{stem}.tpu_comp_env.txt").write_text(f"xla_tpu_scoped_vmem_limit_kib: {kib}\nspec {{\n  on: true\n}}\n")
+    return folder
+
+
+def programs(path: Path) -> list[CompiledProgram]:
+    return [read_program(file) for file in program_files(str(path))]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "changes"),
+    [
+        (PROGRAM, RENAMED, SAME, []),
+        (PROGRAM, PROGRAM.replace("add(%f, %b)", "add(%b, %f)"), TEXT_ONLY, []),
+        (TILED, TILED.replace("TILES", "4"), TILES_ONLY, [("tiles", "f", "{2} steps of {8}", "{4} steps of {8}")]),
+        (
+            PROGRAM,
+            PROGRAM.replace(f"%s = {A} add(%f, %b)", GATHER),
+            CHANGED,
+            [
+                ("collective", "all-gather = f32[8,128]", "0", "1", "f.py:7"),
+                ("array", "f32[8,128], 0.0 MB of VMEM", "0", "1", "f.py:7"),
+            ],
+        ),
+        (PROGRAM, PROGRAM.replace("constant({...})", "constant({1})"), CHANGED, [("constant",)]),
+    ],
+)
+def test_verdicts(tmp_path: Path, before: str, after: str, verdict: str, changes: list[tuple[str, ...]]) -> None:
+    sides = programs(dumped(tmp_path / "a", before.replace("TILES", "2"))), programs(dumped(tmp_path / "b", after))
+    made = compare_programs(("a", "b"), *sides)
+    assert made.verdict == verdict
+    shown = [(each.kind, each.what, each.before, each.after, each.source or "") for each in made.changes]
+    assert [one[: len(other)] for one, other in zip(shown, changes, strict=True)] == changes
+
+
+def test_a_flag_that_changed_is_named_though_nothing_else_did(tmp_path: Path, call: Call) -> None:
+    before, after = dumped(tmp_path / "a", PROGRAM), dumped(tmp_path / "b", PROGRAM, kib=32768)
+    out = call("diff", str(before), str(after)).out
+    assert "SAME PROGRAM" in out and "xla_tpu_scoped_vmem_limit_kib: -1" in out and "xla_dump_to" not in out
+    made = json.loads(call("diff", str(before), str(after), "--program", "--json").out)
+    assert (made["verdict"], made["changes"][0]["kind"], made["changes"][0]["after"]) == (SAME, "flag", "32768")
+
+
+def test_texts_protos_and_other_places(tmp_path: Path, call: Call) -> None:
+    """Of one form only do fingerprints compare; a program that one side has came; a text may be gzipped, or cut."""
+    text, proto, cut = tmp_path / "t.hlo.gz", tmp_path / "p.hlo.pb", tmp_path / "cut.hlo"
+    text.write_bytes(gzip.compress(RENAMED.encode()))
+    cut.write_text(PROGRAM[:-20])
+    proto.write_bytes(programs(text)[0].module.proto.SerializeToString())
+    folder = dumped(dumped(tmp_path / "d", PROGRAM), PROGRAM.replace("HloModule jit_f", "HloModule jit_g"), number=2)
+    assert "UNKNOWN" in call("diff", str(text), str(proto), code=EXIT_UNREADABLE).out
+    assert call("diff", str(proto), str(proto)).out.count("SAME PROGRAM") == 1
+    assert "has no fingerprint" in call("diff", str(cut), str(text), "--md", code=8).out
+    assert "jit_f" in call("diff", str(text), str(folder), code=8).out
+    call("diff", str(text), "--program", code=EXIT_USAGE)
+    call("diff", str(text), str(folder), "--format", "csv", code=EXIT_USAGE)
+    call("diff", str(text), str(tmp_path / "none"), "--program", code=EXIT_NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("expected", "count", "is_kept"),
+    [
+        ("no f32[8192,*]", 0, True),
+        ("f32[8,*]", 8, True),
+        ("no f32[8,128]", 8, False),
+        ("add = 1", 1, True),
+        ("while > 0", 0, False),
+        ("custom-call splash*", 0, False),
+        ("parameter a", 1, True),
+        ("constant != 2", 1, True),
+    ],
+)
+def test_expectations(tmp_path: Path, expected: str, count: int, is_kept: bool, call: Call) -> None:
+    folder = dumped(tmp_path / "a", PROGRAM)
+    made = check_expectation(programs(folder), expected)
+    assert (made.count, made.is_kept) == (count, is_kept)
+    out = call("verify", str(folder), str(folder), "--expect", expected, code=0 if is_kept else EXIT_REGRESSION).out
+    assert expected in out
+
+
+def test_an_expectation_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="is no expectation"):
+        check_expectation(programs(dumped(tmp_path / "a", PROGRAM)), "no while = 3")
+
+
+@pytest.mark.shared
+def test_other_tiles_alone() -> None:
+    """A product under another limit of scoped VMEM."""
+    before, after = (programs(SHARED / f"{name}.hlo.gz") for name in ("gemm", "gemm@65536"))
+    made = compare_programs(("", ""), before, after)
+    assert made.verdict == TILES_ONLY
+    assert [change.kind for change in made.changes] == ["tiles"]
