@@ -68,15 +68,7 @@ def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
 
 def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
     """The events that a window touches, in order; None where there are too many."""
-    spans = [_lane_range(track, lane, start_ps, end_ps) for lane in range(track.depth)]
+    spans = [track.between(lane, start_ps, end_ps) for lane in range(track.depth)]
     if sum(last - first for first, last in spans) > MOST_EVENTS:
         return None
     return np.concatenate([no_ints(), *(np.arange(first, last) for first, last in spans)])
-
-
-def _lane_range(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
-    """First and last-but-one event of a lane that a window touches."""
-    part = track.lane(lane)
-    first = int(track.first_until(part, np.array([start_ps]))[0])
-    last = part.start + int(np.searchsorted(track.start_ps[part], end_ps, side="left"))
-    return first, max(first, last)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-
-from google.protobuf.message import DecodeError
+from typing import Any
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
-from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.timeline.details import EventStats, op_facts, read_event_stats, self_time
 from tpuprof.parsers.timeline.model import EventId, Timeline, Track
+from tpuprof.parsers.timeline.part import plain_value
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.pen import Card, Pen, cut_middle
@@ -22,8 +21,6 @@ from tpuprof.tui.pages.timeline.draw.cells import fill_of
 _LONGEST = 4000  # characters of a text that are shown
 _NAME_SEEN = 200  # characters of a name that is but part of a line
 _MOST_FLOWS, _MOST_STATS, _MOST_ENTRIES = 40, 400, 50  # how many are listed
-_SPACES = {1: "HBM", 2: "CMEM", 3: "VMEM"}
-_DIRECTIONS = {1: "read", 2: "written"}
 _LABEL = 24
 
 
@@ -127,7 +124,10 @@ def _value(name: str, value: StatValue) -> str:
     if value is None:
         return "n/a"
     if isinstance(value, bytes):
-        return _memory_access(value) if name == "memory_access_breakdown" else f"{count(len(value))} bytes"
+        parts = plain_value(name, value)
+        if isinstance(parts, list):
+            return ", ".join(map(_memory_access, parts[:_MOST_ENTRIES])) or "none"
+        return str(parts) if "damaged" in str(parts) else f"{count(len(value))} bytes"
     if isinstance(value, str):
         return value[:_LONGEST]
     if isinstance(value, int) and name.endswith("_ps"):
@@ -137,14 +137,7 @@ def _value(name: str, value: StatValue) -> str:
     return str(value) if isinstance(value, float) or name.endswith("_id") or name.startswith("_") else f"{value:,}"
 
 
-def _memory_access(raw: bytes) -> str:
-    """``HBM 5.37 GB read, 5.37 GB written``, by memory space."""
-    try:
-        entries = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
-    except DecodeError:
-        return f"{count(len(raw))} bytes, damaged"
-    words = []
-    for entry in entries[:_MOST_ENTRIES]:
-        space = _SPACES.get(entry.memory_space, f"space {entry.memory_space}")
-        words.append(f"{space} {size(entry.bytes_accessed)} {_DIRECTIONS.get(entry.operation_type, 'moved')}")
-    return ", ".join(words) or "none"
+def _memory_access(part: Mapping[str, Any]) -> str:
+    """``HBM 5.37 GB read``."""
+    space, way = str(part["memory"]), str(part["operation"]).replace("write", "written").replace("unknown", "moved")
+    return f"{space.upper() if space in ('hbm', 'cmem', 'vmem') else space} {size(part['bytes'])} {way}"

@@ -118,11 +118,8 @@ def _events_csv(content: TimelineContent, _: ReportRequest) -> Iterator[str]:
 
 
 def _tracks_markdown(content: TimelineContent, request: ReportRequest) -> str:
-    timeline = content.part.timeline
-    rows = track_rows(timeline, request.most_rows)
-    tracks = fields_table(fields.TRACKS, markdown_rows(fields.TRACKS, rows, range(len(rows))))
-    left_out = sum(len(section.tracks) for section in timeline.sections) - len(rows)
-    return _markdown(content, request, ["", "## Tracks", "", *tracks, *not_shown(left_out)])
+    rows = track_rows(content.part.timeline, 0)
+    return _markdown(content, request, Section(fields.TRACKS, rows, "Tracks", request.most_rows).markdown())
 
 
 def _events_markdown(content: TimelineContent, request: ReportRequest) -> Iterator[str]:
