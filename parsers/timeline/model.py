@@ -197,6 +197,11 @@ class Track:
         return union_length(self.start_ps, self.end_ps[:])
 
     @cached_property
+    def mean_ps(self) -> float:
+        """How long an event lasts on average; 0 without events."""
+        return float(self.lasting[:].sum()) / max(1, len(self))
+
+    @cached_property
     def counts(self) -> Int64s:
         return np.bincount(self.key, minlength=len(self.names)).astype(np.int64)
 

@@ -61,6 +61,8 @@ class Folding:
         wanted: only tracks and sections whose name holds this text, in whatever case.
         by_busy: tracks of a section by the time in which they are busy, most first.
         hosts: hosts of which a single row shows.
+        cell_ps: how long a cell is.
+        kept: tracks that show however short their events are.
     """
 
     closed: frozenset[int] = frozenset()
@@ -69,6 +71,24 @@ class Folding:
     wanted: str = ""
     by_busy: bool = False
     hosts: frozenset[int] = frozenset()
+    cell_ps: int = 0
+    kept: frozenset[TrackId] = frozenset()
+
+    def left_out(self, section: Section, number: int) -> list[int]:
+        """The tracks beside a device's steps, modules and ops whose mean event is less than half a cell wide."""
+        if self.wanted or not _is_device(section) or {of.kind for of in section.tracks}.isdisjoint(_STANDS_FOR):
+            return []
+        others = (item for item, track in enumerate(section.tracks) if track.kind not in _STANDS_FOR)
+        short = (item for item in others if section.tracks[item].mean_ps * 2 < self.cell_ps)
+        return [item for item in short if (number, item) not in self.kept]
+
+    def turned_over(self, timeline: Timeline, sections: frozenset[int]) -> Folding:
+        """Closed sections open; open ones show what they leave out, or close where they leave out nothing."""
+        if self.closed & sections:
+            kept = frozenset(place for place in self.kept if place[0] not in sections)
+            return replace(self, closed=self.closed - sections, kept=kept)
+        more = {(number, item) for number in sections for item in self.left_out(timeline.sections[number], number)}
+        return replace(self, kept=self.kept | more) if more else replace(self, closed=self.closed | sections)
 
 
 def first_folding(timeline: Timeline) -> Folding:
@@ -140,6 +160,7 @@ def renumbered(folding: Folding, sections: Mapping[int, int], timeline: Timeline
         closed=new | {sections[old] for old in folding.closed if old in sections},
         turned=frozenset((sections[old], item) for old, item in folding.turned if old in sections),
         pinned=tuple((sections[old], item) for old, item in folding.pinned if old in sections),
+        kept=frozenset((sections[old], item) for old, item in folding.kept if old in sections),
     )
 
 
@@ -151,7 +172,9 @@ def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[T
         everything = wanted in section.title.casefold()
         return [item for item, row in enumerate(named) if everything or wanted in row.name.casefold()]
 
-    items, rates, counters = chosen(section.tracks), chosen(section.rates), chosen(section.counters)
+    left_out = folding.left_out(section, number)
+    items = [item for item in chosen(section.tracks) if item not in left_out]
+    rates, counters = chosen(section.rates), chosen(section.counters)
     if not (items or rates or counters or (not section.is_read and wanted in section.title.casefold())):
         return
     yield TimelineRow("section", number)
@@ -261,7 +284,8 @@ class RowList:
 
     def extend(self, timeline: Timeline, sections: Mapping[int, int]) -> None:
         """The same timeline, more of which is read, or less; `sections` says where these are now."""
-        is_untouched, row = self.folding == first_folding(self._timeline), self.current
+        is_untouched = replace(self.folding, cell_ps=0) == first_folding(self._timeline)
+        row = self.current
         self._timeline = timeline
         if row is not None and row.kind != "host":
             host = host_of(timeline, sections[row.section]) if row.section in sections else None
@@ -286,7 +310,8 @@ class RowList:
         """Moves to the row of a lane, opening its section and lifting a filter that hides it."""
         host = host_of(self._timeline, section)
         hosts = self.folding.hosts if host is None else self.folding.hosts - {host}
-        opened = replace(self.folding, closed=self.folding.closed - {section}, hosts=hosts)
+        kept = self.folding.kept | {(section, item)}
+        opened = replace(self.folding, closed=self.folding.closed - {section}, hosts=hosts, kept=kept)
         for folding in (self.folding, opened, replace(opened, wanted="")):
             if folding != self.folding:
                 self._lay_out(folding)
@@ -308,10 +333,11 @@ class RowList:
 
     def arrange(self, folding: Folding) -> bool:
         """Lays the rows out anew, with the cursor on the same track or section; whether it was on any."""
-        before = self.current
+        before, cursor = self.current, self.cursor
         self._lay_out(folding)
         if before is not None:
             self.cursor = self._place_of(before)
+            self.top += self.cursor - cursor  # it stays where it is on the screen
             self._scroll()
         return before is not None
 

@@ -129,6 +129,16 @@ class TimelineView(Marks):
         """The canvas has so many cells and rows; what was in sight stays."""
         self.window = self.window.resized(max(1, cells))
         self.rows.resize(max(1, height))
+        folding, row = self.rows.folding, self.rows.current
+        shown = replace(folding, cell_ps=self.window.span_ps // self.window.cells)
+        if (
+            row is not None
+            and row.track_id
+            and row.item in shown.left_out(self.timeline.sections[row.section], row.section)
+        ):
+            shown = replace(shown, kept=shown.kept | {row.track_id})
+        if shown != folding:
+            self.rows.arrange(shown)
 
     # --- moving over rows and cells
 
@@ -202,33 +212,35 @@ class TimelineView(Marks):
         index = next((event for event in reversed(events) if event is not None), None)
         return None if index is None else (*place, index)
 
+    def _nearest(self, here: tuple[int, int], direction: int) -> EventId | None:
+        """The event of the row that comes next after (1) or before (-1) an instant and a lane (`adjacent_event`)."""
+        if self._here is None:
+            return None
+        row, place, track = self._here
+        near = [adjacent_event(track, lane, here, direction) for lane in self._lanes(row, track)]
+        keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
+        return (*place, (min(keys) if direction > 0 else max(keys))[2]) if keys else None
+
     def next_event(self, direction: int) -> str:
         """To the next (1) or previous (-1) event of the row, in order of time."""
         found = self._here
         if found is None:
             return "no events on this row"
-        row, place, track = found
+        _, place, track = found
         here = (self.cursor_ps, -1 if direction > 0 else track.depth)
         if self.event is not None and self.event[:2] == place:
             here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
-        near = [adjacent_event(track, lane, here, direction) for lane in self._lanes(row, track)]
-        keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
-        if not keys:
+        event = self._nearest(here, direction)
+        if event is None:
             return f"no event {_side(direction)} this one on the row"
-        self.select((*place, (min(keys) if direction > 0 else max(keys))[2]), keep_row=True)
+        self.select(event, keep_row=True)
         return ""
 
     def first_or_last(self, direction: int) -> None:
-        here = self._here
-        if here is None:
+        if self._here is None:
             self.cursor_ps = self.timeline.first_ps if direction < 0 else self.timeline.last_ps
-            return
-        row, place, track = here
-        lanes = [track.lane(lane) for lane in self._lanes(row, track)]
-        ends = [(lane.start if direction < 0 else lane.stop - 1) for lane in lanes if lane.stop > lane.start]
-        if ends:
-            pick = min if direction < 0 else max
-            self.select((*place, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
+        elif event := self._nearest((direction << 62, 0), -direction):
+            self.select(event, keep_row=True)
 
     def select(self, event: EventId, keep_row: bool = False) -> None:
         """Moves to an event, and the window as far as needed; `keep_row` where it is on the cursor's row."""
@@ -267,14 +279,10 @@ class TimelineView(Marks):
         self.cursor_ps = step.start_ps
         self.window = self.window.fitted(step.start_ps, step.end_ps)
         self.event = None
-        here = self._here
-        if here is None or here[0].kind == "rate":
-            return
-        row, place, track = here
-        near = [adjacent_event(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
-        starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
-        if starts and min(starts)[0] < step.end_ps:
-            self.event = (*place, min(starts)[1])
+        event = self._nearest((step.start_ps, -1), 1)
+        is_graph = self.rows.current is not None and self.rows.current.kind == "rate"
+        if event is not None and not is_graph and self.timeline.track(event).start_ps[event[2]] < step.end_ps:
+            self.event = event
 
     def next_gap(self, direction: int, ascii_only: bool = False) -> str:
         """To the next (1) or previous (-1) long gap of the row's track."""
@@ -351,7 +359,7 @@ class TimelineView(Marks):
             self._arrange(replace(folding, hosts=folding.hosts ^ {row.section}))
             return
         if track_id is None or self.timeline.track(track_id).depth < 2:
-            self._arrange(replace(folding, closed=folding.closed ^ {row.section}))
+            self._arrange(folding.turned_over(self.timeline, frozenset({row.section})))
         else:
             self._arrange(replace(folding, turned=folding.turned ^ {track_id}))
 
@@ -362,8 +370,7 @@ class TimelineView(Marks):
             here = self.rows.host
             self._arrange(replace(folding, hosts=hosts if folding.hosts < hosts else hosts - {here or 0}))
             return
-        everything = frozenset(range(len(self.timeline.sections)))
-        self._arrange(replace(self.rows.folding, closed=frozenset() if self.rows.folding.closed else everything))
+        self._arrange(folding.turned_over(self.timeline, frozenset(range(len(self.timeline.sections)))))
 
     def pin(self) -> str:
         """Pins the track under the cursor on top, or lets it go."""
@@ -397,7 +404,7 @@ class TimelineView(Marks):
         """Shows only tracks whose names hold a text; says how many."""
         self._arrange(replace(self.rows.folding, wanted=text))
         every = rows.rows_of(
-            self.timeline, replace(self.rows.folding, closed=frozenset(), pinned=(), hosts=frozenset())
+            self.timeline, replace(self.rows.folding, closed=frozenset(), pinned=(), hosts=frozenset(), cell_ps=0)
         )
         shown = {row[1:3] for row in every if row.track_id is not None}
         graphs = sum(row.kind in ("rate", "counter") for row in every)

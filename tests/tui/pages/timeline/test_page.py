@@ -57,6 +57,13 @@ def test_only_rows_on_the_screen_are_drawn_and_only_when_they_change(monkeypatch
     page.view.zoom(2)
     page.lines(Pen(120, BLOCK), 40)
     assert 0 < len(calls) <= page.view.rows.height
+    drawn = []
+    for typed in ("a", "al", "alp", "b"):
+        calls.clear()
+        page.view.search(typed)
+        page.lines(Pen(120, BLOCK), 40)
+        drawn.append(len(calls))
+    assert drawn[0] and drawn[1] and not drawn[2] and drawn[3], "a letter draws the rows whose marks it changes"
 
 
 @pytest.mark.parametrize("keys", ["", "jjl", "jzw", "pj", "Zb"])

@@ -225,7 +225,7 @@ class TimelinePage:
             if row.kind == "section" and row.section not in view.rows.folding.closed:
                 lines.append(self._heading(row.section, label, canvas))
                 continue
-            key = (row, view.window, canvas.pen, self._selected_in(row), view.matches)
+            key = (row, view.window, canvas.pen, self._selected_in(row), self._found_on(row))
             cells = kept[key] = self._rows.get(key) or self._cells(row, canvas)
             for lane, cell in arrows.get(row.track_id, ()):
                 if row.kind == "flat" or lane == row.lane:
@@ -251,6 +251,13 @@ class TimelinePage:
     def _selected_in(self, row: TimelineRow) -> int | None:
         event = self.view.event
         return None if event is None or row.track_id != event[:2] else event[2]
+
+    def _found_on(self, row: TimelineRow) -> bytes | None:
+        """Which names of a row's track a search has found; None where it has found none."""
+        place = host_track(self.view.timeline, row.section) if row.kind == "host" else row.track_id
+        matches = self.view.matches
+        found = None if matches is None or place is None else matches.matching(place)
+        return None if found is None else found.tobytes()
 
     def _cells(self, row: TimelineRow, canvas: _Canvas) -> Line:
         if row.kind == "host":  # one that is folded shows the track that stands for it
@@ -293,10 +300,13 @@ class TimelinePage:
 
     def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
         section = self.view.timeline.sections[index]
-        words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
+        left_out = [section.tracks[item] for item in self.view.rows.folding.left_out(section, index)]
+        folded = f" ({len(left_out)} folded: z)" if left_out else ""
+        words = f"{counted(len(section.tracks), 'track')}{folded}, {counted(self._events[index], 'event')}"
         words = words if section.is_read else "reading"
         words += f"  {section.core[:200]}" if section.core else ""
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
+        words += f"  folded: {', '.join(track.name[:_SEEN] for track in left_out)}" if left_out else ""
         return self._over_all(section.title, label, (words, "dim"), canvas)
 
     def _host_heading(self, number: int, label: Label, canvas: _Canvas) -> Line:
