@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,12 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, covered, distinct, no_
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import Sized, dataclass, replace
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
-from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, TrackKind, busy_between
 from tpuprof.parsers.timeline.windows import mean_rate
 
 _NAME_SEEN = 400
 """How many characters of a name distinguish it from others."""
 
-SortKey = Literal["name", "track", "self", "share", "count", "total", "average"]
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -32,6 +31,7 @@ class TrackShare:
         busy_ps: time in which at least one event ran.
         events: number of events that overlap the interval or, lasting no time, lie in it.
         busy_fraction: busy share of the interval, 0-1; None for an interval of no duration.
+        kind: what the track holds.
     """
 
     section: str
@@ -40,6 +40,7 @@ class TrackShare:
     busy_ps: int
     events: int
     busy_fraction: float | None
+    kind: TrackKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class MeasuredRow:
         occurrences: number of events that overlap the interval.
         total_ps, self_ps: their time inside the interval, and that time without the events nested in them.
         longest: index of the event with the longest time inside the interval, the first of several.
+        time_ps: the time of its tracks in the interval; 0 where their events run side by side.
     """
 
     section: str
@@ -64,6 +66,12 @@ class MeasuredRow:
     total_ps: int
     self_ps: int
     longest: int
+    time_ps: int
+
+    @property
+    def share(self) -> float | None:
+        """Self time over the time of its tracks, 0-1; None where these have none, or events that cross."""
+        return self.self_ps / self.time_ps if 0 <= self.self_ps <= self.time_ps > 0 else None
 
     @property
     def average_ps(self) -> int:
@@ -105,21 +113,18 @@ class Measurement(Sized):
     def duration_ps(self) -> int:
         return self.end_ps - self.start_ps
 
-    def rows(
-        self, limit: int | None = None, sort: SortKey = "self", places: Collection[TrackId] | None = None
-    ) -> tuple[MeasuredRow, ...]:
-        """The rows, the largest first; by name or track in order, and within these by self time.
+    def rows(self, limit: int | None = None, places: Collection[TrackId] | None = None) -> tuple[MeasuredRow, ...]:
+        """The rows, those with most self time first, then by what distinguishes them.
 
         Args:
-            limit: how many rows at most; None for all; a negative number for that many at the end, the last first.
+            limit: how many rows at most; None for all.
             places: only rows of these tracks; None for all.
         """
-        order = self._order(sort)
+        order = np.lexsort((self.key, self.of_track, -self.total_ps, -self.self_ps))
         if places is not None:
             order = order[self._is_of(places)[order]]
-        chosen = order[:limit] if limit is None or limit >= 0 else order[::-1][:-limit]
         known: dict[tuple[int, int], str] = {}  # tracks share names, and one may be a megabyte
-        return tuple(self._row(row, known) for row in chosen.tolist())
+        return tuple(self._row(row, known) for row in order[:limit].tolist())
 
     def count(self, places: Collection[TrackId]) -> int:
         return int(np.count_nonzero(self._is_of(places)))
@@ -129,36 +134,35 @@ class Measurement(Sized):
         chosen = np.array([share.place in places for share in self.tracks], np.bool_)
         return chosen[self.of_track] if len(chosen) else np.zeros(len(self), np.bool_)
 
-    def _order(self, sort: SortKey) -> NDArray[np.intp]:
-        """The rows by a column, then by what distinguishes them; `lexsort` takes its last key first."""
-        if sort == "track":
-            return np.lexsort((self.key, -self.total_ps, -self.self_ps, self.of_track))
-        if sort in ("self", "share"):
-            return np.lexsort((self.key, self.of_track, -self.total_ps, -self.self_ps))
-        if sort == "average":
-            by = -self.total_ps // np.maximum(1, self.occurrences)
-        else:
-            by = self._name_ranks() if sort == "name" else -(self.total_ps if sort == "total" else self.occurrences)
-        return np.lexsort((self.key, self.of_track, -self.self_ps, by))
-
-    def _name_ranks(self) -> Int64s:
-        """int64[rows]: rank of each row's name; it reads each name once, however many tracks share it."""
-        numbers = {key: number for number, key in enumerate(dict.fromkeys(map(id, self.names)))}
-        of_names = np.array([numbers[id(names)] for names in self.names], np.int64)
-        pair = (of_names[self.of_track] << 32) + self.key if len(self) else self.key
-        first, of = np.unique(pair, return_index=True, return_inverse=True)[1:]
-        texts = [self.names[int(self.of_track[row])].name(int(self.key[row])) for row in first.tolist()]
-        ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
-        return np.array([ranks[text] for text in texts], np.int64)[of]
-
     def _row(self, row: int, known: dict[tuple[int, int], str]) -> MeasuredRow:
         number, key = int(self.of_track[row]), int(self.key[row])
         share, names = self.tracks[number], self.names[number]
         if (id(names), key) not in known:
             known[id(names), key] = names.name(key)
         op_class = CLASSES[int(names.classes[key])]
-        figures = (int(column[row]) for column in (self.occurrences, self.total_ps, self.self_ps, self.longest))
-        return MeasuredRow(share.section, share.track, share.place, key, known[id(names), key], op_class, *figures)
+        columns = self.occurrences, self.total_ps, self.self_ps, self.longest
+        occurrences, total, own, longest = (int(column[row]) for column in columns)
+        of = share.section, share.track, share.place, key, known[id(names), key], op_class
+        return MeasuredRow(*of, occurrences, total, own, longest, 0 if share.kind == "async" else self.duration_ps)
+
+
+def merged_over_tracks(rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
+    """The rows with those of one name put together over all tracks of one name, as the cores' are: sums.
+
+    The longest event is that of the row with the longest time on average.
+    """
+    groups: dict[tuple[str, str], list[MeasuredRow]] = {}
+    for row in rows:
+        groups.setdefault((row.track, row.name), []).append(row)
+    out = []
+    for group in groups.values():
+        slowest = max(group, key=lambda row: row.average_ps)
+        tracks = len({row.place for row in group})
+        merged = slowest.with_more(*(row for row in group if row is not slowest))
+        out.append(
+            merged if tracks == 1 else replace(merged, section=f"{tracks} tracks", time_ps=tracks * slowest.time_ps)
+        )
+    return sorted(out, key=lambda row: -row.self_ps)
 
 
 def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float | None]:
@@ -195,7 +199,7 @@ def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None
         busy, inside = _measured(track, start, end)
         fraction = busy / (end - start) if end > start else None
         title = timeline.sections[place[0]].label
-        shares.append(TrackShare(title, track.name, place, busy, len(inside.key), fraction))
+        shares.append(TrackShare(title, track.name, place, busy, len(inside.key), fraction, track.kind))
         if not len(inside.key):
             continue
         if len(inside.key) < len(track.names):

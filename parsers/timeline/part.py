@@ -20,7 +20,7 @@ from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.details import metadata_stats, own_stats
-from tpuprof.parsers.timeline.measure import MeasuredRow, measure
+from tpuprof.parsers.timeline.measure import MeasuredRow, TrackShare, measure
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.read.device_clock import durations_of
 from tpuprof.parsers.timeline.windows import held_values, mean_rate, mean_value
@@ -287,16 +287,21 @@ def summaries(part: TimelinePart) -> list[TrackRow]:
     """What ran on each track of a part in its interval."""
     measured = measure(part.timeline, part.start_ps, part.end_ps, part.places)
     by_name: dict[TrackId, dict[str, MeasuredRow]] = {}
-    for row in measured.rows(sort="track"):
+    for row in measured.rows():
         ops = by_name.setdefault(row.place, {})
         ops[row.name] = ops[row.name].with_more(row) if row.name in ops else row
     rows = []
     for share in measured.tracks:
         ops = by_name.get(share.place, {})
         top = sorted(ops.values(), key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:MOST_TOP_OPS]
-        section, track = part.timeline.sections[share.place[0]], part.timeline.track(share.place)
-        rows.append(TrackRow(section, track, share.events, share.busy_ps, share.busy_fraction, top=tuple(top)))
+        rows.append(busy_row(part.timeline, share, tuple(top)))
     return rows
+
+
+def busy_row(timeline: Timeline, of: TrackShare, top: tuple[MeasuredRow, ...] = ()) -> TrackRow:
+    """How busy a track was in an interval."""
+    section, track = timeline.sections[of.place[0]], timeline.track(of.place)
+    return TrackRow(section, track, of.events, of.busy_ps, of.busy_fraction, top=top)
 
 
 def time_decimals(start_ps: int, end_ps: int) -> int:
@@ -369,6 +374,7 @@ class EventRow(NamedTuple):
         decimals: of its begin in milliseconds, see `time_decimals`.
         device_ps: how long it took by the device's clock; None where that is not known, or not shown.
         args: its arguments; none where the report shows none.
+        place: where its track is in the timeline.
     """
 
     section: Section
@@ -380,6 +386,7 @@ class EventRow(NamedTuple):
     decimals: int
     device_ps: int | None
     args: Args
+    place: TrackId
 
 
 def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None = None) -> Iterator[Sequence[EventRow]]:
@@ -391,7 +398,6 @@ def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None =
     part, selection = content.part, content.selection
     if selection is None:
         return
-    tracks = [(part.timeline.sections[place[0]], part.timeline.track(place)) for place in part.places]
     read = None if opened is None else readers(part, opened)
     decimals = time_decimals(part.start_ps, part.end_ps)
     for begin in range(0, content.shown, _CHUNK):
@@ -402,10 +408,11 @@ def event_rows(content: TimelineContent, opened: Callable[[str], Trace] | None =
             device = durations_of(part.timeline, part.places, selection.of_track[chunk], selection.index[chunk], opened)
         columns = (column[chunk].tolist() for column in (selection.of_track, selection.index, selection.lane))
         for (number, index, lane), device_ps in zip(zip(*columns, strict=True), device, strict=False):
-            section, track = tracks[number]
+            place = part.places[number]
+            section, track = part.timeline.sections[place[0]], part.timeline.track(place)
             start, end = int(track.start_ps[index]), int(track.end_ps[index])
             args = read(number, index) if read is not None else {}
-            rows.append(EventRow(section, track, index, lane, start, end, decimals, device_ps, args))
+            rows.append(EventRow(section, track, index, lane, start, end, decimals, device_ps, args, place))
         yield rows
 
 

@@ -203,7 +203,7 @@ def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]
     return out, present
 
 
-def _found(matches: TrackMatches, number: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]:
+def events_of(matches: TrackMatches, number: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]:
     """All matches of a track: its number, their places in it, starts and ends."""
     rows = np.flatnonzero(matches.matching[matches.track.key])
     of = np.full(len(rows), number, np.int32)
@@ -217,7 +217,7 @@ class _Few:
         self._places = [matches.place for matches in tracks]
         none = no_ints()
         parts = [(none.astype(np.int32), none.astype(np.int32), none, none)]
-        parts += [_found(matches, number) for number, matches in enumerate(tracks)]
+        parts += [events_of(matches, number) for number, matches in enumerate(tracks)]
         of, index, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((index, of, start))
         self._start, self._end, self._of, self._index = start[order], end[order], of[order], index[order]

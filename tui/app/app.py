@@ -407,7 +407,9 @@ class MainScreen(AppScreen):
 
     def _ask_export(self) -> None:
         shows = self.current_run
-        self.ask_export(self.export_of(self.tab_name, self.tab.shown_table, shows.run, shows.logdir, report_named))
+        listed = None if self.popup is None else self.popup.listed
+        shown = (None if listed is None else listed.shown_table) or self.tab.shown_table
+        self.ask_export(self.export_of(self.tab_name, shown, shows.run, shows.logdir, report_named))
 
     def leave(self) -> None:
         self._run_in_app("quit")

@@ -281,6 +281,11 @@ class Tab(LineCanvas):
         """Shows only what has a text in its name, for tabs with a key for that; says how much that is."""
         return ""
 
+    @property
+    def found_list(self) -> Popup | None:
+        """A list of what a search finds, which opens where Enter ends it; None where what it finds shows itself."""
+        return None
+
     def next_match(self, direction: int) -> str:
         """Moves to the next (1) or previous (-1) match and says which one it is."""
         return ""

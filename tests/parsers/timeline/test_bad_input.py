@@ -30,7 +30,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.timeline.draw.event_details import event_lines
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
-from tpuprof.tui.pages.timeline.popup import measured_popup
+from tpuprof.tui.pages.timeline.popup import measured_list
 from tpuprof.tui.pages.timeline.state import TimelineView
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -129,12 +129,10 @@ def popups(found: Timeline) -> Iterator[ListPopup]:
     """What ran in the whole trace, with each set of characters."""
     span = found.first_ps, found.last_ps
     measured = measure(found, *span)
-    kinds = [found.sections[share.place[0]].tracks[share.place[1]].kind for share in measured.tracks]
     view = TimelineView(found)
     for glyphs in ALL_GLYPHS:
-        yield measured_popup(
-            ScreenLook(palette("mono", False), glyphs), measured, kinds, mean_use(found, *span), view.select
-        )
+        shown = measured_list(found, measured, mean_use(found, *span), view.select)
+        yield ListPopup(ScreenLook(palette("mono", False), glyphs), "What ran", shown)
 
 
 def one_line(*spans: tuple[int, int], line: str = "python", plane: str = "/host:CPU", timestamp_ns: int = 0) -> XSpace:
@@ -285,7 +283,7 @@ def test_2000_tracks() -> None:
     view.sort()
     view.move_rows(10**9)
     check(page.lines(Pen(100, BLOCK), 40), 100, BLOCK)
-    assert next(popups(found)).row_count() == 2_002
+    assert next(popups(found)).row_count() == 4_002
     draw_all(found, trace)
 
 

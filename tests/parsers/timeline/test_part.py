@@ -117,7 +117,7 @@ def test_a_part_holds_the_events_and_values_that_lie_in_it(
         assert summary.busy_ps == model.busy_between(own[number], first, end)
         assert summary.busy_fraction == summary.busy_ps / span
         assert [op.self_ps for op in summary.top] == sorted((op.self_ps for op in summary.top), reverse=True)
-        measured = measure(whole, first, end, [part.places[number]]).rows(sort="track")
+        measured = measure(whole, first, end, [part.places[number]]).rows()
         assert sum(op.self_ps for op in summary.top) == sum(row.self_ps for row in measured)
     for (_, counter), said in zip(part.counters, counter_ranges(part), strict=True):
         pairs = list(zip(counter.time_ps.tolist(), counter.value.tolist(), strict=True))

@@ -55,7 +55,8 @@ from tpuprof.tui.pages.ops.kernels_view import KernelsView
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView
 from tpuprof.tui.pages.runs.popup import RunsList
 from tpuprof.tui.pages.sparse_core.view import SparseCoreView
-from tpuprof.tui.pages.timeline.popup import MeasuredList
+from tpuprof.tui.pages.timeline.popup import EventList, found_list, measured_list
+from tpuprof.tui.pages.timeline.state import TimelineView
 from tpuprof.tui.terminal.grammar import Opened
 from tpuprof.tui.widgets.lists.popup import ChoiceList, ChoiceRow, PanelList, SortPopup, letters_of, sort_rows
 from tpuprof.tui.widgets.lists.table import RowsView
@@ -72,11 +73,16 @@ SIZES = [
 FOREVER = 12  # screens and closed things after which a list has an end
 
 
-def measured() -> MeasuredList:
+def measured() -> EventList:
     found = two_cores()
     of = measure(found, found.first_ps, found.last_ps)
-    kinds = [found.track(share.place).kind for share in of.tracks]
-    return MeasuredList(of, kinds, {"FLOPS": 0.5, "HBM": None}, print)
+    return measured_list(found, of, {"FLOPS": 0.5, "HBM": None}, print, (0, 2))
+
+
+def found() -> EventList:
+    view = TimelineView(two_cores())
+    view.search("f")
+    return found_list(view, print)
 
 
 @cache
@@ -117,6 +123,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Lists:
         "runs": of_runs,
         "hosts": lambda: HostsList(straggling_page(), print),
         "measured": measured,
+        "found": found,
         "buffers of errors": lambda: TriageList((made_up_triage(), load_triage()), try_out=made_up_trial),
         "changes": lambda: ChangeList(diff),
         "changes of programs": lambda: ChangeList(phases),
@@ -135,7 +142,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Lists:
 NAMES = (
     *("choices", "runs", "hosts", "measured", "buffers of errors", "changes", "changes of programs", "live arrays"),
     *("HLO ops", "framework ops", "roofline", "kernels of GPUs", "kernels"),
-    *("collectives", "units", "SparseCores"),
+    *("collectives", "units", "SparseCores", "found"),
 )
 every_list = pytest.mark.parametrize("name", NAMES)
 
@@ -270,7 +277,7 @@ def test_a_filter_keeps_some_rows_and_none_has_all_again(name: str, lists: Lists
         before, _ = members(shown), shown.search(word)
         kept = members(shown)
         assert [row for row in every if row in kept] == kept
-        assert shown.is_filter_wrong == (word == "nosuchword" and not isinstance(shown, HostsList | MeasuredList))
+        assert shown.is_filter_wrong == (word == "nosuchword" and not isinstance(shown, HostsList))
         assert kept == (before if shown.keeps_last else []) if shown.is_filter_wrong else kept
         shown.search("")
         assert members(shown) == every

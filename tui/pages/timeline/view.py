@@ -14,12 +14,14 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.pages.shared.key import Later
 from tpuprof.parsers.timeline.measure import mean_use, measure
+from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.pages.timeline.popup import measured_popup
+from tpuprof.tui.pages.timeline.popup import found_list, measured_list
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import Decoding, KeyRow, State, state_lines, verb_row
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.popup import TextPopup, meanings
+from tpuprof.tui.widgets.lists.popup import ListPopup
+from tpuprof.tui.widgets.popup import Popup, TextPopup, meanings
 from tpuprof.tui.widgets.tab import CursorMoved, FilterWanted, OpenPopup, Payload, Tab, op_rows
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
@@ -54,6 +56,8 @@ _MEANINGS = {
     "Events a cell": "of the cursor's row: a dot for one, 2 to 9, + from 10 on, # from 100 on.",
     "Lanes": "rows of a track with nested or overlapping events; a folded track shows the deepest event at each "
     "instant.",
+    "Folded": "tracks of a device whose events are less than half a cell wide on average do not show; the heading of "
+    "their section names them, z shows them, and so does zooming in.",
     "FLOPS HBM": "FLOP/s and HBM bytes/s by the compiler's count as a share of the device's peak, each op spread "
     "over its time. Asynchronous ops are left out: their bytes move between start and done.",
     "Averages": "right of the names, for the window shown: the busy share of a track, a rate's share of the peak, "
@@ -62,6 +66,7 @@ _MEANINGS = {
     "Hosts": "all hosts of a run share one time axis. Each is read when it comes into view; a folded host shows "
     "its first device's ops. Clocks are aligned by collectives, which all cores leave together, as "
     "closely as the collectives agree; without collectives by the hosts' own time, which is unchecked.",
+    "Matches": "Enter ends a search with a list of what it has found, which is sorted and written as any list is.",
     "Self": "duration of an event without the events nested in it.",
     "Busy": "time in which at least one event of a track ran.",
     "n/a": "unknown, which is never shown as 0.",
@@ -297,7 +302,7 @@ class TimelineTab(Tab):
         said = None if view is None else view.mark()
         if view is None or view.interval is None:
             return said
-        self._measure(view.timeline, *view.interval)
+        self._measure(view, *view.interval)
         return view.so_far
 
     def _measure_window(self) -> str:
@@ -305,7 +310,7 @@ class TimelineTab(Tab):
         view = self._view
         if view is None:
             return ""
-        self._measure(view.timeline, *(view.interval or (view.window.start_ps, view.window.end_ps)))
+        self._measure(view, *(view.interval or (view.window.start_ps, view.window.end_ps)))
         return view.so_far
 
     @property
@@ -365,6 +370,14 @@ class TimelineTab(Tab):
     def search(self, text: str) -> str:
         return self._act(lambda view: view.search(text))
 
+    @property
+    def found_list(self) -> Popup | None:
+        view = self._view
+        if view is None or view.matches is None or view.matches.total < 2:
+            return None
+        found = found_list(view, partial(self.select, view.timeline))
+        return ListPopup(self.look, f"Matches of {printable(view.matches.text)}", found)
+
     def next_match(self, direction: int) -> str:
         return self._act(lambda view: view.next_match(direction))
 
@@ -381,12 +394,15 @@ class TimelineTab(Tab):
         self.post_message(OpenPopup(TextPopup(self.look, "Event", lines, meanings(*_OF_EVENTS), is_card=True)))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
-    def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
-        measurement = measure(timeline, start_ps, end_ps)
-        kinds = [timeline.track(share.place).kind for share in measurement.tracks]
+    def _measure(self, view: TimelineView, start_ps: int, end_ps: int) -> None:
+        timeline, found = view.timeline, view.track_of(view.rows.current)
+        here = None if found is None else found[0]
+        tracks = [place for place, _, track in timeline.tracks() if place == here or not track.is_derived]
+        measurement = measure(timeline, start_ps, end_ps, tracks)
         use = mean_use(timeline, start_ps, end_ps)
-        popup = measured_popup(self.look, measurement, kinds, use, partial(self.select, timeline))
-        self.post_message(OpenPopup(popup))
+        measured = measured_list(timeline, measurement, use, partial(self.select, timeline), here)
+        lasting = duration(measurement.duration_ps, self.look.glyphs.is_ascii)
+        self.post_message(OpenPopup(ListPopup(self.look, f"What ran in {lasting}", measured)))
 
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""
@@ -424,7 +440,7 @@ class TimelineTab(Tab):
         else:
             self._page.drag(pressed_at, event.x)
             if view.interval is not None:
-                self._measure(view.timeline, *view.interval)
+                self._measure(view, *view.interval)
         self.redraw()
         self.post_message(CursorMoved(said))
 

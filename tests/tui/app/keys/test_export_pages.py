@@ -56,10 +56,13 @@ async def test_the_timeline_writes_the_events_of_its_interval(here: Path) -> Non
         assert tab._view is not None and tab._view.interval is not None
         begin, end = tab._view.interval
         await press(pilot, "F", *"Steps", "enter", *written_to("steps.csv"))
+        await press(pilot, "escape", "/", *"all-reduce.6", "enter", "s", "d", *written_to("found.csv"))
     window, marked = (json.loads((here / f"{name}.json").read_text()) for name in ("window", "marked"))
     assert 0 < len(marked["events"]) < len(window["events"])
     assert marked["interval"]["from_ps"] == begin and marked["interval"]["to_ps"] == end
     assert {row["track"] for row in rows_of(here / "steps.csv")} == {"Steps"}
+    lasting = [int(row["duration_ps"]) for row in rows_of(here / "found.csv")]
+    assert len(lasting) > 1 and lasting == sorted(lasting, reverse=True)
 
 
 async def test_groups_of_buffers_are_written_as_groups(here: Path) -> None:

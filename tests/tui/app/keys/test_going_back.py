@@ -30,7 +30,7 @@ OPENED: dict[str, list[str]] = {
     "search of the tree": ["3", "slash", *"fusion", "enter"],
     "filter of tracks": ["4", "F", *"xla", "enter"],
     "mark of time": ["4", "j", "j", "space"],
-    "search of events": ["4", "slash", *"fusion", "enter"],
+    "search of events": ["4", "slash", *"fusion", "enter", "enter"],
     "filter of buffers": ["5", "slash", *"adam", "enter"],
     "group of buffers": ["5", "b", "enter"],
     "map": ["5", "v", "v"],

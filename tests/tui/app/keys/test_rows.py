@@ -24,7 +24,8 @@ ROWS = {
     "op": (["3", "v"], "enter"),
     "hit": (["3", "v", *FUSION], "enter"),
     "event": (["3", "v", "O"], "enter"),
-    "event that was found": (["4", *FUSION], ""),
+    "event that was found": (["4", *FUSION, "enter"], ""),
+    "events that were found": (["4", *FUSION, "escape"], "/ up enter"),
     "what ran": (["4"], "i j j j"),
     "graph": (["1", "G"], "u"),
     "buffer": (["3", "v", "B"], "enter"),
@@ -56,7 +57,7 @@ async def check_row(pilot: Pilot[None], name: str, opens: str) -> None:
         there, said, what = place(pilot.app), screen.flash, (name, verb)
         assert "Not here" not in said and "Esc" not in said, what
         if verb in leads:
-            assert there[1] is None and (there != page or name == "what ran"), what
+            assert there[1] is None and (there != page or name in ("what ran", "events that were found")), what
         elif verb == "export" and there != row:
             await press(pilot, "escape")
             assert place(pilot.app) == row, "what it is of is open again"

@@ -40,6 +40,7 @@ PAGES: dict[str, list[str]] = {
     "help": ["question_mark"],
     "notes": ["W"],
     "measured": ["4", "i"],
+    "found": ["4", "/", *"fusion", "enter"],
     "modules": ["5", "m"],
     "graph": ["3", "v", "u"],
 }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import timeline, track
 from tests.support.made.timelines import timeline_keys, two_cores
-from tpuprof.parsers.timeline.measure import measure
+from tpuprof.parsers.timeline.measure import measure, merged_over_tracks
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
 from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of
-from tpuprof.tui.pages.timeline.popup import merged_over_tracks
 from tpuprof.tui.pages.timeline.rows import TimelineRow
 from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -101,16 +102,6 @@ def test_zoom_keeps_the_cursor_where_it_is(view: TimelineView) -> None:
     assert view.window.start_ps <= 0 and view.window.end_ps >= 200 * MS
 
 
-def test_fit_shows_the_event_and_then_its_step(view: TimelineView) -> None:
-    view.move_rows(1)
-    view.first_or_last(-1)
-    view.next_event(1)
-    view.fit()
-    assert 10 * MS - MS <= view.window.start_ps <= 10 * MS < 17 * MS <= view.window.end_ps <= 18 * MS
-    assert view.fit() == "step 0"
-    assert view.window.span_ps >= 50 * MS
-
-
 def test_with_two_marks_fit_begins_with_the_interval(view: TimelineView) -> None:
     view.move_rows(1)
     view.first_or_last(-1)
@@ -145,17 +136,6 @@ def test_the_ends_of_an_interval_move_to_the_cursor(view: TimelineView) -> None:
     assert view.base_ps == 27 * MS
     view.clear_marks()
     assert view.interval is None and view.base_ps == 0
-
-
-def test_a_part_of_an_event_can_be_marked(view: TimelineView) -> None:
-    view.next_step(1)
-    view.next_step(1)
-    view.move_cells(10)
-    view.mark()
-    view.move_cells(10)
-    view.mark()
-    assert view.interval is not None
-    assert view.interval[1] == view.cursor_ps < 98 * MS
 
 
 def test_a_step_selects_the_rows_first_event_in_it_and_counts_for_it() -> None:
@@ -195,18 +175,12 @@ def test_in_a_gap_the_pane_says_how_long_it_is_and_between_what(view: TimelineVi
 def test_what_ran_is_put_together_over_the_cores() -> None:
     made = two_cores()
     apart = measure(made, 0, 120 * MS).rows()
-    merged = {one.row.name: one for one in merged_over_tracks(apart)}
-    fusion = merged["fusion.1"]
-    assert (fusion.tracks, fusion.row.section, fusion.row.occurrences, fusion.row.self_ps) == (
-        2,
-        "2 tracks",
-        2,
-        72 * MS,
-    )
-    host = merged["Execute"]
-    assert (host.tracks, host.row.section) == (1, "Host threads")
-    assert sum(one.row.self_ps for one in merged.values()) == sum(row.self_ps for row in apart)
-    slowest = merged["all-reduce.2"].row
+    merged = {row.name: row for row in merged_over_tracks(apart)}
+    fusion, host = merged["fusion.1"], merged["Execute"]
+    assert (fusion.section, fusion.occurrences, fusion.self_ps, fusion.share) == ("2 tracks", 2, 72 * MS, 0.3)
+    assert host.section == "Host threads"
+    assert sum(row.self_ps for row in merged.values()) == sum(row.self_ps for row in apart)
+    slowest = merged["all-reduce.2"]
     assert (slowest.place, slowest.self_ps) == ((0, 2), 36 * MS), "the event to go to is the slower core's"
 
 
@@ -219,6 +193,21 @@ def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -
     assert view.next_match(-1) == "match 1 of 4"
     assert view.next_match(-1) == "match 4 of 4"
     assert view.search("qqqqq") == "no row"
+
+
+def test_tracks_of_events_too_short_to_be_seen_fold_until_one_zooms_in_or_asks() -> None:
+    short = track([(0, at * MS, at * MS + MS // 2, 0) for at in range(200)], ("short",), "traceme", "TraceMe")
+    made = _timeline()
+    core = replace(made.sections[0], tracks=(*made.sections[0].tracks, short))
+    view, seen = TimelineView(replace(made, sections=(core, *made.sections[1:]))), list[bool]()
+    for key in "0zzzwwww0Z":
+        timeline_keys(view)[key]()
+        view.resize(50, 20)
+        seen.append(view.rows.shows((0, 2)))
+    assert seen == [False, True, False, False, False, False, True, True, False, True]
+    view.fold_all()
+    view.fold_all()
+    assert view.search("short") == "200 events, 1 name" and view.rows.shows((0, 2)), "what is gone to shows"
 
 
 def test_pinned_tracks_stand_on_top(view: TimelineView) -> None:

@@ -36,7 +36,7 @@ from tpuprof.tui.app.loader import ProgressCallback
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.pages.timeline import load as timeline_load
-from tpuprof.tui.pages.timeline.popup import MeasuredList
+from tpuprof.tui.pages.timeline.popup import EventList
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.popup import TextPopup
 
@@ -175,13 +175,14 @@ def test_in_sixteen_colours_classes_stay_apart() -> None:
 
 async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
     async with scene(keys=["4", *STEP, "home", "space", ".", ".", ".", "space"]) as (app, pilot):
-        assert list_above(app, MeasuredList).count
+        assert list_above(app, EventList).count
         check_golden("timeline-measured-80x24", frame(app))
-        assert "2 tracks, XLA Ops" in frame(app)
+        assert "of Chip 0: TPU core 0, XLA Ops" in frame(app)
+        assert "2 tracks, XLA Ops" in await after(pilot, "b")
         await press(pilot, "b")
         assert "2 tracks, XLA Ops" not in frame(app) and "fusion.1" in frame(app)
         await press(pilot, "b")
-        assert "sorted by busy" in frame(app) and "Chip 1: TPU core 0, XLA Ops" in frame(app)
+        assert "tracks; cut" in frame(app) and "Chip 1: TPU core 0 / XLA Ops" in frame(app)
         await press(pilot, "b", "S", "j", "enter")
         assert app.main.popups.popup is None
         assert timeline_tab(app).selection is not None
@@ -237,7 +238,7 @@ async def test_enter_tells_everything_about_an_event() -> None:
 async def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
     async with scene(keys="4") as (app, pilot):
         assert "12 events, 1 name" in await after(pilot, "/", *"all-reduce")
-        await press(pilot, "enter", "n")
+        await press(pilot, "enter", "escape", "n")
         assert timeline_tab(app).selection == "all-reduce.2" and "match 2 of 12" in frame(app)
         await press(pilot, "escape", "F", *"python")
         assert "1 track" in frame(app) and "XLA Ops" not in frame(app)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from tpuprof.parsers.base.record import replace
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.timeline.measure import MeasuredRow
@@ -14,7 +15,7 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, with_unit
 from tpuprof.tui.draw.pen import cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, CLASS_STYLE, Glyphs, Key, Span, small_bar
 from tpuprof.tui.draw.table import Cells, by_item
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, table_records
+from tpuprof.tui.report.fields import ALL_FIELDS, ColumnSpec, Field, Metric, Table, table_records
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
 
 Row = TypeVar("Row")
@@ -24,6 +25,7 @@ DERIVED = "derived"
 NAME_SEEN = 300  # characters of a name that text and Markdown have room for
 BAR_WIDTH = 10
 NAME_WIDTH = 26
+_PLACE = 20
 _TOP_SHOWN = 3
 _DEEPEST = 8  # depth of an event from which on its name is indented no further
 _PS_PER_MS = 10**9
@@ -115,7 +117,10 @@ def _field(
     """A quantity that is read row by row; `shown` is its heading, or its column, whose title is its heading then."""
     screen = None if isinstance(shown, str) else shown
     heading = heading or (shown if isinstance(shown, str) else shown.title)
-    return Field(key, unit, lambda source, rows: [read(source[row]) for row in rows], meaning, null, heading, screen)
+    return Field(
+        *(key, unit, lambda source, rows: [read(source[row]) for row in rows], meaning, null, heading, screen),
+        filter=("name",) if key == "name" else (),
+    )
 
 
 def _column(
@@ -150,6 +155,10 @@ def _indented_name(event: EventRow) -> str:
     return min(event.lane, _DEEPEST) * " " + event.track.label(event.number)[:NAME_SEEN]
 
 
+def _place(row: MeasuredRow, glyphs: Glyphs) -> Span:
+    return cut_middle(f"{row.section[:NAME_SEEN]}, {row.track[:NAME_SEEN]}", _PLACE, glyphs), "dim"
+
+
 def _bar(row: TrackRow, glyphs: Glyphs) -> Span:
     return small_bar(row.busy_fraction or 0.0, BAR_WIDTH, glyphs)[0], "busy"
 
@@ -167,6 +176,9 @@ _PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the 
 _DEPTH: ColumnSpec[Any] = _column("depth", 5)
 _TIME: ColumnSpec[Any] = _column("time", 8)
 _BUSY: ColumnSpec[Any] = _column("busy", 6, fixed=True)
+_SIGN: ColumnSpec[Any] = ColumnSpec(
+    "", 1, CLASS_STYLE.__getitem__, lambda name, _: CLASS_LETTER[name], fixed=True, keeps_style=True
+)
 
 # --- tracks
 
@@ -238,20 +250,42 @@ SUMMARY: Table[Sequence[TrackRow]] = Table(
     screen=("track", "busy_fraction", "busy_bar", "busy_ps", "events", "top_ops"),
 )
 
+_OF_SEVERAL = "the name of the events, which may belong to several programs"
+_SIDE = "asynchronous ops run side by side"
+_TIMES: ColumnSpec[Any] = _column("count", 7)
+_SELF: ColumnSpec[Any] = _column("self", 9, fixed=True)
+
 TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
     "top_ops",
     (
-        _field("name", _NAME, lambda row: row.name, "the name of the events, which may belong to several programs"),
-        _field("class", TEXT, lambda row: row.op_class, "class of the first of them"),
-        _field("occurrences", COUNT, lambda row: row.occurrences, "events that reach into the interval"),
-        _field("self_time_ps", TIME_PS, lambda row: row.self_ps, "their time there without nested events"),
-        _field("total_time_ps", TIME_PS, lambda row: row.total_ps, "their time in the interval"),
+        _field("name", _NAME, lambda row: row.name, _OF_SEVERAL, _column("name", 22, grows=True)),
+        _field("class", TEXT, lambda row: row.op_class, "class of the first of them", _SIGN),
+        _field("section", _NAME, lambda row: row.section, "which core or host threads, or how many tracks"),
+        _field("track", _NAME, lambda row: row.track, _NAMED, _column("track", _PLACE, cells=by_item(_place))),
+        _field("occurrences", COUNT, lambda row: row.occurrences, "events that reach into the interval", _TIMES),
+        _field("self_time_ps", TIME_PS, lambda row: row.self_ps, "their time there without nested events", _SELF),
+        _field(
+            "share", SHARE, lambda row: row.share, "self time over its tracks' time", _column("share", 7), null=_SIDE
+        ),
+        _field("total_time_ps", TIME_PS, lambda row: row.total_ps, "their time in the interval", _column("total", 9)),
+        _field("average_time_ps", TIME_PS, lambda row: row.average_ps, "total over count", _column("average", 9)),
     ),
     len,
     json=("name", "class", "occurrences", "self_time_ps", "total_time_ps"),
     places=("summary[].top_ops[]",),
 )
 """The names with most self time on a track."""
+
+RAN = replace(
+    TOP_OPS,
+    key="ran",
+    json=ALL_FIELDS,
+    screen=("class", "name", "self_time_ps", "share", "occurrences", "track", "total_time_ps", "average_time_ps"),
+)
+"""What ran in an interval, by name."""
+
+BUSY = replace(SUMMARY, key="busy", screen=("track", "busy_fraction", "busy_bar", "busy_ps", "events"))
+"""What ran in an interval, by track."""
 
 # --- rates and counters
 
@@ -309,9 +343,6 @@ _LASTED = "how long it took on the trace's clock, which the profiler realigns wi
 _DEVICE = "how long it took by the device's clock, as pages of steps and ops measure"
 _START: ColumnSpec[Any] = _column("start, ms", 9, "dim", fixed=True)
 _TAKES: ColumnSpec[Any] = _column("duration", 8, fixed=True)
-_SIGN: ColumnSpec[Any] = ColumnSpec(
-    "", 1, CLASS_STYLE.__getitem__, lambda name, _: CLASS_LETTER[name], fixed=True, keeps_style=True
-)
 
 EVENTS: Table[Sequence[EventRow]] = Table(
     "events",
@@ -337,6 +368,21 @@ EVENTS: Table[Sequence[EventRow]] = Table(
     screen=("start_ps", "duration_ps", "class", "name", "track", "depth", "section"),
 )
 """Events, some at a time: those of an interval may be more than memory holds."""
+
+_BEGIN: ColumnSpec[Any] = _column("start", 14, "dim", fixed=True)
+_EVENT: ColumnSpec[Any] = _column("event", 22, grows=True)
+FOUND = replace(
+    EVENTS,
+    key="found",
+    fields=(
+        *EVENTS.fields,
+        replace(EVENTS.by_key["start_ps"], screen=_BEGIN, sort=lambda source: [row.start_ps for row in source]),
+        replace(EVENTS.by_key["name"], screen=_EVENT),
+    ),
+    json=("name", "section", "core", "plane", "track", "start_ps", "duration_ps", "depth", "class"),
+    screen=("start_ps", "duration_ps", "class", "name", "track", "section"),
+)
+"""Events that a search has found."""
 
 # --- figures
 

@@ -21,6 +21,7 @@ from tpuprof.parsers.timeline.hosts.joined import HostRead, clocks_sentence, cut
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track
 from tpuprof.parsers.timeline.part import TimelineContent, summaries, track_rows
 from tpuprof.parsers.timeline.read.device_clock import durations_of
+from tpuprof.parsers.timeline.search import Matches, events_of
 from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.report.declared import Section as Rows
 from tpuprof.tui.report.fields import Field, Table
@@ -128,6 +129,20 @@ def _shown_events(part: timeline_part.TimelinePart) -> tuple[timeline_part.Timel
         part, selection, shown, (*part.timeline.lost, *part.timeline.warnings, *left_out)
     )
     return content, f"{shown:,} of {found}" if left_out else found
+
+
+def found_events(timeline: Timeline, matches: Matches, most: int) -> list[timeline_part.EventRow]:
+    """The events that match a text, by their begin; of very many the `most` longest."""
+    decimals = timeline_part.time_decimals(timeline.first_ps, timeline.last_ps)
+    found = [events_of(each, number) for number, each in enumerate(matches.tracks)]
+    of_track, index, start, end = (np.concatenate(column) for column in zip(*found, strict=True))
+    kept = np.sort(np.argsort(start - end, kind="stable")[:most])
+    rows = []
+    for at in kept[np.argsort(start[kept], kind="stable")].tolist():
+        each, number = matches.tracks[int(of_track[at])], int(index[at])
+        of = timeline.sections[each.place[0]], each.track, number, each.track.lane_of(number)
+        rows.append(timeline_part.EventRow(*of, int(start[at]), int(end[at]), decimals, None, {}, each.place))
+    return rows
 
 
 def _beyond(part: timeline_part.TimelinePart) -> Sequence[str]:
