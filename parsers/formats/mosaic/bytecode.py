@@ -92,6 +92,8 @@ class Module:
 
     Attributes:
         block: its ops, as a rule one ``builtin.module``.
+        code: the bytes that they were read from.
+        op_names: names of the kinds of ops, as the bytes number them.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -103,7 +105,8 @@ class Module:
         texts, names, entries, offsets, ops = _sections(data)
         self._texts = _read_texts(texts)
         self._text_at: dict[int, str] = {}
-        dialects, self._ops = self._names(names)
+        self.code = ops.data[ops.at : ops.end]
+        dialects, self.op_names = self._names(names)
         self.attributes, self.types = _read_entries(offsets, entries, dialects)
         self.block = _BlockReader(self, ops).block(0)
 
@@ -115,9 +118,9 @@ class Module:
         return self._text_at[number]
 
     def op_name(self, number: int) -> str:
-        if not 0 <= number < len(self._ops):
+        if not 0 <= number < len(self.op_names):
             raise Damaged("it refers to an op that is missing")
-        return self._ops[number]
+        return self.op_names[number]
 
     def _names(self, reader: Reader) -> tuple[list[str], list[str]]:
         dialects = [self.text(number) for number in reader.numbers()]

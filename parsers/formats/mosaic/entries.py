@@ -13,6 +13,7 @@ from tpuprof.parsers.formats.mosaic.bytes import Reader
 
 _ARRAY, _DICTIONARY, _TEXT, _TYPED_TEXT, _SYMBOL, _TYPE, _INTEGER = 0, 1, 2, 3, 4, 6, 8
 _CALL_SITE, _FILE_LINE, _FUSED, _NAMED, _NUMBERS, _FILE_RANGE = 10, 11, 12, 14, 17, 22
+_PLACES = frozenset(range(_CALL_SITE, 16)) | {_FILE_RANGE}
 _INTEGER_TYPE, _INDEX, _FIRST_FLOAT = 0, 1, 3
 _FLOATS = ("bf16", "f16", "f32", "f64", "f80", "f128")
 _MEMREF, _SPACED_MEMREF, _TENSOR, _VECTOR = 10, 11, 13, 19
@@ -52,7 +53,7 @@ class Entries:
     def text(self, number: int | None) -> str | None:
         """A text, or the name of a function; None for another attribute."""
         for _ in range(2):
-            kind, reader = self._attribute(number)
+            kind, reader = self.kind(number)
             if kind in (_TEXT, _TYPED_TEXT):
                 return self.module.text(reader.number())
             if kind != _SYMBOL:
@@ -71,7 +72,7 @@ class Entries:
 
     def integer(self, number: int | None) -> int | None:
         """A number; None for another attribute."""
-        kind, reader = self._attribute(number)
+        kind, reader = self.kind(number)
         if kind != _INTEGER:
             return None
         bits = _bits(self.element(reader.number()))
@@ -79,12 +80,12 @@ class Entries:
 
     def items(self, number: int | None) -> list[int]:
         """Numbers of the attributes of a list; [] for another attribute."""
-        kind, reader = self._attribute(number)
+        kind, reader = self.kind(number)
         return reader.numbers() if kind == _ARRAY else []
 
     def numbers(self, number: int | None) -> tuple[int, ...] | None:
         """A list of 64-bit integers, such as the bounds of a window; None for another attribute."""
-        kind, reader = self._attribute(number)
+        kind, reader = self.kind(number)
         if kind != _NUMBERS or self.element(reader.number()) != "i64":
             return None
         count, size = reader.number(), reader.number()
@@ -100,7 +101,7 @@ class Entries:
         if number is None:
             return {}
         if number not in self._dictionaries:
-            kind, reader = self._attribute(number)
+            kind, reader = self.kind(number)
             found: dict[str, int] = {}
             for _ in range(reader.count() if kind == _DICTIONARY else 0):
                 name, value = self.text(reader.number()), reader.number()
@@ -117,7 +118,7 @@ class Entries:
         pending, found, steps = [number], dict[str, None](), 0
         while pending and steps < _MOST_STEPS:
             steps += 1
-            kind, reader = self._attribute(pending.pop())
+            kind, reader = self.kind(pending.pop())
             if kind in (_FILE_LINE, _FILE_RANGE):
                 place = self._file_line(kind, reader)
                 found |= {place: None} if place is not None else {}
@@ -172,7 +173,8 @@ class Entries:
         dimensions = tuple(reader.signed() for _ in range(rank))
         return Shaped(_KINDS[kind], dimensions, self.element(reader.number()), space)
 
-    def _attribute(self, number: int | None) -> tuple[int | None, Reader]:
+    def kind(self, number: int | None) -> tuple[int | None, Reader]:
+        """What an attribute of MLIR's own encoding is, and a reader behind that; None for text and for nothing."""
         return self._kind(self.module.attributes, number)
 
     def _kind(self, table: list[Location], number: int | None) -> tuple[int | None, Reader]:
@@ -184,6 +186,29 @@ class Entries:
             return None, Reader(b"")
         fresh = Reader(reader.data, reader.at, reader.end)
         return fresh.number(), fresh
+
+
+def code_of(data: bytes) -> bytes:
+    """All that a module holds but where it comes from: the same bytes where lines moved or a file has another name.
+
+    Raises:
+        Damaged: the bytes are not a module that is read here.
+    """
+    module = Module(data)
+    entries, named = Entries(module), set[int]()
+    kinds = [entries.kind(number) for number in range(len(module.attributes))]
+    for kind, inside in kinds:
+        named |= {inside.number()} if kind in (_FILE_LINE, _FILE_RANGE, _NAMED) else set()
+    parts = [module.code, *map(str.encode, module.op_names), *map(_bytes, module.types)]
+    for number, (kind, _) in enumerate(kinds):
+        if kind not in _PLACES and number not in named:
+            is_text = kind == _TEXT  # its bytes are a number of the table of texts, which has files too
+            parts.append((entries.text(number) or "").encode() if is_text else _bytes(module.attributes[number]))
+    return b"\0".join(parts)
+
+
+def _bytes(entry: Location) -> bytes:
+    return entry[0].data[entry[0].at : entry[0].end]
 
 
 def _entry(table: list[Location], number: int) -> Location:

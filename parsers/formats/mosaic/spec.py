@@ -223,7 +223,7 @@ def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpe
     call = call if isinstance(call, dict) else {}
 
     def read() -> tuple[Kernel, Work, tuple[KernelBuffer, ...]]:
-        kernel, budget = read_kernel(_module(call)), OpBudget()
+        kernel, budget = read_kernel(module_bytes(call)), OpBudget()
         work = work_of(kernel, budget)
         return kernel, work, tuple(_buffers(hlo, proto, kernel, work, budget))
 
@@ -253,7 +253,12 @@ def _json(config: bytes) -> dict[str, object]:
     return read if isinstance(read, dict) else {}
 
 
-def _module(call: dict[str, object]) -> bytes:
+def module_bytes(call: dict[str, object]) -> bytes:
+    """The module of a kernel in the ``custom_call_config`` of a custom call.
+
+    Raises:
+        Damaged: it is in no form that is read here.
+    """
     body = call.get("body")
     try:
         data = binascii.a2b_base64(body if isinstance(body, str) else "", strict_mode=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from tpuprof.parsers.formats.hlo.matrix import matrix_works
 from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule, braces
 from tpuprof.parsers.formats.hlo.shapes import HOST_MEMORY, Shape, shape_of_proto, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.pages.program.fingerprint import kernel_and_rest
 from tpuprof.parsers.pages.program.tiles import tiles_of
 from tpuprof.parsers.pages.program.trips import trip_count
 
@@ -115,7 +117,9 @@ def _of_opcode(module: HloModule, proto: hlo_pb2.HloInstructionProto, runs: int)
         yield "FLOPs", " x ".join(each.element_type for each in operands), flops, 0, proto
         yield "product", f"{' x '.join(map(plain, operands))} = {shape}", 1, flops // _FLOPS_A_BYTE, proto
     elif opcode == "custom-call" and proto.custom_call_target == KERNEL_TARGET:
-        yield "kernel", f"{name.partition('.')[0]} = {shape}", 1, size, proto
+        code, _ = kernel_and_rest(text(module.backend_config(proto)))
+        of_code = hashlib.blake2b(code, digest_size=4).hexdigest()
+        yield "kernel", f"{name.partition('.')[0]} = {shape}, code {of_code}", 1, size, proto
     elif opcode == "custom-call":
         yield "custom call", f"{text(proto.custom_call_target)} = {shape}", 1, size, proto
     elif opcode == "while":

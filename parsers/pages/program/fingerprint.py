@@ -17,9 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.mosaic.entries import code_of
+from tpuprof.parsers.formats.mosaic.spec import module_bytes
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.walk import text
 
@@ -57,7 +60,8 @@ class Fingerprint:
 
     Attributes:
         canonical: 16 hexadecimal digits of all that the compiler decided; equal for the same program.
-        structure: the same without the backend's configurations, which hold tiles and sizes of scoped memory.
+        structure: the same without the backend's configurations, which hold tiles and sizes of scoped memory; with the
+            code of kernels.
         of: ``text`` or ``proto``, what they were computed from; those of one form compare.
         constants: 16 hexadecimal digits of the values of its constants, as far as they are seen.
         unseen_constants: large constants whose values a text does not hold, so a change of them is not seen.
@@ -81,10 +85,12 @@ class _Digests:
     def empty(cls) -> _Digests:
         return cls(hashlib.blake2b(digest_size=8), hashlib.blake2b(digest_size=8))
 
-    def take(self, said: bytes, called: Iterable[_Digests | None], config: bytes = b"") -> None:
+    def take(self, said: bytes, called: Iterable[_Digests | None], config: str = "") -> None:
         """Adds an instruction: what it says, what it calls (None where that is missing), and its configuration."""
-        self.canonical.update(b"%d:%b%d:%b" % (len(said), said, len(config), config))
-        self.structure.update(b"%d:%b" % (len(said), said))
+        kernel, rest = kernel_and_rest(config)
+        known = b"%d:%b%d:%b" % (len(said), said, len(kernel), kernel)
+        self.structure.update(known)
+        self.canonical.update(b"%b%d:%b" % (known, len(rest), rest))
         for each in called:
             self.canonical.update(each.canonical.digest() if each is not None else b"?")
             self.structure.update(each.structure.digest() if each is not None else b"?")
@@ -139,7 +145,7 @@ class TextFingerprint:
             plain = _without_names(said[begin:])
             plain = _NAME.sub(lambda found: self._unnamed(found[0], places, called), plain)  # noqa: B023
             self._constants += [_bytes(said)] if " constant(" in said[:begin] else []
-            digests.take(_bytes(f"{root}{_INDEX.sub('', said[:begin])}{plain}"), called, _ordered(config))
+            digests.take(_bytes(f"{root}{_INDEX.sub('', said[:begin])}{plain}"), called, config)
         self._known[self._computation or ""] = digests
         own = [said for _, _, said in self._waiting if " parameter(" not in said]
         if len(own) == 1 and (match := _WRAPPED.search(own[0].partition(_CONFIG)[0])):
@@ -187,7 +193,7 @@ def fingerprint(module: HloModule) -> Fingerprint:
             said = b"%b %d %b " % (str(edges).encode(), root, _said(instruction))
             called = [known.get(each) for each in instruction.called_computation_ids]
             constants += [said] if instruction.opcode == b"constant" else []
-            digests.take(said, called, _ordered(text(module.backend_config(instruction))))
+            digests.take(said, called, text(module.backend_config(instruction)))
     whole = _Digests.empty()
     whole.take(b"".join(_of_module(proto)), [known.get(proto.entry_computation_id)])
     return whole.result(OF_PROTO, constants)
@@ -229,12 +235,22 @@ def _of_module(proto: hlo_pb2.HloModuleProto) -> Iterator[bytes]:
         yield getattr(proto, field).SerializeToString(deterministic=True)
 
 
-def _ordered(config: str) -> bytes:
-    """A configuration with its keys in order, which writers do not keep; as it is where it is no JSON."""
+def kernel_and_rest(config: str) -> tuple[bytes, bytes]:
+    """Of a configuration the code of its kernel, without places of the source, and the rest.
+
+    Keys are put in order, which writers do not keep. What is no JSON stays as it is.
+    """
     try:
-        return _bytes(json.dumps(json.loads(config), sort_keys=True))
+        said = json.loads(config) if config else {}
+        call = said.get("custom_call_config") if isinstance(said, dict) else None
+        body = call.pop("body", None) if isinstance(call, dict) else None
+        rest = _bytes(json.dumps(said, sort_keys=True))
     except (ValueError, RecursionError):
-        return _bytes(config)
+        return b"", _bytes(config)
+    try:
+        return code_of(module_bytes({"body": body})) if body else b"", rest
+    except Damaged:
+        return _bytes(str(body)), rest
 
 
 def _without_names(line: str) -> str:
