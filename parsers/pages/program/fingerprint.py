@@ -37,8 +37,11 @@ _OPCODE = pattern(r" [a-z][a-z0-9-]{0,60}\(")
 _NAME = pattern(r'"(?:[^"\\]|\\.)*"|/\*index=\d+\*/|%?[A-Za-z_][\w.\-]*')
 _ASYNC = pattern(r" async-(start|update|done)\(%?([^\s,()]+)\)(?:, calls=%?([^\s,]+))?")
 _WRAPPED = pattern(r" ([a-z][a-z0-9-]{0,60})\([^()]*\)(.*)")
-_UNSAID = pattern(r",? (?:metadata|frontend_attributes|origin|original_value)=\{")
-_BRACES = pattern(r'"(?:[^"\\]|\\.)*"|[{}]')
+_IN_BRACES = r'(?:[^{}"]|"(?:[^"\\]|\\.)*"|\{DEEPER\})*'
+_DEEP = _IN_BRACES.replace("DEEPER", _IN_BRACES.replace("DEEPER", _IN_BRACES.replace("DEEPER", "")))
+_UNSAID = pattern(rf",? (?:metadata|frontend_attributes|origin|original_value)=\{{{_DEEP}\}}")
+"""Attributes that hold only names and places of the source."""
+
 _INDEX = pattern(r"/\*index=\d+\*/")
 _CONFIG = ", backend_config="
 _ELIDED = "constant({...})"
@@ -119,7 +122,7 @@ class TextFingerprint:
             elif match := _INSTRUCTION.match(line):
                 self._waiting.append((match[1] or "", match[2], match[3]))
         elif line.startswith("HloModule "):
-            self._head = _without_names(line.rstrip("\n").partition(",")[2])
+            self._head = _UNSAID.sub("", line.rstrip("\n").partition(",")[2])
         elif match := _COMPUTATION.match(line):
             self._computation = match[2]
             self._entry = match[2] if match[1] or not self._entry else self._entry
@@ -142,14 +145,15 @@ class TextFingerprint:
             called: list[_Digests | None] = []
             opcode = _OPCODE.search(said)
             begin = opcode.end() if opcode else 0
-            plain = _without_names(said[begin:])
+            plain = _UNSAID.sub("", said[begin:])
             plain = _NAME.sub(lambda found: self._unnamed(found[0], places, called), plain)  # noqa: B023
-            self._constants += [_bytes(said)] if " constant(" in said[:begin] else []
-            digests.take(_bytes(f"{root}{_INDEX.sub('', said[:begin])}{plain}"), called, config)
+            whole = _bytes(f"{root}{_INDEX.sub('', said[:begin])}{plain}")
+            self._constants += [whole] if " constant(" in said[:begin] else []
+            digests.take(whole, called, config)
         self._known[self._computation or ""] = digests
         own = [said for _, _, said in self._waiting if " parameter(" not in said]
         if len(own) == 1 and (match := _WRAPPED.search(own[0].partition(_CONFIG)[0])):
-            self._alone[self._computation or ""] = match[1], _without_names(match[2].rstrip("\n"))
+            self._alone[self._computation or ""] = match[1], _UNSAID.sub("", match[2].rstrip("\n"))
         self._computation, self._waiting = None, []
 
     def _sugared(self, name: str, said: str, wrapped: dict[str, str]) -> str:
@@ -251,25 +255,6 @@ def kernel_and_rest(config: str) -> tuple[bytes, bytes]:
         return code_of(module_bytes({"body": body})) if body else b"", rest
     except Damaged:
         return _bytes(str(body)), rest
-
-
-def _without_names(line: str) -> str:
-    """A line's attributes without those that hold only names and places of the source."""
-    kept, begin = [], 0
-    while match := _UNSAID.search(line, begin):
-        kept.append(line[begin : match.start()])
-        begin = _end_of_braces(line, match.end())
-    return "".join(kept) + line[begin:]
-
-
-def _end_of_braces(line: str, begin: int) -> int:
-    """The place behind the brace that closes the one before `begin`; what stands in quotes is passed over."""
-    depth = 1
-    for match in _BRACES.finditer(line, begin):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if not depth:
-            return match.end()
-    return len(line)
 
 
 def _bytes(line: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from math import prod
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from tests.parsers.formats.mosaic.compiled import archive
 from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files.mlir import DYNAMIC, Made, Ref, Writer, kernels, program
-from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import KERNEL_TARGET, HloModule
+from tpuprof.parsers.formats.mosaic.entries import code_of
 from tpuprof.parsers.formats.mosaic.sizes import vmem_bytes
-from tpuprof.parsers.formats.mosaic.spec import KernelBuffer, KernelSpec, kernel_spec
+from tpuprof.parsers.formats.mosaic.spec import KernelBuffer, KernelSpec, kernel_spec, module_bytes
 from tpuprof.parsers.formats.mosaic.work import Amount
 
 MIB = 1 << 20
@@ -259,3 +261,13 @@ def test_bytes_of_a_buffer_need_both_its_size_and_their_number() -> None:
     plain = KernelBuffer("input", 0, False, "x", (8,), (8, 128), "f32", "vmem", 2, prod((8, 128, 4)))
     assert plain.total_bytes == 8192
     assert KernelBuffer("input", 0, False, "x", (8,), (8, 128), "f32", "", None, 4096).total_bytes is None
+
+
+def test_a_kernel_is_the_same_where_its_file_has_another_name() -> None:
+    """And no longer where its arithmetic is other."""
+    hlo = archive.program("matmul")
+    calls = (one for part in hlo.proto.hlo_module.computations for one in part.instructions)
+    (config,) = (hlo.backend_config(one) for one in calls if one.custom_call_target == KERNEL_TARGET)
+    data = module_bytes(json.loads(config)["custom_call_config"])
+    moved, other = data.replace(b"kernels.py", b"renamed.py"), data.replace(b"matmul", b"addmul")
+    assert moved != data and code_of(moved) == code_of(data) != code_of(other)
