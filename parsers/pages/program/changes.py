@@ -21,6 +21,8 @@ VERDICTS = {
 }
 """What is said of two programs, and what it means."""
 
+_STAGE = "after_optimizations"
+_OTHER_STAGE = f"one is of the stage {_STAGE}, which has no tiles: *.after_codegen.* of that dump has them"
 _ORDER = (CHANGED, UNKNOWN, TILES_ONLY, TEXT_ONLY, SAME)
 
 
@@ -110,9 +112,11 @@ def compare_programs(
     """Compares programs of one name, in their order; of one on each side whatever their names.
 
     Args:
+        before: none of them where nothing is to be compared, but expected.
         expected: of the programs after; see `check_expectation`, which raises.
     """
-    pairs = sorted(_paired(before, after), key=lambda pair: _ORDER.index(pair.verdict))
+    every = _paired(before, after) if before or not expected else ()
+    pairs = sorted(every, key=lambda pair: _ORDER.index(pair.verdict))
     return ComparedPrograms(*paths, tuple(pairs), tuple(check_expectation(after, each) for each in expected))
 
 
@@ -143,6 +147,8 @@ def _compared(before: CompiledProgram, after: CompiledProgram) -> ComparedProgra
         unseen = f"values of {a.unseen_constants:,} large constants are not in these texts"
         return ComparedProgram(after.name, before, after, SAME, unseen if a.unseen_constants else "", flags)
     elif a.structure == b.structure:
+        if (_STAGE in before.origin) != (_STAGE in after.origin):
+            return ComparedProgram(after.name, before, after, UNKNOWN, _OTHER_STAGE, flags)
         return ComparedProgram(after.name, before, after, TILES_ONLY, "", (*_tiles(before, after), *flags))
     changes = tuple(_facts(before, after))
     verdict = CHANGED if changes else UNKNOWN if why else TEXT_ONLY

@@ -72,17 +72,17 @@ def program_files(path: str) -> tuple[HloFile, ...]:
     for name in names:
         if (match := _CODEGEN.fullmatch(name)) and (match[2] != "txt" or match[1] not in last):
             last[match[1]] = name
-    chosen = [*last.values()]
-    others: Sequence[HloFile] = ()
-    with contextlib.suppress(ProfileError):
-        others = find_hlo_files(path)
+    paths = [os.path.join(path, name) for name in last.values()]
     stems = tuple(f"{stem}." for stem in last)
-    chosen += [each.path for each in others if not os.path.basename(each.path).startswith(stems)]
-    chosen = chosen or [name for name in names if _TEXT.fullmatch(name) and is_program_text(os.path.join(path, name))]
-    if not chosen:
+    with contextlib.suppress(ProfileError):
+        found = (each.path for each in find_hlo_files(path))
+        paths += [each for each in found if not os.path.basename(each).startswith(stems)]
+    texts = (os.path.join(path, name) for name in names if _TEXT.fullmatch(name))
+    paths = paths or [each for each in texts if is_program_text(each)]
+    if not paths:
         sentence = f"There is no compiled program in {printable(path)}."
         raise ProfileError("not_found", sentence, "dump it with --xla_dump_to=FOLDER", EXIT_NOT_FOUND)
-    return tuple(named_file(os.path.join(path, name), 0) for name in chosen)
+    return tuple(named_file(each, 0) for each in paths)
 
 
 def read_program(file: HloFile) -> CompiledProgram:

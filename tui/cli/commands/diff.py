@@ -119,13 +119,17 @@ def _is_of_programs(args: argparse.Namespace) -> bool:
 
 def _compared_programs(args: argparse.Namespace) -> ComparedPrograms:
     """The programs of both sides; raises as `run_diff`."""
+    expected = getattr(args, "expect", ())
+    if expected and args.after is None:
+        path = existing(args.before or HERE)
+        return compare_programs((path, path), (), _programs(args, path, args.of_before), expected)
     if args.before is None or args.after is None:
         hint = f"{PROGRAM} diff A B --program"
         raise errors.ProfileError("usage", "Programs are compared of two paths.", hint, errors.EXIT_USAGE)
     paths = existing(args.before), existing(args.after)
     names = (args.of_before, args.of_after)
     before, after = (_programs(args, path, name) for path, name in zip(paths, names, strict=True))
-    return compare_programs(paths, before, after, getattr(args, "expect", ()))
+    return compare_programs(paths, before, after, expected)
 
 
 def _programs(args: argparse.Namespace, path: str, run: str | None) -> list[CompiledProgram]:

@@ -84,6 +84,10 @@ def test_texts_protos_and_other_places(tmp_path: Path, call: Call) -> None:
     assert call("diff", str(proto), str(proto)).out.count("SAME PROGRAM") == 1
     assert "has no fingerprint" in call("diff", str(cut), str(text), "--md", code=8).out
     assert "jit_f" in call("diff", str(text), str(folder), code=8).out
+    early = tmp_path / "module_0001.jit_g.cl_9.after_optimizations.txt"
+    early.write_text(PROGRAM.replace('"tile":["8"],', ""))
+    assert "which has no tiles" in " ".join(call("diff", str(text), str(early), code=EXIT_UNREADABLE).out.split())
+    assert "is_kept" in call("verify", str(text), "--expect", "add", "--json").out
     call("diff", str(text), "--program", code=EXIT_USAGE)
     call("diff", str(text), str(folder), "--format", "csv", code=EXIT_USAGE)
     call("diff", str(text), str(tmp_path / "none"), "--program", code=EXIT_NOT_FOUND)

@@ -100,7 +100,8 @@ def text(made: ComparedPrograms, look: TextLook, limit: int) -> str:
             such = f", such as {', '.join(kept.evidence)}" if kept.evidence else ""
             mark: Span = (" kept      ", "good") if kept.is_kept else (" not kept  ", "bad")
             drawn += pen.wrap(f"{kept.expected}: there are {kept.count:,}{such}", "text", [mark])
-        drawn += pen.wrap(made.sentence, "text", [(f"{made.verdict.upper()}. ", "strong")])
+        if made.programs or not made.expectations:
+            drawn += pen.wrap(made.sentence, "text", [(f"{made.verdict.upper()}. ", "strong")])
         left = limit or _FEW
         for each in (each for each in made.programs if each.verdict != SAME or each.changes):
             drawn += [pen.rule(each.name, each.verdict)] if len(made.programs) > 1 else []
