@@ -65,8 +65,7 @@ class Searches:
             return False
         if not text and not self.is_filter:
             self.forget()
-        found = None if self.is_filter else self._tab.found_list
-        if found is not None:
+        if not self.is_filter and (found := self._tab.found_list) is not None:
             self._screen.open(found)
         self.note()
         return True

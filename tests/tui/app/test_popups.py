@@ -140,7 +140,7 @@ def test_every_kind_of_popup_is_walked_through() -> None:
         return {kind for one in below for kind in kinds(one)} | {one for one in below if not one.__subclasses__()}
 
     names = {kind.__name__ for of in (Popup, PanelList) for kind in kinds(of) if kind.__module__.startswith("tpuprof")}
-    lists = {"CommandList", "RunsList", "HostsList", "MeasuredList"}
+    lists = {"CommandList", "RunsList", "HostsList", "EventList"}
     assert names == {"TextPopup", "SortPopup", "PromptPopup", *lists}
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _READ = "tpuprof.tui.pages.timeline.report.read"  # imported when rows are listed
 _MOST_ROWS = 12_000  # that are listed, and put together over cores: of a part of them the sums would be wrong
 _AROUND: tuple[TrackKind, ...] = ("steps", "modules")  # which contain all the rest, so that they are tracks but no rows
-_GROUPINGS = "The cursor's track; all tracks, the cores together or apart; how busy each track was"
 
 _ABOUT_FOUND = meanings(
     ("", "The events that the search has found. When the list is closed, n and N go from one to the next."),
@@ -101,7 +100,8 @@ class EventList(PanelList[int], RowsView):
         keys = [KeyRow("open", "go there", "Go to the event, the longest one of the row", there)]
         if len(self._groups) > 1:
             name = self._groups[(self._shown + 1) % len(self._groups)].name
-            keys.append(KeyRow("group", name, _GROUPINGS, {"group": self._next_group}))
+            title, acts = "This track, all tracks, cores apart, or by track", {"group": self._next_group}
+            keys.append(KeyRow("group", name, title, acts))
         return keys
 
     def _next_group(self) -> None:

@@ -284,8 +284,7 @@ class RowList:
 
     def extend(self, timeline: Timeline, sections: Mapping[int, int]) -> None:
         """The same timeline, more of which is read, or less; `sections` says where these are now."""
-        is_untouched = replace(self.folding, cell_ps=0) == first_folding(self._timeline)
-        row = self.current
+        is_untouched, row = replace(self.folding, cell_ps=0) == first_folding(self._timeline), self.current
         self._timeline = timeline
         if row is not None and row.kind != "host":
             host = host_of(timeline, sections[row.section]) if row.section in sections else None

@@ -383,13 +383,15 @@ class TimelineView(Marks):
         return "pinned" if is_new else "no longer pinned"
 
     def next_host(self, direction: int) -> str:
-        """To the next (1) or previous (-1) host, on the same row where that is open; says how its clock was aligned."""
+        """To the next (1) or previous (-1) host, on its row and in its collective; says how its clock was aligned."""
         hosts, here = self.timeline.hosts, self.rows.host
         if len(hosts) < 2:
             return "there is one host here; H chooses hosts"
         number = 0 if here is None else here + direction
         if not 0 <= number < len(hosts):
             return f"no host {'below' if direction > 0 else 'above'} this one"
+        if self.selected is not None and self.selected[0].event_class(self.selected[1]) == "collective":
+            self.cursor_ps = (self.event_span() or (0, 1))[1] - 1  # all who take part leave it together
         self.rows.reveal_host(number)
         self.event = self._under_cursor()
         part = hosts[number]

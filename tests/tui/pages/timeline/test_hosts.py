@@ -129,6 +129,11 @@ def test_the_first_host_is_open_and_the_others_are_a_row_each() -> None:
     assert [row.kind for row in view.rows.all] == ["host"] * 3
     view.fold_all()
     assert view.rows.folding.hosts == {1, 2}
+    view.search("all-reduce.1")
+    for _ in range(2):
+        view.next_host(1)
+    assert view.rows.host == 2 and view.selected is not None
+    assert view.selected[0].label(view.selected[1]) == "all-reduce.1", "the same one, to which this host comes late"
 
 
 def test_a_host_without_a_device_is_not_the_one_that_is_open() -> None:
