@@ -192,9 +192,9 @@ def fingerprint(module: HloModule) -> Fingerprint:
         places = {instruction.id: place for place, instruction in enumerate(instructions)}
         digests = known[computation.id] = _Digests.empty()
         for instruction in instructions:
-            edges = [places.get(each, -1) for each in (*instruction.operand_ids, *instruction.control_predecessor_ids)]
-            root = instruction.id == computation.root_id
-            said = b"%b %d %b " % (str(edges).encode(), root, _said(instruction))
+            takes = [places.get(each, -1) for each in instruction.operand_ids]
+            waits = [places.get(each, -1) for each in instruction.control_predecessor_ids]
+            said = _bytes(f"{takes} {waits} {instruction.id == computation.root_id} ") + _said(instruction)
             called = [known.get(each) for each in instruction.called_computation_ids]
             constants += [said] if instruction.opcode == b"constant" else []
             digests.take(said, called, text(module.backend_config(instruction)))
@@ -211,15 +211,12 @@ def _said(instruction: hlo_pb2.HloInstructionProto) -> bytes:
         rest.ClearField(field)
     if not any(rest.precision_config.operand_precision):
         rest.precision_config.ClearField("operand_precision")  # the default, which not every writer states
-    whole = rest.SerializeToString(deterministic=True)
-    rest.DiscardUnknownFields()
-    known = rest.SerializeToString(deterministic=True)
-    return known + _told(whole[len(known) :])
+    return _told(rest.SerializeToString(deterministic=True))
 
 
 @lru_cache(4096)
 def _told(fields: bytes) -> bytes:
-    """Encoded fields that are not known here, without empty ones and those of names alone."""
+    """Encoded fields, known here or not, without empty ones and those of names alone."""
     parts = split_fields(fields)
     sizes = zip(parts.number.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
     told = [(key, fields[begin:end]) for key, begin, end in sizes if end > begin and key not in _UNSAID_FIELDS]
