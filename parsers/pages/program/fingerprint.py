@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Damaged
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.parse import COMPUTATION, INSTRUCTION
 from tpuprof.parsers.formats.mosaic.entries import code_of
 from tpuprof.parsers.formats.mosaic.spec import module_bytes
 from tpuprof.parsers.formats.xspace.core.api import split_fields
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 OF_TEXT, OF_PROTO = "text", "proto"
 
-_COMPUTATION = pattern(r"(ENTRY )?%?([^\s(=]+) (?:\(.*\) -> .*)?\{\s*$")
-_INSTRUCTION = pattern(r"\s+(ROOT )?%?([^\s=%{(]+) = (.*)", re.DOTALL)
 _OPCODE = pattern(r" [a-z][a-z0-9-]{0,60}\(")
 _NAME = pattern(r'"(?:[^"\\]|\\.)*"|/\*index=\d+\*/|%?[A-Za-z_][\w.\-]*')
 _ASYNC = pattern(r" async-(start|update|done)\(%?([^\s,()]+)\)(?:, calls=%?([^\s,]+))?")
@@ -119,11 +116,11 @@ class TextFingerprint:
         if self._computation is not None:
             if line.startswith("}"):
                 self._end()
-            elif match := _INSTRUCTION.match(line):
+            elif match := INSTRUCTION.match(line):
                 self._waiting.append((match[1] or "", match[2], match[3]))
         elif line.startswith("HloModule "):
             self._head = _UNSAID.sub("", line.rstrip("\n").partition(",")[2])
-        elif match := _COMPUTATION.match(line):
+        elif match := COMPUTATION.match(line):
             self._computation = match[2]
             self._entry = match[2] if match[1] or not self._entry else self._entry
 
@@ -214,7 +211,6 @@ def _said(instruction: hlo_pb2.HloInstructionProto) -> bytes:
     return _told(rest.SerializeToString(deterministic=True))
 
 
-@lru_cache(4096)
 def _told(fields: bytes) -> bytes:
     """Encoded fields, known here or not, without empty ones and those of names alone."""
     parts = split_fields(fields)
